@@ -1,71 +1,12 @@
-//! Who answers requests for a group and version: the CRD that defines it, or somebody else.
-//! It must not ask that other server anything.
-
-use std::fmt;
-
-use serde::Deserialize;
+//! Asks who answers requests for a group and version: the CRD that defines it, or another server, which is
+//! asked nothing.
 
 use super::call::get;
 use super::read::named;
 use super::{CallError, Cluster};
 use etch_core::crd::{Crd, Resource};
-use etch_core::rbac::MissingPermissions;
-use etch_core::rbac::Verb;
-
-/// What a label says of the groups and versions that the API server serves itself; for those of CRDs it is
-/// `true`.
-///
-/// Source: kubernetes 1.37 `kube-aggregator/pkg/controllers/autoregister`.
-const BUILT_IN: &str = "onstart";
-
-/// Who answers requests for objects of a CRD in its place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServedElsewhere {
-    /// `metrics.k8s.io/v1beta1`
-    group_version: String,
-    server: OtherServer,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum OtherServer {
-    /// The API server, from a type that is built in.
-    BuiltIn,
-    /// An aggregated API server, behind this Service.
-    Aggregated(Service),
-}
-
-#[derive(Deserialize)]
-struct ApiService {
-    #[serde(default)]
-    metadata: Metadata,
-    #[serde(default)]
-    spec: Spec,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Metadata {
-    labels: Labels,
-}
-
-#[derive(Default, Deserialize)]
-struct Labels {
-    #[serde(default, rename = "kube-aggregator.kubernetes.io/automanaged")]
-    automanaged: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Spec {
-    service: Option<Service>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-struct Service {
-    namespace: String,
-    name: String,
-}
+use etch_core::rbac::{MissingPermissions, Verb};
+use etch_core::served_elsewhere::ServedElsewhere;
 
 /// Where APIServices are read.
 pub fn api_services() -> Resource {
@@ -73,16 +14,6 @@ pub fn api_services() -> Resource {
         group: "apiregistration.k8s.io".to_owned(),
         version: "v1".to_owned(),
         plural: "apiservices".to_owned(),
-    }
-}
-
-impl ApiService {
-    /// Who serves this group and version; none where the CRDs do.
-    fn other_server(self) -> Option<OtherServer> {
-        match self.spec.service {
-            Some(service) => Some(OtherServer::Aggregated(service)),
-            None => (self.metadata.labels.automanaged == BUILT_IN).then_some(OtherServer::BuiltIn),
-        }
     }
 }
 
@@ -136,70 +67,11 @@ impl Cluster {
                 Err(error) if error.code() == Some(404) => continue,
                 Err(error) => return Err(error),
             };
-            let service: ApiService = serde_json::from_slice(&answer).map_err(CallError::malformed)?;
-            if let Some(server) = service.other_server() {
-                let group_version = format!("{group}/{version}");
-                return Ok(Some(ServedElsewhere { group_version, server }));
+            let elsewhere = ServedElsewhere::read(format!("{group}/{version}"), &answer);
+            if let Some(elsewhere) = elsewhere.map_err(CallError::malformed)? {
+                return Ok(Some(elsewhere));
             }
         }
         Ok(None)
-    }
-}
-
-impl ServedElsewhere {
-    /// The same without the name of the Service.
-    pub fn without_names(&self) -> String {
-        match &self.server {
-            OtherServer::BuiltIn => self.to_string(),
-            OtherServer::Aggregated(_) => {
-                format!("an aggregated API server serves {} instead of this CRD", self.group_version)
-            }
-        }
-    }
-}
-
-impl fmt::Display for ServedElsewhere {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { group_version, server } = self;
-        match server {
-            OtherServer::BuiltIn => write!(
-                f,
-                "the API server serves {group_version} itself; this CRD's defaults would reach built-in objects"
-            ),
-            OtherServer::Aggregated(Service { namespace, name }) => write!(
-                f,
-                "an aggregated API server (Service {namespace}/{name}) serves {group_version} instead of this CRD; the CRD's \
-                 defaults would reach that server's objects"
-            ),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn other_server(document: Value) -> Option<OtherServer> {
-        serde_json::from_value::<ApiService>(document).expect("an APIService").other_server()
-    }
-
-    #[test]
-    fn an_api_service_tells_who_serves_a_group_and_version() {
-        let labelled = |value: &str| json!({ "kube-aggregator.kubernetes.io/automanaged": value });
-        let service = json!({ "namespace": "system", "name": "metrics", "port": 443 });
-        let aggregated =
-            OtherServer::Aggregated(Service { namespace: "system".to_owned(), name: "metrics".to_owned() });
-        for (labels, spec, expected) in [
-            (labelled("true"), json!({ "service": null }), None),
-            (labelled("onstart"), json!({ "service": null }), Some(OtherServer::BuiltIn)),
-            (json!({}), json!({ "service": service }), Some(aggregated.clone())),
-            (labelled("true"), json!({ "service": service }), Some(aggregated)),
-            (json!({}), json!({}), None),
-        ] {
-            assert_eq!(other_server(json!({ "metadata": { "labels": labels }, "spec": spec })), expected);
-        }
-        assert_eq!(other_server(json!({ "metadata": { "name": "v1.example.com" } })), None);
     }
 }

@@ -10,7 +10,7 @@ use kube::client::Body;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::call_error::cause;
+use super::cause::cause;
 use super::object_budget::LARGEST;
 use super::{CallError, Cluster, Held, ObjectRoom};
 use crate::metrics::{RequestOutcome, RequestVerb};
@@ -218,8 +218,8 @@ fn retry_after(response: &Response<Body>) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::call_error::Server;
     use super::*;
+    use etch_core::call_error::Server;
 
     #[test]
     fn a_server_that_gives_a_reason_was_reached() {

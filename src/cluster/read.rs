@@ -2,6 +2,7 @@
 //! page, nor ask for one without a bound on its bytes: objects may be of any size.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,7 +13,9 @@ use super::page_budget::Reservation;
 use super::{CallError, Cluster, Received};
 use etch_core::api::GROUP;
 use etch_core::crd::Resource;
+use etch_core::engine::sweep::{self, Form};
 use etch_core::object::{Identity, Object};
+use etch_core::report::versions::key;
 use kube_structural_schema::json::Json;
 
 /// A part of a list.
@@ -27,16 +30,6 @@ pub struct Page {
     pub next: Option<String>,
     /// How many objects the whole list has, by the first page; an estimate, for objects come and go.
     pub total: Option<u64>,
-}
-
-/// What a list is to hold of each object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// All of it.
-    Whole,
-    /// Its metadata, as a `PartialObjectMetadata`: a page of them costs the server a fraction, and takes a
-    /// fraction of the room. What it says of an object's version is what a whole page says (fact R8).
-    Metadata,
 }
 
 /// Which objects of a resource are meant.
@@ -253,11 +246,6 @@ impl RawPage {
         })
     }
 
-    /// How many bytes each object has.
-    pub fn sizes(&self) -> Vec<usize> {
-        self.items.iter().map(Range::len).collect()
-    }
-
     /// Each object, parsed when its turn comes: parsed, it takes many times the room.
     ///
     /// # Errors
@@ -266,11 +254,32 @@ impl RawPage {
         self.items.iter().map(|item| parsed(&self.body[item.clone()]))
     }
 
+    /// The same for a sweep, of a page that was asked for at this time or later.
+    ///
+    /// # Errors
+    /// Where an object has no name.
+    pub fn into_page(self, read: Instant) -> Result<sweep::Page, CallError> {
+        let keys = self.names().map(|name| name.map(|(namespace, name)| key(&namespace, &name)));
+        let keys = keys.collect::<Result<_, _>>()?;
+        let (resource_version, next, total) = (self.resource_version.clone(), self.next.clone(), self.total);
+        Ok(sweep::Page { keys, resource_version, next, total, read, objects: Box::new(self) })
+    }
+
     /// Parses all objects.
     pub(super) fn parse(self) -> Result<Page, CallError> {
         let objects = self.objects().collect::<Result<_, _>>()?;
         let Self { resource_version, next, total, .. } = self;
         Ok(Page { objects, resource_version, next, total })
+    }
+}
+
+impl sweep::Listed for RawPage {
+    fn size(&self, index: usize) -> usize {
+        self.items.get(index).map_or(0, Range::len)
+    }
+
+    fn object(&self, index: usize) -> Result<Object, CallError> {
+        parsed(self.items.get(index).map_or(&[], |item| &self.body[item.clone()]))
     }
 }
 

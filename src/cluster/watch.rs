@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::call::{encoded, get};
-use super::call_error::cause;
+use super::cause::cause;
 use super::object_budget::LARGEST;
 use super::read::{collection, object, own};
 use super::{CallError, Cluster, Held, ObjectRoom, Received, Server};

@@ -28,7 +28,7 @@ use tracing::warn;
 
 use super::admission::WebhookConfiguration;
 use super::call::{DEADLINE, outcome, verb};
-use super::call_error::cause;
+use super::cause::cause;
 use super::multiplex::Clients;
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};

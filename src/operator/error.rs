@@ -3,15 +3,17 @@
 
 use std::time::Duration;
 
-use crate::cluster::{CallError, ServedElsewhere};
-use crate::operator::crd::sweep::SweepError;
-use etch_core::engine::stop_reason::StopReason;
 use etch_core::api::LostOwners;
+use etch_core::call_error::CallError;
 use etch_core::condition::{CrdStatus, Reason};
 use etch_core::crd::Unserved;
+use etch_core::engine::pass::PassError;
+use etch_core::engine::stop_reason::StopReason;
+use etch_core::engine::sweep::SweepError;
 use etch_core::findings::SchemaFindings;
 use etch_core::message::{crd_status, forbidden};
 use etch_core::rbac::MissingPermissions;
+use etch_core::served_elsewhere::ServedElsewhere;
 
 /// How many field managers a report names whose entries are gone.
 const MANAGERS: usize = 10;
@@ -71,6 +73,15 @@ impl From<LostOwners> for TaskError {
 impl From<CallError> for TaskError {
     fn from(error: CallError) -> Self {
         Self::call(error)
+    }
+}
+
+impl From<PassError> for TaskError {
+    fn from(error: PassError) -> Self {
+        match error {
+            PassError::Sweep(error) => error.into(),
+            PassError::Restored => Self::Restored(Sign::Revision),
+        }
     }
 }
 

@@ -53,7 +53,6 @@ use policy_writer::PolicyStatus;
 use status::writer::now;
 
 pub use admission::{Admission, SelfManaged, UpgradeGuard};
-pub use crd::sweep::is_left_out;
 pub use options::{Clock, Options};
 pub use persist::{Pass, Passed, Progress, Stopped, persist};
 pub use policy_lookup::{GoverningPolicy, PolicyLookup};

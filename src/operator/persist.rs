@@ -1,25 +1,27 @@
 //! One pass over the objects of a CRD by hand, by the same laws as the operator's.
 //! It must not write conditions, reports or events: the caller prints the result.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
-use crate::operator::crd::sweep::{Sweep, SweepError, lock};
-use crate::operator::crd::verify::{Moment, Observer, Stage, Sweeps};
+use crate::operator::crd::sweeps::{Admission, Moment, Observer, Sweeps};
 use crate::operator::object::reconcile::ObjectReconciler;
 use crate::operator::object::refusal_log::RefusalLog;
-use etch_core::engine::stop_reason::StopReason;
 use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use etch_core::crd::Crd;
+use etch_core::engine;
+use etch_core::engine::pass::{Interrupted, Limits, PassError};
+use etch_core::engine::stop_reason::StopReason;
+use etch_core::engine::sweep::{Sweep, SweepError};
 use etch_core::object_machine::Rules;
 use etch_core::plan::{Persisted, Record, Skip, Terms};
 use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::dropped_fields::DroppedFields;
 use etch_core::report::state::object_problem;
-use etch_core::report::tally::Tally;
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -84,13 +86,13 @@ pub struct Stopped {
     pub upto: Option<String>,
     /// Why it was stopped.
     #[source]
-    pub reason: SweepError,
+    pub reason: PassError,
 }
 
 impl Stopped {
     /// Whether it was cancelled.
     pub fn is_ended(&self) -> bool {
-        matches!(self.reason, SweepError::Stop(StopReason::Ended))
+        matches!(self.reason, PassError::Sweep(SweepError::Stop(StopReason::Ended)))
     }
 }
 
@@ -124,24 +126,11 @@ pub async fn persist(
         generation_check: &generation_check,
         refusal_log: &refusal_log,
     };
-    let after = pass.after.as_ref();
-    let sweeps = Sweeps {
-        reconciler,
-        after,
-        stop_after_rejected: None,
-        needs_every_answer: true,
-        moves_record: false,
-        trusts_server: true,
-    };
-    let mut progress = Shown(progress);
-    let mut checkpoint = Checkpoint { record: pass.record.clone(), ..Checkpoint::default() };
-    let stage = Stage { checkpoint: &checkpoint, earlier: None };
-    let (mut first, ended) = sweeps.sweep(stage, &mut progress).await;
-    if let Err(reason) = ended {
-        let upto = first.reached.take().max(pass.after);
-        return Err(Box::new(Stopped { passed: passed(&first, &dropped, false), upto, reason }));
-    }
-    match sweeps.verify(first, &mut checkpoint, &mut progress).await {
+    let limits =
+        Limits { after: pass.after.clone(), verifies: true, needs_every_answer: true, ..Limits::default() };
+    let checkpoint = Checkpoint { record: pass.record.clone(), ..Checkpoint::default() };
+    let sweeps = engine::pass::Pass::begin(rules.clone(), limits, checkpoint);
+    match Sweeps::new(reconciler, true).run(sweeps, &mut Shown(progress)).await {
         Ok(verified) => {
             let passed = passed(&verified.last, &dropped, verified.is_verified);
             let is_whole = *pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
@@ -150,9 +139,11 @@ pub async fn persist(
             let proved = verified.last.through.filter(|_| is_whole).map(persisted);
             Ok(Passed { proved, ..passed })
         }
-        Err(unverified) => {
-            let passed = passed(&unverified.last, &dropped, false);
-            Err(Box::new(Stopped { passed, upto: pass.after, reason: unverified.reason }))
+        Err(interrupted) => {
+            let Interrupted { mut last, in_first, reason, .. } = *interrupted;
+            let passed = passed(&last, &dropped, false);
+            let upto = if in_first { last.reached.take().max(pass.after) } else { pass.after };
+            Err(Box::new(Stopped { passed, upto, reason }))
         }
     }
 }
@@ -185,13 +176,14 @@ impl Observer for Shown<'_> {
     const FIRST: Duration = Duration::ZERO;
     const EVERY: Duration = Duration::from_millis(100);
 
-    async fn report(&mut self, stage: Stage<'_>, tally: &Mutex<Tally>, _: Moment) {
-        let tally = lock(tally);
+    fn report<'s>(&'s mut self, pass: &engine::pass::Pass<Admission>, _: Moment) -> BoxFuture<'s, ()> {
+        let tally = pass.tally();
         (self.0)(Progress {
             counts: tally.counts(),
             left_out: tally.left_out(),
             expected: tally.expected(),
-            verifies: stage.earlier.is_some(),
+            verifies: pass.earlier().is_some(),
         });
+        Box::pin(std::future::ready(()))
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use etch::cluster::{Backoff, CallError, Cluster, ResumingWatch, WatchUpdate};
+use etch::cluster::{Backoff, Cluster, ResumingWatch, WatchUpdate};
+use etch_core::call_error::CallError;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 

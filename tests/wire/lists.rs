@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use etch::cluster::CallError;
+use etch_core::call_error::CallError;
 
 use super::list_watch::{ListWatch, ListWatchEvent};
 use etch_core::crd::Resource;

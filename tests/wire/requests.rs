@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use etch::cluster::{CallError, policies, reports};
+use etch::cluster::{policies, reports};
+use etch_core::call_error::CallError;
 use etch_core::rbac::Verb;
 use etch_core::refusal::Refusal;
 use serde_json::json;

@@ -2,7 +2,8 @@
 
 use std::sync::Mutex;
 
-use etch::cluster::{CallError, Cluster, GenerationCheck};
+use etch::cluster::{Cluster, GenerationCheck};
+use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::plan::{Outcome, Plan, Record, RejectionKind, Terms, decide};

@@ -11,13 +11,14 @@
 //! | [`object_machine`] | how one object goes from its read to what became of it |
 //! | [`engine`] | what goes on for all objects of a CRD |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
-//! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`rbac`] | what users read |
+//! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`call_error`], [`served_elsewhere`], [`rbac`] | what users read |
 
 mod absent;
 pub mod api;
 pub mod audit;
 pub mod bloom_filter;
 pub mod breakable;
+pub mod call_error;
 pub mod condition;
 pub mod crd;
 pub mod decode;
@@ -41,6 +42,7 @@ pub mod policy;
 pub mod rbac;
 pub mod refusal;
 pub mod report;
+pub mod served_elsewhere;
 pub mod upgrade;
 pub mod warning;
 mod without;

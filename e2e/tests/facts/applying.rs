@@ -4,8 +4,8 @@
 //! What several versions add to it is in `versions`.
 
 use anyhow::Result;
-use kube_structural_schema::json::copy;
 use e2e::webhook::{Webhook, renamed};
+use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 

@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{CallError, Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
+use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
 use etch::operator::{self, Pass, Passed};
 use etch::report;
+use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::plan::{HiddenFields, Ownership, Terms};
 use etch_core::rbac::Verb;

@@ -20,11 +20,12 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
 use super::issue::{Issued, presented};
-use crate::cluster::{Backoff, CallError, Cluster, SecretData};
+use crate::cluster::{Backoff, Cluster, SecretData};
 use crate::operator::options::Clock;
 use crate::server::admission::Presented;
 use crate::tasks::Tasks;
 use etch_admission::renewal::{Lifetimes, Step, decide};
+use etch_core::call_error::CallError;
 
 /// The waits after a write that failed.
 const FIRST_WAIT: Duration = Duration::from_secs(1);

@@ -28,10 +28,11 @@ use super::persist::{Kept, Store};
 use super::state::{GATHER, Shared, lock};
 use super::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally, WITHHELD};
 use super::upgrades::unreadable;
-use crate::cluster::{Backoff, CallError, Cluster, Page, Scan, Scope};
+use crate::cluster::{Backoff, Cluster, Page, Scan, Scope};
 use crate::operator::policy_lookup::{PolicyLookup, changed};
 use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
 use etch_admission::{Compiled, Endpoint, Existing, existing};
+use etch_core::call_error::CallError;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 

@@ -14,11 +14,12 @@ use tokio::time::{Instant, sleep};
 use tracing::{debug, error, info, warn};
 
 use super::checked_schema::CheckedSchema;
-use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, Pace, PaceMode};
+use crate::cluster::{Backoff, Cluster, GenerationCheck, Pace, PaceMode};
 use crate::operator::object::outcome::{counted, pressure};
 use crate::operator::policy_lookup::PolicyLookup;
 use crate::operator::spans::in_words;
 use etch_admission::Lacking;
+use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
 use etch_core::plan::{Embedding, Outcome, Terms, Withheld, Write, embed, harmed};

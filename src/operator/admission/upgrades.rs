@@ -14,11 +14,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cluster::{CallError, Cluster, Scan, Scope};
+use crate::cluster::{Cluster, Scan, Scope};
 use crate::operator::policy_lookup::{GoverningPolicy, PolicyLookup};
 use crate::operator::prediction::{record_of, upgrade_under_policy};
 use crate::server::admission::Update;
 use etch_core::api::{DefaultsReportStatus, Settings};
+use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Version};
 use etch_core::impact::Upgrade;
 use etch_core::object::Object;

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use tracing::{info, warn};
 
 use super::status::Unserved;
-use crate::cluster::{CallError, Cluster, WebhookConfiguration};
+use crate::cluster::{Cluster, WebhookConfiguration};
 use crate::server::admission::AcceptedKeys;
 use etch_admission::{Declaration, Endpoint, GUARD, KeyRing, PathKey, configurations, is_applied, schema_of};
+use etch_core::call_error::CallError;
 use kube_structural_schema::json::Json;
 
 /// How API servers reach the server, and by which key it knows them.

@@ -5,7 +5,6 @@ pub(super) mod pass;
 pub(super) mod reconcile;
 pub(super) mod run;
 pub(super) mod slot;
-pub(super) mod sweep;
+pub(super) mod sweeps;
 pub(super) mod task;
-pub(super) mod verify;
 pub(super) mod watch;

@@ -1,23 +1,22 @@
-//! The operator's pass over the objects of a CRD, and its status; the sweeps themselves are in `verify`.
+//! The operator's pass over the objects of a CRD, and its status; `sweeps` drives it.
 //! It must not report a pass as finished before every object was processed.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::operator::crd::sweep::lock;
+use crate::operator::crd::sweeps::{Admission, Moment, Observer, Sweeps};
 use crate::operator::crd::task::{CrdTask, Verification};
 use crate::operator::crd::watch::at;
-use crate::operator::crd::verify::{Moment, Observer, Stage, Sweeps, Verified};
-use crate::operator::error::{Sign, TaskError};
+use crate::operator::error::TaskError;
 use etch_core::api::{Counts, DefaultsReportStatus, Mode, Settings};
 use etch_core::condition::{CrdStatus, Reason};
+use etch_core::engine::pass::{Limits, Pass, Verified};
 use etch_core::engine::pass_state::PassState;
 use etch_core::engine::updates;
 use etch_core::message;
-use etch_core::plan::Record;
 use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::open_report::OpenReport;
 use etch_core::report::state::{Times, is_finished};
@@ -54,48 +53,47 @@ impl Observer for PassProgress<'_> {
     const FIRST: Duration = updates::EVERY;
     const EVERY: Duration = updates::EVERY;
 
-    async fn report(&mut self, stage: Stage<'_>, tally: &Mutex<Tally>, moment: Moment) {
+    fn report<'s>(&'s mut self, pass: &Pass<Admission>, moment: Moment) -> BoxFuture<'s, ()> {
         // What follows a completed sweep reports it.
-        if moment != Moment::Completed {
-            let so_far = lock(tally).clone();
-            self.report_progress(&so_far, stage).await;
+        if moment == Moment::Completed {
+            return Box::pin(std::future::ready(()));
         }
+        let so_far = pass.tally().clone();
+        let shown = match pass.earlier() {
+            Some(earlier) => earlier.tally.clone(),
+            None => {
+                let mut shown = so_far.clone();
+                shown.add_earlier_writes(&pass.checkpoint().writes);
+                shown
+            }
+        };
+        let verifies = pass.earlier().is_some();
+        Box::pin(self.report_progress(so_far, shown, verifies))
     }
 }
 
 impl PassProgress<'_> {
-    /// Reports how far a sweep has come.
-    async fn report_progress(&mut self, so_far: &Tally, Stage { checkpoint, earlier }: Stage<'_>) {
+    /// Reports how far a sweep has come, by its own numbers and by those that are shown: where it `verifies`
+    /// another, that one's.
+    async fn report_progress(&mut self, so_far: Tally, shown: Tally, verifies: bool) {
         let Self { task, open, quiet, times, log_at } = self;
         let counts = so_far.counts();
         if *log_at <= Instant::now() {
             *log_at = Instant::now() + LOG_EVERY;
-            let (expected, verifies) = (so_far.expected(), earlier.is_some());
+            let expected = so_far.expected();
             info!(objects = counts.objects, expected, written = counts.written, verifies, "pass under way");
         }
         let pause_changed = task.settings.pause != *task.pause.borrow();
-        let is_known = *quiet && earlier.is_none() && counts.written + counts.rejected + counts.unknown == 0;
+        let is_known = *quiet && !verifies && counts.written + counts.rejected + counts.unknown == 0;
         if is_known && task.status_writer.is_persisted()
             || !pause_changed && (counts.objects == 0 || is_known)
         {
             return;
         }
-        let shown = match earlier {
-            Some(earlier) => earlier.tally.clone(),
-            None => {
-                let mut shown = so_far.clone();
-                shown.add_earlier_writes(&checkpoint.writes);
-                shown
-            }
-        };
-        let verified = earlier.map(|_| counts.objects);
-        let crd_status = task.in_progress(&shown, verified);
+        let crd_status = task.in_progress(&shown, verifies.then_some(counts.objects));
         let reason = crd_status.reason;
         task.status_writer.set_conditions(crd_status).await;
-        let place = match earlier {
-            Some(earlier) => earlier.tally.place(),
-            None => so_far.place(),
-        };
+        let place = if verifies { shown.place() } else { so_far.place() };
         let place = place.filter(|_| task.writes());
         let mut status = open.status(reason, &shown, place.map(|place| place.through), *times);
         status.upto = place.map(|place| place.upto.clone());
@@ -153,7 +151,7 @@ impl CrdTask {
         };
         let keeps_record = may_lag && !verifies && covered.is_some() && !checkpoint.record.versions_disagree;
         let swept = self.sweep_and_verify(open, checkpoint, quiet, times).await?;
-        let Verified { last, checkpoint: mut verified, through, requests: asked, is_verified: _ } = swept;
+        let Verified { last, checkpoint: mut verified, through, requests: asked, .. } = *swept;
         let counts = last.tally.counts();
         if last.tally.overflows() && counts.unknown > 0 {
             self.status_writer.write_report(open.status(Reason::InProgress, &last.tally, None, times)).await;
@@ -204,59 +202,30 @@ impl CrdTask {
         checkpoint: &mut Checkpoint,
         quiet: bool,
         times: Times,
-    ) -> Result<Verified, TaskError> {
+    ) -> Result<Box<Verified>, TaskError> {
         let parts = self.reconciler_parts(open);
-        let (crd, writes) = (self.crd.clone(), self.writes());
-        let sweeps = Sweeps {
-            reconciler: parts.reconciler(),
-            after: None,
+        let limits = Limits {
             stop_after_rejected: self.settings.stop_after_rejected,
-            needs_every_answer: false,
+            verifies: self.writes(),
             moves_record: true,
-            trusts_server: false,
+            ..Limits::default()
         };
+        let pass = Pass::begin(parts.rules.clone(), limits, std::mem::take(checkpoint));
         let log_at = Instant::now() + LOG_EVERY;
         let mut progress = PassProgress { task: self, open, quiet, times, log_at };
-        let stage = Stage { checkpoint, earlier: None };
-        let (mut first, ended) = sweeps.sweep(stage, &mut progress).await;
-        if let Err(interruption) = ended {
-            if writes {
-                let place = (first.through, first.upto);
-                checkpoint.add_interrupted(&first.tally, first.proved, place, &crd);
-            }
-            return Err(interruption.into());
-        }
-        if first.through.is_some() && first.through < checkpoint.record.through {
-            return Err(TaskError::Restored(Sign::Revision));
-        }
-        if first.postponed > 0 {
-            progress.task.retries.postpone(at());
-        }
-        if writes {
-            return match sweeps.verify(first, checkpoint, &mut progress).await {
-                Ok(verified) => Ok(verified),
-                Err(unverified) => {
-                    *checkpoint = unverified.checkpoint;
-                    Err(unverified.reason.into())
+        match Sweeps::new(parts.reconciler(), false).run(pass, &mut progress).await {
+            Ok(mut verified) => {
+                *checkpoint = std::mem::take(&mut verified.before);
+                if verified.postponed > 0 {
+                    self.retries.postpone(at());
                 }
-            };
+                Ok(verified)
+            }
+            Err(interrupted) => {
+                *checkpoint = interrupted.checkpoint;
+                Err(interrupted.reason.into())
+            }
         }
-        first.tally.add_earlier_writes(&checkpoint.writes);
-        // A record of a part of the objects is no record of those that change now.
-        let record = match checkpoint.upto {
-            None => checkpoint.record.clone(),
-            Some(_) => Record { through: None, ..checkpoint.record.clone() },
-        };
-        let Counts { due, unproved, held, rejected, unknown, .. } = first.tally.counts();
-        // What all objects were known to store at the beginning of the list.
-        let is_known = due + unproved + held + rejected + unknown == 0 && record.through.is_some();
-        Ok(Verified {
-            requests: first.requests,
-            through: first.through.filter(|_| is_known),
-            last: first,
-            checkpoint: Checkpoint { record, ..Checkpoint::default() },
-            is_verified: false,
-        })
     }
 
     /// The status while a pass is under way, or has just been paused.

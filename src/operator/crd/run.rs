@@ -12,15 +12,15 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, debug, info, warn};
 
 use crate::operator::crd::check::READ_PATIENCE;
-use crate::operator::crd::sweep::SweepError;
 use crate::operator::crd::task::{CrdTask, Verification};
 use crate::operator::error::{Sign, TaskError};
 use crate::operator::spans;
-use etch_core::engine::pass_state::PassState;
-use etch_core::engine::stop_reason::StopReason;
 use etch_core::api::{DefaultsReportStatus, Mode};
 use etch_core::condition::{CrdStatus, Reason};
 use etch_core::crd::Unserved;
+use etch_core::engine::pass_state::PassState;
+use etch_core::engine::stop_reason::StopReason;
+use etch_core::engine::sweep::SweepError;
 use etch_core::message;
 use etch_core::plan::record_on;
 use etch_core::rbac::Verb;

@@ -10,16 +10,17 @@ use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use crate::cluster::{CallError, Held, Received, ResumingWatch, WatchUpdate};
-use crate::operator::crd::sweep::SweepError;
+use crate::cluster::{Held, Received, ResumingWatch, WatchUpdate};
 use crate::operator::crd::task::{CrdTask, ReconcilerParts};
 use crate::operator::error::{Sign, TaskError};
 use crate::operator::object::reconcile::ObjectReconciler;
 use crate::operator::spans::seconds;
 use crate::operator::status::writer::now;
 use etch_core::api::Counts;
+use etch_core::call_error::CallError;
 use etch_core::engine::pass_state::PassState;
 use etch_core::engine::stop_reason::StopReason;
+use etch_core::engine::sweep::SweepError;
 use etch_core::engine::watching::{Change, Command, End, Watching};
 use etch_core::engine::{self, Work};
 use etch_core::object::Identity;
@@ -211,7 +212,7 @@ impl<'a> Objects<'a> {
 
     fn reconcile(&mut self, work: Work<Held>) {
         let reconciler = self.reconciler;
-        let Work { identity, machine, step, read, hold } = work;
+        let Work { identity, machine, step, read, hold, .. } = work;
         self.under_way.push(Box::pin(async move {
             let _hold = hold;
             let read = Instant::from_std(read);

@@ -1,8 +1,9 @@
 //! What the outcome of a write counts as: in the metrics, and as load of the server.
 //! It must not look at the object.
 
-use crate::cluster::{CallError, Pressure};
+use crate::cluster::Pressure;
 use crate::metrics::WriteOutcome;
+use etch_core::call_error::CallError;
 use etch_core::plan::Outcome;
 
 /// The outcome as it is counted.

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use tokio::sync::SemaphorePermit;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use crate::cluster::{Backoff, CallError, Cluster, GenerationCheck, Pace, Scope};
+use crate::cluster::{Backoff, Cluster, GenerationCheck, Pace, Scope};
 use crate::operator::object::outcome::counted;
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::refusal_log::RefusalLog;
 use crate::operator::spans::in_words;
+use etch_core::call_error::CallError;
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::Object;
 use etch_core::object_machine::{Again, ObjectMachine, Reconciled, Rules, Step, Stop};
@@ -21,7 +22,7 @@ use etch_core::rbac::{MissingPermissions, Verb};
 
 /// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it
 /// needs none. None where it has not waited for one.
-pub(crate) type Turn<'a> = Option<SemaphorePermit<'a>>;
+pub(crate) type Turn = Option<OwnedSemaphorePermit>;
 
 /// What drives the machines of objects of one CRD.
 #[derive(Clone, Copy)]
@@ -52,7 +53,7 @@ impl ObjectReconciler<'_> {
         mut machine: ObjectMachine,
         mut step: Step,
         mut read: Instant,
-        mut turn: Turn<'_>,
+        mut turn: Turn,
     ) -> Result<Reconciled, StopReason> {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
         let mut asked = None;
@@ -87,7 +88,7 @@ impl ObjectReconciler<'_> {
         machine: &mut ObjectMachine,
         read: &mut Instant,
         asked: &mut Option<Duration>,
-        turn: &mut Turn<'_>,
+        turn: &mut Turn,
     ) -> Result<Step, StopReason> {
         let object = machine.object();
         let Some(write) = machine.planned() else { return Ok(machine.wrote(None)) };
@@ -118,7 +119,8 @@ impl ObjectReconciler<'_> {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        let again = match self.cluster.object(&self.rules.crd.resource(), &machine.object().identity()).await {
+        let again = match self.cluster.object(&self.rules.crd.resource(), &machine.object().identity()).await
+        {
             Ok(Some(fresh)) => Again::Read(Box::new(fresh)),
             Ok(None) => Again::Gone,
             Err(error) => {

@@ -9,11 +9,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::cluster::{CallError, Permit, Pressure};
+use crate::cluster::{Permit, Pressure};
 use crate::metrics::Metrics;
 use crate::operator::object::outcome::{counted, pressure};
 use crate::operator::object::reconcile::{ObjectReconciler, Turn};
 use crate::operator::spans;
+use etch_core::call_error::CallError;
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::Object;
 use etch_core::object_machine::Rules;
@@ -33,7 +34,7 @@ impl ObjectReconciler<'_> {
         read: Instant,
         write: &Write,
         attempt: u32,
-        turn: &mut Turn<'_>,
+        turn: &mut Turn,
     ) -> Result<Result<Outcome, CallError>, StopReason> {
         let places = async {
             let own = match self.own_pace {

@@ -9,9 +9,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::cluster::{Backoff, CallError, Cluster, Events};
+use crate::cluster::{Backoff, Cluster, Events};
 use crate::operator::status::reapply_backoff::ReapplyBackoff;
 use etch_core::api::DefaultsReportStatus;
+use etch_core::call_error::CallError;
 use etch_core::condition::{self, Condition, CrdStatus, Reason, same};
 use etch_core::event::{self, ObjectKind, Regarding};
 use etch_core::report::size;

@@ -2,21 +2,33 @@
 //! the time at which it does, and performs what comes out.
 //!
 //! ```text
-//! changes of the watch ─┐            ┌─> Reconcile  one object's machine, to be driven to its end
-//! ends of objects      ─┼─> Watching ┼─> Read       one object again, because its time has come
+//! pages, room          ─┐            ┌─> List, Admit  the next page, room for the next object
+//! ends of objects      ─┼─> Pass     ┼─> Reconcile    one object's machine, to be driven to its end
+//!                       │            └─> CheckServer, End
+//!                       │                     │ what is known of the objects
+//! changes of the watch ─┤            ┌─> Reconcile  <──┘
+//! ends of objects      ─┼─> Watching ┼─> Read         one object again, because its time has come
 //! the time             ─┘            └─> Publish, End
 //! ```
+//!
+//! A [`Pass`](pass::Pass) is a sweep over all objects that writes, and further ones that verify it for as
+//! long as they find something to write. What is known then is kept up to date by
+//! [`Watching`](watching::Watching) until it ends, and the next pass goes on from what that leaves.
 //!
 //! A moment is an [`Instant`](std::time::Instant) that the caller hands in, so a test or a simulation sets
 //! it; [`Watching::timeout`](watching::Watching::timeout) says when to come back though nothing has happened.
 
 pub mod backoff;
 pub mod outage;
+pub mod pass;
 pub mod pass_state;
 mod queue;
 pub mod restore_check;
 pub mod retries;
 pub mod stop_reason;
+pub mod sweep;
+#[cfg(test)]
+mod tests;
 pub mod updates;
 pub mod watching;
 
@@ -38,6 +50,8 @@ pub struct Received<H> {
 /// An object on its way: whoever performs this drives the machine to its end, and says what came of it.
 #[derive(Debug)]
 pub struct Work<H> {
+    /// Its place in the page that it came with; zero where it came alone.
+    pub index: usize,
     /// Which object.
     pub identity: Identity,
     /// The object's machine.

@@ -232,7 +232,14 @@ impl<H> Watching<H> {
         let Received { object, hold } = received;
         let identity = object.identity();
         let (machine, step) = ObjectMachine::begin(self.rules.clone(), object, record, false);
-        self.commands.push_back(Command::Reconcile(Box::new(Work { identity, machine, step, read, hold })));
+        self.commands.push_back(Command::Reconcile(Box::new(Work {
+            index: 0,
+            identity,
+            machine,
+            step,
+            read,
+            hold,
+        })));
     }
 
     /// Takes in an object that was to be read again.
@@ -288,7 +295,13 @@ impl<H> Watching<H> {
     }
 
     /// Counts what became of an object; whether what is reported changes by that.
-    fn count(&mut self, now: Instant, identity: &Identity, reconciled: Reconciled, in_tally: InTally) -> bool {
+    fn count(
+        &mut self,
+        now: Instant,
+        identity: &Identity,
+        reconciled: Reconciled,
+        in_tally: InTally,
+    ) -> bool {
         let Reconciled { state, missing, left_at } = reconciled;
         if let ObjectState::Written { resource_version } = &state {
             self.pass.proved.insert(&identity.uid, resource_version);

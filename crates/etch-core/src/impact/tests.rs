@@ -382,7 +382,10 @@ fn what_lacks_a_default_of_the_storage_version_may_show_those_of_the_version_tha
     let old = versions(json!({ "count": { "default": 5 }, "size": {} }));
     let new = versions(json!({ "count": {}, "size": {} }));
     let told = |object| told(&Upgrade::new(&old, &new).object(&object));
-    assert_eq!(told(tab(json!({ "count": 5 }), json!({}))), ["disappears .spec.count", "protected .spec.count"]);
+    assert_eq!(
+        told(tab(json!({ "count": 5 }), json!({}))),
+        ["disappears .spec.count", "protected .spec.count"]
+    );
     assert_eq!(told(tab(json!({ "count": 6 }), json!({}))), [""; 0]);
 }
 

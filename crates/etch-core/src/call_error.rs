@@ -1,19 +1,16 @@
-//! What can go wrong with one request. Its texts must not hold more of a server's answer than codes, reasons
-//! and field names: it may quote values of objects.
+//! What can go wrong with one request. Its texts hold no more of a server's answer than codes, reasons and
+//! field names: it may quote values of objects.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ServedElsewhere;
-use super::credentials::authentication;
-use etch_core::rbac::MissingPermissions;
-use etch_core::refusal::Refusal;
+use crate::rbac::MissingPermissions;
+use crate::refusal::Refusal;
+use crate::served_elsewhere::ServedElsewhere;
 
 /// Why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CallError {
     /// The server answered, and not with success.
     #[error("the API server answered {0}")]
@@ -56,7 +53,7 @@ pub struct Server(Option<Arc<str>>);
 
 impl Server {
     /// The server at this URL.
-    pub(super) fn at(url: &str) -> Self {
+    pub fn at(url: &str) -> Self {
         Self(Some(url.trim_end_matches('/').into()))
     }
 }
@@ -70,36 +67,9 @@ impl fmt::Display for Server {
     }
 }
 
-/// What is at the bottom of an error, in the words that people know: `connection refused`.
-///
-/// The layers above name the place in the client where it happened, which helps nobody who looks for the
-/// server.
-pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
-    // Its own texts quote what a plugin has printed.
-    if let Some(reason) = authentication(error) {
-        return format!("no credentials: {reason}");
-    }
-    let mut bottom = error;
-    while let Some(below) = bottom.source() {
-        bottom = below;
-    }
-    let text = bottom.to_string();
-    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
-    // `Connection refused`, but not `UnknownIssuer` or `DNS`.
-    let mut letters = text.chars();
-    match (letters.next(), letters.next()) {
-        (Some(first), Some(second))
-            if first.is_uppercase() && second.is_lowercase() && text.contains(' ') =>
-        {
-            first.to_lowercase().chain(text.chars().skip(1)).collect()
-        }
-        _ => text.to_owned(),
-    }
-}
-
 impl CallError {
     /// An answer that could not be read.
-    pub(super) fn malformed(error: serde_json::Error) -> Self {
+    pub fn malformed(error: serde_json::Error) -> Self {
         Self::Malformed { line: error.line(), column: error.column() }
     }
 
@@ -113,7 +83,7 @@ impl CallError {
     }
 
     /// The same, where it is one of Etch's own resources that is not served.
-    pub(super) fn of_own_resource(self) -> Self {
+    pub fn of_own_resource(self) -> Self {
         if self.code() == Some(404) { Self::NotInstalled } else { self }
     }
 
@@ -124,7 +94,7 @@ impl CallError {
 
     /// The oldest resource version from which a watch may begin, where one was asked for that is older, and
     /// the server says so.
-    pub(super) fn oldest_remembered(&self) -> Option<u64> {
+    pub fn oldest_remembered(&self) -> Option<u64> {
         match self {
             Self::Refused(refusal) if self.is_expired() => refusal.oldest_remembered(),
             _ => None,
@@ -142,26 +112,13 @@ impl CallError {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
-    #[derive(Debug, thiserror::Error)]
-    #[error("client error (Connect)")]
-    struct Layer(#[source] io::Error);
-
     #[test]
-    fn a_failure_names_the_server_and_the_cause() {
-        let refused = Layer(io::Error::from_raw_os_error(111));
-        assert_eq!(cause(&refused), "connection refused");
-        assert_eq!(
-            cause(&Layer(io::Error::other("invalid peer certificate: UnknownIssuer"))),
-            "invalid peer certificate: UnknownIssuer"
-        );
-        assert_eq!(cause(&Layer(io::Error::other("UnknownIssuer"))), "UnknownIssuer");
+    fn a_failure_names_the_server() {
         let server = Server::at("https://127.0.0.1:6443/");
         assert_eq!(
-            CallError::Connection(server.clone(), cause(&refused)).to_string(),
+            CallError::Connection(server.clone(), "connection refused".to_owned()).to_string(),
             "cannot reach the API server https://127.0.0.1:6443: connection refused"
         );
         assert_eq!(

@@ -1,0 +1,384 @@
+//! A pass over the objects of a CRD, of the operator and of `etch persist`: a sweep that may write, and those
+//! that verify it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Work;
+use super::stop_reason::StopReason;
+use super::sweep::{Page, PageRequest, Stage, Sweep, SweepError, Wanted};
+use crate::api::Mode;
+use crate::call_error::CallError;
+use crate::object::Identity;
+use crate::object_machine::{Reconciled, Rules};
+use crate::plan::Record;
+use crate::report::checkpoint::Checkpoint;
+use crate::report::tally::Tally;
+use crate::report::versions::ListKey;
+
+/// How often a sweep that wrote something is verified by another, at most.
+const VERIFICATIONS: u32 = 3;
+
+/// What tells passes from each other.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// The object up to which all are left out; none if all are processed.
+    pub after: Option<ListKey>,
+    /// Rejections after which a sweep stops.
+    pub stop_after_rejected: Option<u32>,
+    /// Whether what was written is verified.
+    pub verifies: bool,
+    /// Whether a pass is verified only once every object was answered about. The operator retries those while
+    /// it watches; a command has no later.
+    pub needs_every_answer: bool,
+    /// Whether each sweep moves the resource version up to which the record covers the objects. Where it does
+    /// not, a write of somebody else's in the course of the pass is checked by every sweep that follows.
+    pub moves_record: bool,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Command<H> {
+    /// A sweep begins, which verifies another or does not.
+    SweepBegins {
+        /// Whether it does.
+        verifies: bool,
+    },
+    /// Ask for a page, and call [`Pass::page`].
+    List(PageRequest),
+    /// The same page will be asked for soon: it may be read ahead.
+    ListAhead(PageRequest),
+    /// Take room for an object of so many bytes, and call [`Pass::admitted`].
+    Admit(usize),
+    /// Drive the machine of an object to its end, and call [`Pass::reconciled`].
+    Reconcile(Box<Work<H>>),
+    /// A sweep has ended; its numbers are [`Pass::tally`] until the next call.
+    SweepEnds {
+        /// Whether it came to the end of the list.
+        is_complete: bool,
+    },
+    /// Ask whether the next list still reaches the CRD's own objects, and call [`Pass::server_checked`].
+    CheckServer,
+    /// Nothing: it has come to its end. Everything that is still under way is to be dropped.
+    End(Result<Box<Verified>, Box<Interrupted>>),
+}
+
+/// What the sweeps of a pass came to.
+#[derive(Debug)]
+pub struct Verified {
+    /// The last sweep; its numbers are those of the whole pass.
+    pub last: Sweep,
+    /// What is known of the objects now.
+    pub checkpoint: Checkpoint,
+    /// What was known before a pass that writes nothing, which leaves that as it was.
+    pub before: Checkpoint,
+    /// The resource version up to which that is known.
+    pub through: Option<u64>,
+    /// How many objects needed a request, in all sweeps.
+    pub requests: u64,
+    /// How many objects an earlier run was refused, and were not tried again.
+    pub postponed: u64,
+    /// Whether the last sweep wrote nothing.
+    pub is_verified: bool,
+}
+
+/// A pass that was not completed. What was done until then is done.
+#[derive(Debug)]
+pub struct Interrupted {
+    /// The sweep that was interrupted, if it is the first one; otherwise the one that was being verified.
+    pub last: Sweep,
+    /// What is known of the objects now.
+    pub checkpoint: Checkpoint,
+    /// Whether the first sweep was interrupted.
+    pub in_first: bool,
+    /// Why it was not completed.
+    pub reason: PassError,
+}
+
+/// Why a pass was not completed.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// A sweep was not.
+    #[error(transparent)]
+    Sweep(#[from] SweepError),
+    /// The list is older than what is on record: etcd was restored.
+    #[error("the resource version of the objects is lower than before")]
+    Restored,
+}
+
+/// A pass over the objects of a CRD.
+#[derive(Debug)]
+pub struct Pass<H> {
+    rules: Rules,
+    limits: Limits,
+    checkpoint: Checkpoint,
+    /// What is on record of the objects, for as long as the sweep lasts.
+    record: Arc<Record>,
+    /// What is on record beyond the place up to which the record goes: nothing.
+    beyond: Arc<Record>,
+    /// The sweep that is being verified; none in the first one.
+    earlier: Option<Box<Sweep>>,
+    sweep: Box<Sweep>,
+    verifications: u32,
+    through: Option<u64>,
+    requests: u64,
+    postponed: u64,
+    slow: usize,
+    commands: VecDeque<Command<H>>,
+    /// How the sweep has ended, until whoever performs the commands has heard of it.
+    ended: Option<Result<(), SweepError>>,
+    is_over: bool,
+}
+
+impl<H> Pass<H> {
+    /// Begins a pass over the objects, of which those that `checkpoint` covers need no request.
+    pub fn begin(rules: Rules, limits: Limits, checkpoint: Checkpoint) -> Self {
+        let mut pass = Self {
+            rules,
+            limits,
+            checkpoint,
+            record: Arc::default(),
+            beyond: Arc::default(),
+            earlier: None,
+            sweep: Box::default(),
+            verifications: 0,
+            through: None,
+            requests: 0,
+            postponed: 0,
+            slow: 0,
+            commands: VecDeque::new(),
+            ended: None,
+            is_over: false,
+        };
+        pass.begin_sweep();
+        pass
+    }
+
+    /// What became of the objects in this sweep so far.
+    pub fn tally(&self) -> &Tally {
+        &self.sweep.tally
+    }
+
+    /// The sweep that this one verifies; none in the first one.
+    pub fn earlier(&self) -> Option<&Sweep> {
+        self.earlier.as_deref()
+    }
+
+    /// What is known of the objects before this sweep.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// Takes in how many writes take so long that others no longer wait for them.
+    pub fn set_slow_writes(&mut self, slow: usize) {
+        self.slow = slow;
+    }
+
+    /// Begins nothing more; what is under way comes to its end.
+    pub fn stop(&mut self, reason: StopReason) {
+        self.sweep.stop(reason);
+    }
+
+    /// Takes in a page.
+    pub fn page(&mut self, page: Result<Page, CallError>) {
+        if self.ended.is_some() || self.is_over {
+            return;
+        }
+        let (stage, sweep) = self.stage();
+        let taken = sweep.page(&stage, page);
+        self.go_on(taken);
+    }
+
+    /// Takes in that there is room for the next object.
+    pub fn admitted(&mut self, hold: H) {
+        if self.ended.is_some() || self.is_over {
+            return;
+        }
+        let (stage, sweep) = self.stage();
+        let taken = sweep.admitted(&stage, hold);
+        let taken = taken.map(|work| self.commands.extend(work.map(Box::new).map(Command::Reconcile)));
+        self.go_on(taken);
+    }
+
+    /// Takes in what became of an object.
+    pub fn reconciled(&mut self, index: usize, identity: Identity, ended: Result<Reconciled, StopReason>) {
+        if self.ended.is_some() || self.is_over {
+            return;
+        }
+        let (stage, sweep) = self.stage();
+        let taken = sweep.reconciled(&stage, index, identity, ended);
+        self.go_on(taken);
+    }
+
+    /// Takes in whether the next list still reaches the CRD's own objects.
+    pub fn server_checked(&mut self, checked: Result<(), CallError>) {
+        match checked {
+            Ok(()) => self.begin_sweep(),
+            Err(error) => {
+                // The sweep that would have verified it has not begun.
+                if let Some(earlier) = self.earlier.take() {
+                    self.end_interrupted(*earlier, false, SweepError::List(error).into());
+                }
+            }
+        }
+    }
+
+    /// What is to be done now; none until something is taken in.
+    pub fn poll(&mut self) -> Option<Command<H>> {
+        if let Some(command) = self.commands.pop_front() {
+            return Some(command);
+        }
+        if let Some(ended) = self.ended.take() {
+            match ended {
+                Ok(()) => self.sweep_complete(),
+                Err(reason) => self.sweep_interrupted(reason),
+            }
+            return self.commands.pop_front();
+        }
+        if self.is_over {
+            return None;
+        }
+        if let Some(stop) = self.sweep.take_stop() {
+            self.go_on(Err(stop.into()));
+            return self.commands.pop_front();
+        }
+        let slow = self.slow;
+        let (stage, sweep) = self.stage();
+        Some(match sweep.poll(&stage, slow)? {
+            Wanted::Page(request) => Command::List(request),
+            Wanted::PageAhead(request) => Command::ListAhead(request),
+            Wanted::Room(bytes) => Command::Admit(bytes),
+        })
+    }
+
+    fn stage(&mut self) -> (Stage<'_>, &mut Sweep) {
+        let Self { rules, limits, checkpoint, record, beyond, earlier, sweep, .. } = self;
+        let stage = Stage {
+            record,
+            upto: checkpoint.upto.as_ref(),
+            beyond,
+            proved: &checkpoint.proved,
+            earlier: earlier.as_deref(),
+            rejected: (rules.mode == Mode::Persist).then_some(&checkpoint.rejected),
+            after: limits.after.as_ref(),
+            stop_after_rejected: limits.stop_after_rejected,
+            rules,
+        };
+        (stage, sweep)
+    }
+
+    fn begin_sweep(&mut self) {
+        let cleared = self.checkpoint.record.cleared.clone();
+        self.record = Arc::new(self.checkpoint.record.clone());
+        self.beyond = Arc::new(Record { cleared, ..Record::empty(&self.rules.crd) });
+        self.commands.push_back(Command::SweepBegins { verifies: self.earlier.is_some() });
+    }
+
+    /// Goes on after something was taken in.
+    fn go_on(&mut self, taken: Result<(), SweepError>) {
+        if taken.is_ok() && !self.sweep.is_complete() {
+            return;
+        }
+        let is_complete = taken.is_ok();
+        if !is_complete {
+            self.sweep.interrupt();
+            self.commands.clear();
+        }
+        self.commands.push_back(Command::SweepEnds { is_complete });
+        self.ended = Some(taken);
+    }
+
+    fn sweep_interrupted(&mut self, reason: SweepError) {
+        let mut sweep = std::mem::take(&mut *self.sweep);
+        match self.earlier.take() {
+            None => {
+                self.interrupt_first(&mut sweep);
+                self.end_interrupted(sweep, true, reason.into());
+            }
+            Some(earlier) => {
+                self.checkpoint.proved.extend(sweep.proved);
+                self.end_interrupted(*earlier, false, reason.into());
+            }
+        }
+    }
+
+    /// Keeps what a first sweep has done that writes.
+    fn interrupt_first(&mut self, sweep: &mut Sweep) {
+        if self.limits.verifies {
+            let place = (sweep.through, sweep.upto.clone());
+            let proved = std::mem::take(&mut sweep.proved);
+            self.checkpoint.add_interrupted(&sweep.tally, proved, place, &self.rules.crd);
+        }
+    }
+
+    fn end_interrupted(&mut self, last: Sweep, in_first: bool, reason: PassError) {
+        let checkpoint = std::mem::take(&mut self.checkpoint);
+        self.end(Err(Box::new(Interrupted { last, checkpoint, in_first, reason })));
+    }
+
+    fn end(&mut self, ended: Result<Box<Verified>, Box<Interrupted>>) {
+        self.is_over = true;
+        self.commands.push_back(Command::End(ended));
+    }
+
+    /// Goes on after a sweep to the end.
+    fn sweep_complete(&mut self) {
+        let mut sweep = std::mem::take(&mut self.sweep);
+        let is_first = self.earlier.is_none();
+        if is_first && sweep.through.is_some() && sweep.through < self.checkpoint.record.through {
+            return self.end_interrupted(*sweep, true, PassError::Restored);
+        }
+        if is_first {
+            self.postponed = sweep.postponed;
+        }
+        self.requests += sweep.requests;
+        if !self.limits.verifies {
+            return self.end_unverified(*sweep);
+        }
+        if is_first || self.limits.moves_record {
+            self.through = sweep.through;
+        }
+        let unanswered = if self.limits.needs_every_answer { 0 } else { sweep.tally.counts().unknown };
+        let is_verified = match is_first {
+            true => sweep.tally.counts().written == 0,
+            false => sweep.requests == unanswered,
+        };
+        let proved = std::mem::take(&mut sweep.proved);
+        let crd = &self.rules.crd;
+        self.checkpoint = self.checkpoint.after_sweep(&mut sweep.tally, proved, self.through, crd);
+        if is_verified || self.verifications == VERIFICATIONS {
+            return self.end_verified(*sweep, is_verified);
+        }
+        self.verifications += 1;
+        self.earlier = Some(sweep);
+        self.commands.push_back(Command::CheckServer);
+    }
+
+    fn end_verified(&mut self, last: Sweep, is_verified: bool) {
+        let checkpoint = std::mem::take(&mut self.checkpoint);
+        let Self { through, requests, postponed, .. } = *self;
+        let before = Checkpoint::default();
+        let verified = Verified { last, checkpoint, before, through, requests, postponed, is_verified };
+        self.end(Ok(Box::new(verified)));
+    }
+
+    /// Ends a pass that writes nothing: it proves nothing that was not known before.
+    fn end_unverified(&mut self, mut last: Sweep) {
+        let before = std::mem::take(&mut self.checkpoint);
+        last.tally.add_earlier_writes(&before.writes);
+        // A record of a part of the objects is no record of those that change now.
+        let record = match before.upto {
+            None => before.record.clone(),
+            Some(_) => Record { through: None, ..before.record.clone() },
+        };
+        let counts = last.tally.counts();
+        let open = counts.due + counts.unproved + counts.held + counts.rejected + counts.unknown;
+        // What all objects were known to store at the beginning of the list.
+        let through = last.through.filter(|_| open == 0 && record.through.is_some());
+        let Self { requests, postponed, .. } = *self;
+        let checkpoint = Checkpoint { record, ..Checkpoint::default() };
+        let is_verified = false;
+        let verified = Verified { last, checkpoint, before, through, requests, postponed, is_verified };
+        self.end(Ok(Box::new(verified)));
+    }
+}

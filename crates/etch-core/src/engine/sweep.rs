@@ -1,0 +1,513 @@
+//! One list of all objects of a CRD, page by page, and what became of each. No more of an object is kept than
+//! a hash, unless the tally names it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Work;
+use super::stop_reason::StopReason;
+use crate::call_error::CallError;
+use crate::crd::Crd;
+use crate::object::{Identity, Object};
+use crate::object_machine::{ObjectMachine, Reconciled, Rules};
+use crate::object_state::ObjectState;
+use crate::plan::{Record, Rejection};
+use crate::report::rejected::Rejected;
+use crate::report::tally::{Place, Tally};
+use crate::report::versions::{ListKey, ObjectVersions, list_key};
+
+/// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
+const AT_ONCE: usize = 64;
+/// The next page is asked for when only so many objects of a page are still to be begun, or half of a smaller
+/// page: their writes take about as long as a list.
+const AHEAD: usize = 64;
+
+/// What a list is to hold of each object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// All of it.
+    Whole,
+    /// Its metadata, as a `PartialObjectMetadata`: a page of them costs the server a fraction, and takes a
+    /// fraction of the room. What it says of an object's version is what a whole page says (fact R8).
+    Metadata,
+}
+
+/// A page that is to be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageRequest {
+    /// What it is to hold.
+    pub form: Form,
+    /// Where it begins; none for the first page.
+    pub after: Option<String>,
+    /// Which page of its sweep it is, counted from one.
+    pub number: u64,
+}
+
+/// A page as it came: its objects are parsed when their turn comes, for parsed they take many times the room.
+pub struct Page {
+    /// Where its objects stand, in the order of the page.
+    pub keys: Vec<ListKey>,
+    /// The resource version of the list. A watch goes on from that of the first page: a list whose snapshot
+    /// is lost goes on with a later one, and what changed in between on the pages before is in none of them.
+    pub resource_version: String,
+    /// Where the next page begins; none after the last.
+    pub next: Option<String>,
+    /// How many objects the whole list has, by the first page; an estimate, for objects come and go.
+    pub total: Option<u64>,
+    /// When it had been read, at the latest.
+    pub read: Instant,
+    /// Its objects.
+    pub objects: Box<dyn Listed + Send>,
+}
+
+/// The objects of a page.
+pub trait Listed {
+    /// How many bytes of JSON an object has.
+    fn size(&self, index: usize) -> usize;
+
+    /// Parses an object.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn object(&self, index: usize) -> Result<Object, CallError>;
+}
+
+impl fmt::Debug for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Page")
+            .field("keys", &self.keys.len())
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a sweep was not completed.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// The list could not be read.
+    #[error("cannot list the objects: {0}")]
+    List(#[from] CallError),
+    /// See [`StopReason`].
+    #[error(transparent)]
+    Stop(#[from] StopReason),
+    /// The policy's limit of rejected objects is reached.
+    #[error("stopped after {0} rejected objects (stopAfterRejected)")]
+    TooManyRejected(u64),
+}
+
+/// What a sweep asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// A page, whose answer goes to [`Sweep::page`].
+    Page(PageRequest),
+    /// A page that will be asked for soon.
+    PageAhead(PageRequest),
+    /// Room for an object of so many bytes, which goes to [`Sweep::admitted`].
+    Room(usize),
+}
+
+/// What the objects of a sweep are judged by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stage<'a> {
+    pub(super) rules: &'a Rules,
+    /// What is on record.
+    pub(super) record: &'a Arc<Record>,
+    /// Up to which object the record goes; none if it is about all of them.
+    pub(super) upto: Option<&'a ListKey>,
+    /// What is on record of the others: nothing.
+    pub(super) beyond: &'a Arc<Record>,
+    /// States that were proved since.
+    pub(super) proved: &'a ObjectVersions,
+    /// The sweep that this one verifies: what was held or rejected then, and has not changed, is not tried
+    /// again.
+    pub(super) earlier: Option<&'a Sweep>,
+    /// What an earlier run was refused: it is not tried again at once. None where everything is.
+    pub(super) rejected: Option<&'a Rejected>,
+    /// The object up to which all are left out; none if all are processed.
+    pub(super) after: Option<&'a ListKey>,
+    /// Rejections after which the sweep stops.
+    pub(super) stop_after_rejected: Option<u32>,
+}
+
+/// A list of all objects, page by page, and what became of them.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    /// What became of the objects.
+    pub tally: Tally,
+    /// The resource version at which the sweep began: all that is older was processed.
+    pub through: Option<u64>,
+    /// The resource version from which a watch misses nothing: that of the first page.
+    pub watch_from: String,
+    /// Objects that this sweep wrote and proved, as they were left; hashes, since there may be many.
+    pub proved: ObjectVersions,
+    /// How many objects needed a request.
+    pub requests: u64,
+    /// How many objects an earlier run was refused, and are not tried again yet.
+    pub postponed: u64,
+    /// The last object of the last page of which every object was processed; none if the list is not sorted.
+    pub upto: Option<ListKey>,
+    /// The same within the last page: the object up to which every one was processed.
+    pub reached: Option<ListKey>,
+    /// Objects that are held or rejected, in the version in which they were read.
+    left: ProblemVersions,
+    /// Pages that were asked for.
+    pages: u64,
+    /// Whether the last page had an object of which it was not known what becomes of it.
+    met_unknown: bool,
+    /// Where the next page begins.
+    after: Option<String>,
+    /// The page that was asked for and has not come.
+    asked: Option<PageRequest>,
+    /// The page after the one that is processed, once it is asked for.
+    ahead: Option<PageRequest>,
+    /// The page that is processed.
+    open: Option<OpenPage>,
+    /// Why nothing more is begun.
+    stopped: Option<StopReason>,
+    is_complete: bool,
+}
+
+/// Which versions of which objects were held or rejected.
+#[derive(Debug, Default)]
+struct ProblemVersions {
+    held: ObjectVersions,
+    rejected: ObjectVersions,
+}
+
+/// A page whose objects are processed.
+#[derive(Debug)]
+struct OpenPage {
+    page: Page,
+    /// The first object that is not begun.
+    next: usize,
+    /// Whether room was asked for it.
+    wants_room: bool,
+    /// The objects that are under way, by their place in the page: the version in which each was read.
+    under_way: HashMap<usize, String>,
+    /// Which objects are done, whatever came of them.
+    finished: Vec<bool>,
+    proved: ObjectVersions,
+    in_order: bool,
+}
+
+/// An object of which it is known what becomes of it: its metadata tell that it is as it was when it was
+/// processed.
+struct KnownObject<'a> {
+    identity: Identity,
+    resource_version: String,
+    outcome: Outcome<'a>,
+}
+
+enum Outcome<'a> {
+    /// An earlier command has processed it.
+    LeftOut,
+    /// An earlier sweep, with this tally, found it held or rejected.
+    Left { is_held: bool, earlier: &'a Tally },
+    /// An earlier run was refused it, and it is not tried again yet.
+    Postponed(Rejection),
+    /// It was proved as it is.
+    Stored,
+}
+
+impl ProblemVersions {
+    fn insert(&mut self, is_held: bool, uid: &str, resource_version: &str) {
+        let states = if is_held { &mut self.held } else { &mut self.rejected };
+        states.insert(uid, resource_version);
+    }
+}
+
+/// Whether an object is left out of a pass that resumes after `after`.
+pub fn is_left_out(object: &Object, after: Option<&ListKey>) -> bool {
+    after.is_some_and(|after| list_key(object) <= *after)
+}
+
+impl<'a> Stage<'a> {
+    /// What is on record of an object. One that was written after the record began is covered wherever it
+    /// stands in the list, for the schema was in force by then; but not where it may have been stored at an
+    /// old version until then.
+    fn record_of(&self, object: &Object) -> &'a Arc<Record> {
+        let is_before = object.revision() <= self.record.through || self.crd().stored_elsewhere();
+        match self.upto {
+            Some(upto) if is_before && list_key(object) > *upto => self.beyond,
+            _ => self.record,
+        }
+    }
+
+    fn crd(&self) -> &'a Crd {
+        &self.rules.crd
+    }
+
+    /// An object, if it is known what becomes of it.
+    fn known(&self, object: &Object) -> Option<KnownObject<'a>> {
+        let outcome = self.outcome(object)?;
+        let (identity, resource_version) = (object.identity(), object.resource_version().to_owned());
+        Some(KnownObject { identity, resource_version, outcome })
+    }
+
+    fn outcome(&self, object: &Object) -> Option<Outcome<'a>> {
+        if is_left_out(object, self.after) {
+            return Some(Outcome::LeftOut);
+        }
+        if let Some(Sweep { left, tally: earlier, .. }) = self.earlier {
+            let (is_held, is_rejected) = (left.held.contains(object), left.rejected.contains(object));
+            if is_held || is_rejected {
+                return Some(Outcome::Left { is_held, earlier });
+            }
+        }
+        if let Some(rejection) = self.rejected.and_then(|rejected| rejected.of(object))
+            && self.record_of(object).covers(object, self.crd()).is_none()
+        {
+            return Some(Outcome::Postponed(rejection));
+        }
+        // A changed default may concern it, and no sweep of this pass has looked at that: an interruption
+        // forgets what was counted, not what was proved.
+        let may_follow =
+            self.earlier.is_none() && !self.rules.changes.for_object(object, self.record).is_empty();
+        // Proof::UnchangedSincePass.
+        (self.proved.contains(object) && !may_follow).then_some(Outcome::Stored)
+    }
+}
+
+impl Sweep {
+    /// Whether every page was processed.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Why nothing more is begun, once nothing is under way any more.
+    pub(super) fn take_stop(&mut self) -> Option<StopReason> {
+        let is_quiet = self.open.as_ref().is_none_or(|open| open.under_way.is_empty());
+        self.stopped.take_if(|_| is_quiet)
+    }
+
+    /// Begins nothing more; what is under way comes to its end. What has gone wrong first says most.
+    pub(super) fn stop(&mut self, reason: StopReason) {
+        self.stopped.get_or_insert(reason);
+    }
+
+    /// Notes how far it came, where it ends before the last page; what was written of a page that is not done
+    /// is covered by no record.
+    pub(super) fn interrupt(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let done = open.finished.iter().take_while(|finished| **finished).count();
+        let reached = done.checked_sub(1).and_then(|last| open.page.keys.get(last).cloned());
+        self.proved.extend(open.proved);
+        self.reached = reached.or_else(|| self.upto.clone()).filter(|_| open.in_order);
+    }
+
+    /// What is to be asked for next; `slow` is how many writes take so long that others no longer wait for
+    /// them.
+    pub(super) fn poll(&mut self, stage: &Stage<'_>, slow: usize) -> Option<Wanted> {
+        if self.stopped.is_some() || self.is_complete {
+            return None;
+        }
+        let Some(open) = &mut self.open else {
+            if self.asked.is_some() {
+                return None;
+            }
+            let request = match self.ahead.take() {
+                Some(request) => request,
+                None => self.request(stage, self.after.clone()),
+            };
+            self.asked = Some(request.clone());
+            return Some(Wanted::Page(request));
+        };
+        let left = open.page.keys.len() - open.next;
+        let ahead = AHEAD.min(open.page.keys.len() / 2);
+        if left <= ahead
+            && self.ahead.is_none()
+            && let Some(token) = open.page.next.clone()
+        {
+            let request = self.request(stage, Some(token));
+            self.ahead = Some(request.clone());
+            return Some(Wanted::PageAhead(request));
+        }
+        if left > 0 && !open.wants_room && open.under_way.len() < AT_ONCE + slow {
+            open.wants_room = true;
+            return Some(Wanted::Room(open.page.objects.size(open.next)));
+        }
+        None
+    }
+
+    /// How the next page is to be read. A sweep that verifies another needs metadata alone until it meets an
+    /// object that is not known; what fits on one page is read whole, for then there would be nothing to
+    /// spare but that page.
+    fn request(&mut self, stage: &Stage<'_>, after: Option<String>) -> PageRequest {
+        let verifies_pages = stage.earlier.is_some_and(|earlier| earlier.pages > 1);
+        let form = if verifies_pages && !self.met_unknown { Form::Metadata } else { Form::Whole };
+        self.pages += 1;
+        PageRequest { form, after, number: self.pages }
+    }
+
+    /// Takes in a page.
+    ///
+    /// # Errors
+    /// [`SweepError::List`].
+    pub(super) fn page(
+        &mut self,
+        stage: &Stage<'_>,
+        page: Result<Page, CallError>,
+    ) -> Result<(), SweepError> {
+        let page = page?;
+        let form = self.asked.take().map_or(Form::Whole, |asked| asked.form);
+        let known = match form {
+            Form::Whole => None,
+            Form::Metadata => {
+                let known = |index| Ok(stage.known(&page.objects.object(index)?));
+                (0..page.keys.len()).map(known).collect::<Result<Option<Vec<_>>, CallError>>()?
+            }
+        };
+        self.met_unknown = form == Form::Metadata && known.is_none();
+        if self.met_unknown {
+            // It is asked for once more, whole.
+            return Ok(());
+        }
+        if self.after.is_none() {
+            self.through = page.resource_version.parse().ok();
+            self.watch_from.clone_from(&page.resource_version);
+            self.tally.set_expected(page.total);
+            self.tally.set_place(self.through.map(|through| Place { through, upto: String::new() }));
+        }
+        // A list that was not sorted once is none that a place in it means anything for.
+        let goes_on = |upto: &ListKey| page.keys.first().is_some_and(|first| upto <= first);
+        let in_order =
+            page.keys.is_sorted() && (self.after.is_none() || self.upto.as_ref().is_some_and(goes_on));
+        let count = page.keys.len();
+        self.open = Some(OpenPage {
+            page,
+            next: if known.is_some() { count } else { 0 },
+            wants_room: false,
+            under_way: HashMap::new(),
+            finished: vec![known.is_some(); count],
+            proved: ObjectVersions::default(),
+            in_order,
+        });
+        known.into_iter().flatten().for_each(|object| self.count(object));
+        self.close_page();
+        Ok(())
+    }
+
+    /// Takes in that there is room for the next object: what is to be done about it, if that is not known.
+    ///
+    /// # Errors
+    /// [`SweepError::List`], where it cannot be read.
+    pub(super) fn admitted<H>(&mut self, stage: &Stage<'_>, hold: H) -> Result<Option<Work<H>>, SweepError> {
+        let Some(open) = &mut self.open else { return Ok(None) };
+        open.wants_room = false;
+        if self.stopped.is_some() {
+            return Ok(None);
+        }
+        let (index, read) = (open.next, open.page.read);
+        let object = open.page.objects.object(index)?;
+        open.next += 1;
+        if let Some(known) = stage.known(&object) {
+            open.finished[index] = true;
+            self.count(known);
+            self.close_page();
+            return Ok(None);
+        }
+        open.under_way.insert(index, object.resource_version().to_owned());
+        self.met_unknown = true;
+        let (identity, is_proved) = (object.identity(), stage.proved.contains(&object));
+        // It was read with an old default before, and nothing was written for that.
+        let is_suspect = stage.rules.changes.is_suspect(&object);
+        let record = if is_suspect { stage.beyond } else { stage.record_of(&object) };
+        let (machine, step) = ObjectMachine::begin(stage.rules.clone(), object, record.clone(), is_proved);
+        Ok(Some(Work { index, identity, machine, step, read, hold }))
+    }
+
+    /// Takes in what became of an object.
+    ///
+    /// # Errors
+    /// Where nothing more may be done at all, not even what is under way.
+    pub(super) fn reconciled(
+        &mut self,
+        stage: &Stage<'_>,
+        index: usize,
+        identity: Identity,
+        reconciled: Result<Reconciled, StopReason>,
+    ) -> Result<(), SweepError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let seen = open.under_way.remove(&index).unwrap_or_default();
+        let reconciled = match reconciled {
+            Ok(reconciled) => reconciled,
+            Err(stop) if stop.lets_writes_end() => {
+                self.stop(stop);
+                return Ok(());
+            }
+            Err(stop) => return Err(stop.into()),
+        };
+        open.finished[index] = true;
+        self.requests += u64::from(reconciled.state.took_request());
+        let mut left_at = None;
+        match &reconciled.state {
+            ObjectState::Written { resource_version }
+                if stage.record.versions_disagree || stage.record.servers_lag =>
+            {
+                self.proved.insert(&identity.uid, resource_version);
+            }
+            ObjectState::Written { resource_version } => open.proved.insert(&identity.uid, resource_version),
+            // In these versions a later sweep takes them for stored (Proof::UnchangedSincePass).
+            ObjectState::AlreadyStored => open.proved.insert(&identity.uid, &seen),
+            ObjectState::Held(_) => self.left.insert(true, &identity.uid, &seen),
+            ObjectState::Rejected(_) => {
+                left_at = reconciled.left_at.clone().or(Some(seen));
+                self.left.insert(false, &identity.uid, left_at.as_deref().unwrap_or_default());
+            }
+            ObjectState::Stored
+            | ObjectState::Skipped(_)
+            | ObjectState::Gone
+            | ObjectState::Due
+            | ObjectState::Unproved
+            | ObjectState::Unknown => {}
+        }
+        self.tally.add(identity.clone(), reconciled.state, &reconciled.missing);
+        if let Some(left_at) = left_at {
+            self.tally.set_rejected_at(&identity, &left_at);
+        }
+        let rejected = self.tally.counts().rejected;
+        if stage.stop_after_rejected.is_some_and(|limit| rejected >= u64::from(limit)) {
+            return Err(SweepError::TooManyRejected(rejected));
+        }
+        self.close_page();
+        Ok(())
+    }
+
+    /// Goes on to the next page once every object of this one is done.
+    fn close_page(&mut self) {
+        let is_done = |open: &mut OpenPage| open.finished.iter().all(|finished| *finished);
+        let Some(open) = self.open.take_if(is_done) else { return };
+        // What was proved in the course of the page is covered by the record of the sweep.
+        self.upto = open.page.keys.into_iter().next_back().filter(|_| open.in_order);
+        self.reached.clone_from(&self.upto);
+        if let (Some(through), Some(upto)) = (self.through, self.upto.clone()) {
+            self.tally.set_place(Some(Place { through, upto }));
+        }
+        self.after = open.page.next;
+        self.is_complete = self.after.is_none();
+    }
+
+    /// Counts an object of which it is known what becomes of it.
+    fn count(&mut self, object: KnownObject<'_>) {
+        let KnownObject { identity, resource_version, outcome } = object;
+        match outcome {
+            Outcome::LeftOut => self.tally.count_left_out(),
+            Outcome::Stored => self.tally.add(identity, ObjectState::Stored, &[]),
+            Outcome::Left { is_held, earlier } => {
+                self.left.insert(is_held, &identity.uid, &resource_version);
+                self.tally.add_unchanged(identity.clone(), earlier, is_held);
+                if !is_held {
+                    self.tally.set_rejected_at(&identity, &resource_version);
+                }
+            }
+            Outcome::Postponed(rejection) => {
+                self.left.insert(false, &identity.uid, &resource_version);
+                self.postponed += 1;
+                self.tally.add(identity.clone(), ObjectState::Rejected(rejection), &[]);
+                self.tally.set_rejected_at(&identity, &resource_version);
+            }
+        }
+    }
+}

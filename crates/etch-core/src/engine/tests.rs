@@ -1,0 +1,361 @@
+//! Passes over a list in memory, and what happens afterwards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::pass::{self, Interrupted, Limits, Pass, PassError, Verified};
+use super::pass_state::PassState;
+use super::retries::Retries;
+use super::stop_reason::StopReason;
+use super::sweep::{Form, Listed, Page, PageRequest, SweepError};
+use super::testing::start;
+use super::watching::{self, Change, End, Watching};
+use super::{Received, Work};
+use crate::api::Mode;
+use crate::call_error::CallError;
+use crate::crd::sample::{things, with_spec};
+use crate::object::{Identity, Object};
+use crate::object_machine::{Reconciled, Rules, Step};
+use crate::object_state::ObjectState;
+use crate::plan::{Record, Terms};
+use crate::report::checkpoint::Checkpoint;
+use crate::report::state::Times;
+use crate::report::tally::Tally;
+
+/// Objects to a page.
+const PER_PAGE: usize = 2;
+
+fn rules() -> Rules {
+    Rules {
+        crd: Arc::new(things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })))),
+        terms: Terms::default(),
+        mode: Mode::Persist,
+        since: Arc::default(),
+        changes: Arc::default(),
+        dropped: Arc::default(),
+    }
+}
+
+fn object(name: &str, revision: u64) -> Object {
+    let owner = json!({
+        "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": { "f:spec": {} },
+    });
+    Object::from(json!({
+        "apiVersion": "example.com/v1", "kind": "Thing", "spec": { "size": 5 },
+        "metadata": { "name": name, "uid": name, "resourceVersion": revision.to_string(), "managedFields": [owner] },
+    }))
+}
+
+/// Nothing is known, and what is written now proves nothing but itself.
+fn while_servers_lag() -> Checkpoint {
+    let record = Record { servers_lag: true, ..Record::empty(&rules().crd) };
+    Checkpoint { record, ..Checkpoint::default() }
+}
+
+fn written(revision: u64) -> Result<Reconciled, StopReason> {
+    Ok(Reconciled::of(ObjectState::Written { resource_version: revision.to_string() }, Vec::new()))
+}
+
+/// A list in memory, and what was asked of it.
+#[derive(Default)]
+struct Server {
+    objects: Vec<(&'static str, u64)>,
+    revision: u64,
+    pages: Vec<PageRequest>,
+    written: Vec<String>,
+}
+
+struct Items(Vec<Object>);
+
+impl Listed for Items {
+    fn size(&self, _: usize) -> usize {
+        100
+    }
+
+    fn object(&self, index: usize) -> Result<Object, CallError> {
+        Ok(self.0[index].clone())
+    }
+}
+
+impl Server {
+    fn of(names: &[&'static str]) -> Self {
+        let objects = names.iter().map(|name| (*name, 7)).collect();
+        Self { objects, revision: 10, ..Self::default() }
+    }
+
+    fn page(&mut self, request: PageRequest) -> Page {
+        let first: usize = request.after.as_deref().map_or(0, |after| after.parse().expect("a place"));
+        let end = (first + PER_PAGE).min(self.objects.len());
+        let shown = self.objects[first..end].iter();
+        let page = Page {
+            keys: shown.clone().map(|(name, _)| format!("/{name}")).collect(),
+            resource_version: self.revision.to_string(),
+            next: (end < self.objects.len()).then(|| end.to_string()),
+            total: None,
+            read: start(),
+            objects: Box::new(Items(shown.map(|(name, revision)| object(name, *revision)).collect())),
+        };
+        self.pages.push(request);
+        page
+    }
+
+    /// Ends an object: it is written where its machine asks for that.
+    fn end(&mut self, identity: &Identity, step: Step) -> Result<Reconciled, StopReason> {
+        match step {
+            Step::Done(reconciled) => Ok(reconciled),
+            _ => self.write(&identity.name),
+        }
+    }
+
+    fn write(&mut self, name: &str) -> Result<Reconciled, StopReason> {
+        self.revision += 1;
+        let stored = self.objects.iter_mut().find(|(known, _)| *known == name).expect("an object");
+        stored.1 = self.revision;
+        self.written.push(name.to_owned());
+        written(self.revision)
+    }
+
+    /// Drives a pass to its end, in which each object ends as `ends` says; where it says nothing, it is
+    /// written.
+    fn run(
+        &mut self,
+        checkpoint: Checkpoint,
+        mut ends: impl FnMut(&str) -> Option<Result<Reconciled, StopReason>>,
+    ) -> Result<Box<Verified>, Box<Interrupted>> {
+        let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
+        let mut pass = Pass::begin(rules(), limits, checkpoint);
+        let mut works = Vec::new();
+        loop {
+            let Some(command) = pass.poll() else {
+                let work: Box<Work<()>> = works.pop().expect("something is under way");
+                let Work { index, identity, step, .. } = *work;
+                let ended = ends(&identity.name).unwrap_or_else(|| self.end(&identity, step));
+                pass.reconciled(index, identity, ended);
+                continue;
+            };
+            match command {
+                pass::Command::List(request) => {
+                    let page = self.page(request);
+                    pass.page(Ok(page));
+                }
+                pass::Command::Admit(_) => pass.admitted(()),
+                pass::Command::Reconcile(work) => works.push(work),
+                pass::Command::CheckServer => pass.server_checked(Ok(())),
+                pass::Command::SweepBegins { .. }
+                | pass::Command::SweepEnds { .. }
+                | pass::Command::ListAhead(_) => {}
+                pass::Command::End(ended) => return ended,
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_pass_has_written_is_verified_by_a_sweep_over_metadata_that_writes_nothing() {
+    let mut server = Server::of(&["a", "b", "c"]);
+    let verified = server.run(while_servers_lag(), |_| None).expect("it comes to its end");
+    assert!(verified.is_verified && verified.requests == 3);
+    let counts = verified.last.tally.counts();
+    assert_eq!((counts.objects, counts.written), (3, 3));
+    assert_eq!(verified.through, Some(13));
+    let asked: Vec<(Form, u64)> = server.pages.iter().map(|page| (page.form, page.number)).collect();
+    let both = |form| [(form, 1), (form, 2)];
+    assert_eq!(asked, [both(Form::Whole), both(Form::Metadata)].concat());
+}
+
+#[test]
+fn what_somebody_writes_in_the_course_of_a_pass_is_written_by_the_sweep_that_verifies_it() {
+    let mut server = Server::of(&["a", "b", "c"]);
+    let mut intruded = false;
+    let mut log = Vec::new();
+    let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
+    let mut pass = Pass::begin(rules(), limits, while_servers_lag());
+    let ended = loop {
+        match pass.poll().expect("a command") {
+            pass::Command::List(request) => {
+                log.push((request.form, request.number));
+                let page = server.page(request);
+                pass.page(Ok(page));
+            }
+            pass::Command::Admit(_) => pass.admitted(()),
+            pass::Command::Reconcile(work) => {
+                let Work { index, identity, step, .. } = *work;
+                let ended = server.end(&identity, step);
+                pass.reconciled(index, identity, ended);
+            }
+            pass::Command::CheckServer => {
+                if !std::mem::replace(&mut intruded, true) {
+                    server.objects[0].1 = 99;
+                }
+                pass.server_checked(Ok(()));
+            }
+            pass::Command::End(ended) => break ended,
+            _ => {}
+        }
+    };
+    let verified = ended.expect("it comes to its end");
+    assert_eq!(server.written, ["a", "b", "c", "a"]);
+    assert!(verified.is_verified);
+    assert_eq!(log[2..4], [(Form::Metadata, 1), (Form::Whole, 2)], "a page is read whole where it has to be");
+}
+
+#[test]
+fn a_page_of_which_an_object_was_not_processed_is_covered_by_no_record() {
+    for (stops, covered, reached) in [("b", None, Some("/a")), ("d", Some("/b"), Some("/c"))] {
+        let mut server = Server::of(&["a", "b", "c", "d"]);
+        let stop = |name: &str| (name == stops).then_some(Err(StopReason::Pause));
+        let interrupted = server.run(Checkpoint::empty(&rules().crd), stop).expect_err("it is interrupted");
+        assert!(interrupted.in_first);
+        assert!(matches!(interrupted.reason, PassError::Sweep(SweepError::Stop(StopReason::Pause))));
+        assert_eq!(interrupted.last.reached.as_deref(), reached);
+        let checkpoint = interrupted.checkpoint;
+        assert_eq!(checkpoint.upto.as_deref(), covered);
+        assert_eq!(checkpoint.record.through, covered.map(|_| 10));
+        let before = server.written.clone();
+        server.run(checkpoint, |_| None).expect("it comes to its end");
+        let mut all = server.written.clone();
+        all.sort();
+        assert_eq!(all, ["a", "b", "c", "d"], "each once, {before:?} of them before");
+    }
+}
+
+#[test]
+fn a_list_that_is_older_than_the_record_is_one_of_a_cluster_that_was_restored() {
+    let record = Record { through: Some(11), ..Record::empty(&rules().crd) };
+    let ended = Server::of(&["a"]).run(Checkpoint { record, ..Checkpoint::default() }, |_| None);
+    let reason = ended.map(|_| ()).map_err(|interrupted| interrupted.reason);
+    assert!(matches!(reason, Err(PassError::Restored)), "{reason:?}");
+}
+
+#[test]
+fn a_pass_that_writes_nothing_leaves_what_was_known_before() {
+    let mut server = Server::of(&["a"]);
+    let record = Record { through: Some(5), ..Record::empty(&rules().crd) };
+    let checkpoint = Checkpoint { record, upto: Some("/0".to_owned()), ..Checkpoint::default() };
+    let rules = Rules { mode: Mode::Audit, ..rules() };
+    let mut pass = Pass::begin(rules, Limits::default(), checkpoint);
+    let verified = loop {
+        match pass.poll().expect("a command") {
+            pass::Command::List(request) => {
+                let page = server.page(request);
+                pass.page(Ok(page));
+            }
+            pass::Command::Admit(_) => pass.admitted(()),
+            pass::Command::Reconcile(work) => {
+                let due = Ok(Reconciled::of(ObjectState::Due, Vec::new()));
+                pass.reconciled(work.index, work.identity, due);
+            }
+            pass::Command::End(ended) => break ended.expect("it comes to its end"),
+            _ => {}
+        }
+    };
+    assert_eq!((verified.before.record.through, verified.before.upto.as_deref()), (Some(5), Some("/0")));
+    assert_eq!((verified.checkpoint.record.through, verified.through), (None, None));
+    assert_eq!(verified.last.tally.counts().due, 1);
+}
+
+/// What is known after a pass over one object that is stored.
+fn pass_state() -> PassState {
+    let mut tally = Tally::default();
+    tally.add(object("a", 7).identity(), ObjectState::Stored, &[]);
+    PassState {
+        tally,
+        record: Record { through: Some(10), ..Record::empty(&rules().crd) },
+        proved: crate::report::versions::ObjectVersions::default(),
+        watch_from: "10".to_owned(),
+        times: Times::default(),
+        finished_through: Some(10),
+        watch_failure: None,
+    }
+}
+
+fn watch() -> Watching<()> {
+    Watching::begin(rules(), pass_state(), Retries::new(0), None, true, start())
+}
+
+fn received(name: &str, revision: u64) -> Received<()> {
+    Received { object: object(name, revision), hold: () }
+}
+
+fn is_end(command: Option<watching::Command<()>>, end: &End) -> bool {
+    matches!(command, Some(watching::Command::End(found)) if found == *end)
+}
+
+#[test]
+fn what_changes_is_reconciled_and_counted_and_our_own_write_is_not_news() {
+    let (mut watching, mut now) = (watch(), start());
+    assert!(watching.poll(now).is_none() && watching.timeout().is_none(), "an idle CRD costs nothing");
+    watching.changed(now, Change::Created(received("b", 11)));
+    let Some(watching::Command::Reconcile(work)) = watching.poll(now) else { panic!("not reconciled") };
+    assert_eq!(watching.objects_at_rest(), None);
+    watching.reconciled(now, &work.identity, written(12));
+    assert!(watching.poll(now).is_none());
+    now = watching.timeout().expect("the totals are to be published");
+    watching.changed(now, Change::Applied(received("b", 12)));
+    assert!(matches!(watching.poll(now), Some(watching::Command::Publish)));
+    assert!(watching.poll(now).is_none(), "one update at a time, and our own write is no news");
+    watching.published(now);
+    assert_eq!(watching.pass().tally.counts().objects, 2);
+    assert_eq!(watching.objects_at_rest(), Some(2));
+    watching.changed(now, Change::Deleted(object("b", 13)));
+    assert_eq!(watching.pass().tally.counts().objects, 1);
+}
+
+#[test]
+fn what_has_begun_is_waited_for_and_what_has_not_is_not() {
+    let (mut watching, now) = (watch(), start());
+    watching.changed(now, Change::Applied(received("a", 11)));
+    let Some(watching::Command::Reconcile(begun)) = watching.poll(now) else { panic!("not reconciled") };
+    watching.changed(now, Change::Created(received("b", 12)));
+    watching.end(End::Stop(StopReason::Pause));
+    assert!(!watching.wants_changes() && watching.poll(now).is_none() && watching.timeout().is_none());
+    watching.reconciled(now, &begun.identity, written(13));
+    assert!(is_end(watching.poll(now), &End::Stop(StopReason::Pause)));
+    assert_eq!(watching.pass().tally.counts().written, 0, "it is not counted: the next pass finds it");
+}
+
+#[test]
+fn a_stop_that_forbids_every_write_waits_for_none() {
+    let (mut watching, now) = (watch(), start());
+    watching.changed(now, Change::Applied(received("a", 11)));
+    watching.changed(now, Change::Created(received("b", 12)));
+    let begun = [watching.poll(now), watching.poll(now)];
+    assert!(begun.iter().all(|command| matches!(command, Some(watching::Command::Reconcile(_)))));
+    let lost = StopReason::OwnersLost { object: "a".to_owned(), managers: Vec::new() };
+    watching.reconciled(now, &object("a", 11).identity(), Err(lost.clone()));
+    assert!(is_end(watching.poll(now), &End::Stop(lost)));
+}
+
+#[test]
+fn after_a_failure_that_was_reported_all_objects_are_verified() {
+    let (mut watching, mut now) = (watch(), start());
+    watching.changed(now, Change::Failed(Timestamp::UNIX_EPOCH, "refused".to_owned()));
+    now = watching.timeout().expect("the failure is to be reported");
+    assert!(watching.poll(now).is_none());
+    now = watching.timeout().expect("an update is due");
+    assert!(matches!(watching.poll(now), Some(watching::Command::Publish)));
+    assert!(watching.pass().watch_failure.is_some());
+    watching.published(now);
+    watching.changed(now, Change::Created(received("b", 12)));
+    assert!(is_end(watching.poll(now), &End::Verify), "what nobody has begun is not waited for");
+}
+
+#[test]
+fn what_was_written_is_verified_when_it_is_time_and_not_while_changes_are_missed() {
+    let (now, later) = (start(), start() + Duration::from_secs(60));
+    let begin = |writes| Watching::begin(rules(), pass_state(), Retries::new(0), Some(later), writes, now);
+    let mut watching: Watching<()> = begin(true);
+    assert!(watching.poll(now).is_none());
+    assert_eq!(watching.timeout(), Some(later));
+    watching.changed(now, Change::Failed(Timestamp::UNIX_EPOCH, "refused".to_owned()));
+    assert!(!is_end(watching.poll(later), &End::Verify));
+    let mut watching: Watching<()> = begin(true);
+    assert!(is_end(watching.poll(later), &End::Verify));
+    let mut watching: Watching<()> = begin(false);
+    assert_eq!(watching.timeout(), None, "who writes nothing verifies nothing");
+    assert!(watching.poll(later).is_none());
+}

@@ -1,0 +1,54 @@
+//! What is at the bottom of an error of the client's.
+
+use std::error::Error;
+
+use super::credentials::authentication;
+
+/// What is at the bottom of an error, in the words that people know: `connection refused`.
+///
+/// The layers above name the place in the client where it happened, which helps nobody who looks for the
+/// server.
+pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
+    // Its own texts quote what a plugin has printed.
+    if let Some(reason) = authentication(error) {
+        return format!("no credentials: {reason}");
+    }
+    let mut bottom = error;
+    while let Some(below) = bottom.source() {
+        bottom = below;
+    }
+    let text = bottom.to_string();
+    let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
+    // `Connection refused`, but not `UnknownIssuer` or `DNS`.
+    let mut letters = text.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second))
+            if first.is_uppercase() && second.is_lowercase() && text.contains(' ') =>
+        {
+            first.to_lowercase().chain(text.chars().skip(1)).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct Layer(#[source] io::Error);
+
+    #[test]
+    fn a_cause_is_named_in_words_that_people_know() {
+        let refused = Layer(io::Error::from_raw_os_error(111));
+        assert_eq!(cause(&refused), "connection refused");
+        assert_eq!(
+            cause(&Layer(io::Error::other("invalid peer certificate: UnknownIssuer"))),
+            "invalid peer certificate: UnknownIssuer"
+        );
+        assert_eq!(cause(&Layer(io::Error::other("UnknownIssuer"))), "UnknownIssuer");
+    }
+}
