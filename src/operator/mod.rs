@@ -3,8 +3,8 @@
 //! ```text
 //! watch CRDs (metadata) ─┐                       ┌─ status/  conditions, report, events
 //!                        ├─> index ─> reconcile ─┤
-//! watch policies ────────┘    pure    crd/       └─ crd task: pass ─> sweep ─> object/reconcile ─> cluster
-//!                                                             watch ─> queue ─┘
+//! watch policies ────────┘    pure    crd/       └─ crd task: sweeps ⇄ engine::Pass     ─┬─> object/reconcile ─> cluster
+//!                                                             watch  ⇄ engine::Watching ─┘
 //! ```
 //!
 //! [`Operator`] runs on every replica and keeps the `index`. Only the leader reconciles ([`Operator::lead`]):
@@ -12,8 +12,8 @@
 //! each CRD whose objects need work. What a reconciliation keeps for the next stands in the CRD's slot
 //! (`crd::slot`); what is to outlive the process, in its report.
 //!
-//! It must not talk to an API server but through `cluster`, nor decide about objects but through
-//! `etch_core::plan`.
+//! It talks to an API server through `cluster` alone, and what it does about objects is decided in `etch_core`:
+//! `engine` and `object_machine` say what comes next, and this performs it.
 
 mod admission;
 mod context;

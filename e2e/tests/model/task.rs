@@ -12,7 +12,7 @@ use crate::parts::{Known, Past, Seen};
 use crate::server::Tag;
 use crate::tables::Id;
 
-/// How often a sweep that wrote something is verified by another: as in `crd/verify.rs`.
+/// How often a sweep that wrote something is verified by another: as in `engine/pass.rs`.
 pub(crate) const VERIFICATIONS: u8 = 3;
 
 /// What is left of an earlier release in the report.

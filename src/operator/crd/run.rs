@@ -244,7 +244,7 @@ impl CrdTask {
         // Boxed, and given what it alone needs: the watch that follows lasts, and there is one for each CRD.
         let passed = Box::pin(self.traced_pass(open, &mut checkpoint)).await;
         let pass = match passed {
-            Ok(pass) => pass,
+            Ok(pass) => Box::new(pass),
             Err(error) => {
                 self.checkpoint = Some(checkpoint);
                 return Err(error);

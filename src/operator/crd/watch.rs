@@ -33,19 +33,20 @@ impl CrdTask {
     pub(crate) async fn watch_objects(
         &mut self,
         open: &OpenReport,
-        pass: PassState,
-    ) -> (PassState, TaskError) {
+        pass: Box<PassState>,
+    ) -> (Box<PassState>, TaskError) {
         let parts = self.reconciler_parts(open);
         let follow = ResumingWatch::new(self.cluster.clone(), self.crd.resource(), pass.watch_from.clone())
             .served_by(&self.crd);
         let (retries, verify_at) = (self.retries.clone(), self.verification_due());
-        let watching = Watching::begin(parts.rules.clone(), pass, retries, verify_at, self.writes(), at());
+        let watching = Watching::begin(parts.rules.clone(), *pass, retries, verify_at, self.writes(), at());
+        let watching = Box::new(watching);
         self.restore_check.checked(at());
         let mut steady = Steady { watching, follow, objects: Objects::new(parts.reconciler()) };
         let Err(error) = self.follow_objects(open, &parts, &mut steady).await;
         let (pass, retries) = steady.watching.into_parts();
         self.retries = retries;
-        (pass, error)
+        (Box::new(pass), error)
     }
 
     async fn follow_objects(
@@ -59,7 +60,15 @@ impl CrdTask {
             steady.watching.set_slow_writes(reconciler.writes_without_slot());
             steady.watching.set_delivered(steady.follow.delivered());
             while let Some(command) = steady.watching.poll(at()) {
-                self.perform(open, command, steady).await?;
+                match command {
+                    Command::Reconcile(work) => steady.objects.reconcile(*work),
+                    Command::Read(identity) => steady.objects.read(identity),
+                    // Boxed: there is a watch for each CRD, and hardly any of them has news at a time.
+                    Command::Publish => Box::pin(self.publish_news(open, steady)).await?,
+                    Command::End(End::Verify) => return Err(TaskError::Verify),
+                    Command::End(End::Overflow) => return Err(TaskError::Overflow),
+                    Command::End(End::Stop(stop)) => return Err(SweepError::from(stop).into()),
+                }
             }
             let Steady { watching, follow, objects } = &mut *steady;
             tokio::select! {
@@ -114,30 +123,21 @@ impl CrdTask {
         }
     }
 
-    async fn perform(
+    /// Brings conditions and report up to date.
+    async fn publish_news(
         &mut self,
         open: &OpenReport,
-        command: Command<Held>,
         Steady { watching, objects, .. }: &mut Steady<'_>,
     ) -> Result<(), TaskError> {
-        match command {
-            Command::Reconcile(work) => objects.reconcile(*work),
-            Command::Read(identity) => objects.read(identity),
-            Command::Publish => {
-                watching.set_finished(self.clock.second());
-                let pass = watching.pass();
-                let Counts { objects: all, written, held, rejected, unknown, .. } = pass.tally.counts();
-                info!(objects = all, written, held, rejected, unknown, "objects changed");
-                objects.drive_while(self.publish(open, pass)).await;
-                if self.has_nothing_left(&pass.tally) {
-                    return Err(TaskError::NothingLeft);
-                }
-                watching.published(at());
-            }
-            Command::End(End::Verify) => return Err(TaskError::Verify),
-            Command::End(End::Overflow) => return Err(TaskError::Overflow),
-            Command::End(End::Stop(stop)) => return Err(SweepError::from(stop).into()),
+        watching.set_finished(self.clock.second());
+        let pass = watching.pass();
+        let Counts { objects: all, written, held, rejected, unknown, .. } = pass.tally.counts();
+        info!(objects = all, written, held, rejected, unknown, "objects changed");
+        objects.drive_while(self.publish(open, pass)).await;
+        if self.has_nothing_left(&pass.tally) {
+            return Err(TaskError::NothingLeft);
         }
+        watching.published(at());
         Ok(())
     }
 
@@ -176,7 +176,8 @@ impl CrdTask {
 
 /// What the steady state is made of.
 struct Steady<'a> {
-    watching: Watching<Held>,
+    // Boxed: it lasts, and moves once.
+    watching: Box<Watching<Held>>,
     follow: ResumingWatch,
     objects: Objects<'a>,
 }

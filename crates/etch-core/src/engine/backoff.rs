@@ -49,7 +49,7 @@ impl Backoff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::start;
+    use crate::engine::tests::start;
 
     const FIRST: Duration = Duration::from_secs(1);
     const LAST: Duration = Duration::from_secs(30);

@@ -63,17 +63,3 @@ pub struct Work<H> {
     /// Dropped when the object is done.
     pub hold: H,
 }
-
-/// The time for tests.
-#[cfg(test)]
-mod testing {
-    use std::sync::OnceLock;
-    use std::time::Instant;
-
-    /// A moment that stays the same: tests add to it.
-    pub(super) fn start() -> Instant {
-        static START: OnceLock<Instant> = OnceLock::new();
-        #[expect(clippy::disallowed_methods, reason = "there is no other way to make one")]
-        *START.get_or_init(Instant::now)
-    }
-}

@@ -58,7 +58,7 @@ impl WatchOutage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::start;
+    use crate::engine::tests::start;
 
     #[test]
     fn a_short_failure_is_not_reported_and_a_long_one_is_until_the_watch_works() {

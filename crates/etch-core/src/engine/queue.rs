@@ -283,7 +283,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::engine::testing::start;
+    use crate::engine::tests::start;
 
     fn received(uid: &str, resource_version: &str) -> Received<()> {
         let metadata = json!({ "name": uid, "uid": uid, "resourceVersion": resource_version });

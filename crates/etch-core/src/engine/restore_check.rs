@@ -53,7 +53,7 @@ impl RestoreCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::start;
+    use crate::engine::tests::start;
 
     #[test]
     fn a_report_is_read_often_where_nothing_else_shows_a_restore() {

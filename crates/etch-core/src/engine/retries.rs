@@ -134,7 +134,7 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::start;
+    use crate::engine::tests::start;
     use crate::object_state::ObjectState;
     use crate::plan::{Rejection, RejectionKind};
 

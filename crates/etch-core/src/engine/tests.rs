@@ -1,7 +1,7 @@
 //! Passes over a list in memory, and what happens afterwards.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::json;
@@ -11,7 +11,6 @@ use super::pass_state::PassState;
 use super::retries::Retries;
 use super::stop_reason::StopReason;
 use super::sweep::{Form, Listed, Page, PageRequest, SweepError};
-use super::testing::start;
 use super::watching::{self, Change, End, Watching};
 use super::{Received, Work};
 use crate::api::Mode;
@@ -24,6 +23,13 @@ use crate::plan::{Record, Terms};
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::Times;
 use crate::report::tally::Tally;
+
+/// A moment that stays the same: tests add to it.
+pub(super) fn start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    #[expect(clippy::disallowed_methods, reason = "there is no other way to make one")]
+    *START.get_or_init(Instant::now)
+}
 
 /// Objects to a page.
 const PER_PAGE: usize = 2;

@@ -67,7 +67,7 @@ impl Updates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::start;
+    use crate::engine::tests::start;
 
     #[test]
     fn news_come_soon_and_at_a_bounded_rate_and_totals_alone_late() {
