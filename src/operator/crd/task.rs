@@ -19,6 +19,7 @@ use crate::operator::options::Clock;
 use crate::operator::status::writer::StatusWriter;
 use etch_core::api::{Mode, Pause, Settings};
 use etch_core::crd::Crd;
+use etch_core::engine::pass_state::has_nothing_left;
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::retries::Retries;
 use etch_core::findings::SchemaFindings;
@@ -182,12 +183,9 @@ impl CrdTask {
         self.settings.mode == Mode::Persist && self.settings.pause.is_none()
     }
 
-    /// Whether nothing is to be done for a CRD without defaults: no object waits for what its last ones left
-    /// behind.
+    /// See [`has_nothing_left`].
     pub(crate) fn has_nothing_left(&self, tally: &Tally) -> bool {
-        let counts = tally.counts();
-        !self.crd.compiled().has_defaults()
-            && counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved == 0
+        has_nothing_left(&self.crd, &self.settings, tally)
     }
 
     /// The pause under which this runs, and whether it changes.

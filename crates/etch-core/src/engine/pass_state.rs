@@ -1,5 +1,7 @@
 //! What is known of a CRD's objects after a pass, and brought up to date while they are watched.
 
+use crate::api::Settings;
+use crate::crd::Crd;
 use crate::plan::Record;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::Times;
@@ -35,5 +37,55 @@ impl PassState {
             writes: tally.writes(),
             ..Checkpoint::default()
         })
+    }
+}
+
+/// Whether nothing is to be done for a CRD without defaults. Only where the policy follows changed defaults may
+/// an object wait for what the last ones left behind: otherwise none is written, whatever a write would be
+/// refused for.
+pub fn has_nothing_left(crd: &Crd, settings: &Settings, tally: &Tally) -> bool {
+    let counts = tally.counts();
+    let waiting = counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved;
+    !crd.compiled().has_defaults() && (settings.follow.is_empty() || waiting == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::{DefaultsPolicySpec, Policies, assign};
+    use crate::crd::sample::{things, with_spec};
+    use crate::object::Identity;
+    use crate::object_state::ObjectState;
+
+    fn settings(policy: Value) -> Settings {
+        let policy: DefaultsPolicySpec = serde_json::from_value(policy).expect("a policy");
+        let policies = Policies::from([("default".to_owned(), policy)]);
+        let assigned =
+            assign(&policies, "things.example.com", "example.com", &BTreeMap::new(), Duration::ZERO);
+        assigned.expect("it selects all").settings
+    }
+
+    #[test]
+    fn an_object_waits_for_what_the_last_defaults_left_only_where_they_are_followed() {
+        let with = things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
+        let without = things(with_spec(json!({ "size": { "type": "integer" } })));
+        let keeps = settings(json!({}));
+        let follows = settings(json!({ "onChange": [{ "path": ".spec.size", "action": "Follow" }] }));
+        let (none, mut waiting) = (Tally::default(), Tally::default());
+        waiting.add(Identity::default(), ObjectState::Unknown, &[]);
+        for (crd, settings, tally, expected) in [
+            (&with, &keeps, &none, false),
+            (&without, &keeps, &none, true),
+            (&without, &keeps, &waiting, true),
+            (&without, &follows, &none, true),
+            (&without, &follows, &waiting, false),
+        ] {
+            assert_eq!(has_nothing_left(crd, settings, tally), expected);
+        }
     }
 }
