@@ -126,11 +126,24 @@ pub async fn persist(
         generation_check: &generation_check,
         refusal_log: &refusal_log,
     };
-    let limits =
-        Limits { after: pass.after.clone(), verifies: true, needs_every_answer: true, ..Limits::default() };
-    let checkpoint = Checkpoint { record: pass.record.clone(), ..Checkpoint::default() };
-    let sweeps = engine::pass::Pass::begin(rules.clone(), limits, checkpoint);
-    match Sweeps::new(reconciler, true).run(sweeps, &mut Shown(progress)).await {
+    let begin = |record| {
+        let limits = Limits {
+            after: pass.after.clone(),
+            verifies: true,
+            needs_every_answer: true,
+            ..Limits::default()
+        };
+        engine::pass::Pass::begin(rules.clone(), limits, Checkpoint { record, ..Checkpoint::default() })
+    };
+    let mut shown = Shown(progress);
+    let mut ended = Sweeps::new(reconciler, true).run(begin(pass.record.clone()), &mut shown).await;
+    if let Err(interrupted) = &ended
+        && matches!(interrupted.reason, PassError::Restored)
+    {
+        // What is on record is about another past.
+        ended = Sweeps::new(reconciler, true).run(begin(Record::empty(&pass.crd)), &mut shown).await;
+    }
+    match ended {
         Ok(verified) => {
             let passed = passed(&verified.last, &dropped, verified.is_verified);
             let is_whole = *pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;

@@ -24,6 +24,7 @@ mod pages;
 mod pass_status;
 mod patch;
 mod pause;
+mod persist;
 mod policies;
 mod published;
 mod refusals;
