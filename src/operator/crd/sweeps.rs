@@ -60,7 +60,7 @@ pub(crate) struct Admission {
 /// What drives passes over the objects of one CRD.
 pub(crate) struct Sweeps<'a> {
     reconciler: ObjectReconciler<'a>,
-    /// Whether the CRD's own server is taken to serve its objects where nobody may read APIServices.
+    /// Whether the CRD's own server is taken to serve its objects where Etch may not read APIServices.
     trusts_server: bool,
     turns: Arc<Semaphore>,
     under_way: FuturesUnordered<BoxFuture<'a, Event>>,

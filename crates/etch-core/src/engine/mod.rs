@@ -16,13 +16,15 @@
 //! [`Watching`](watching::Watching) until it ends, and the next pass goes on from what that leaves.
 //!
 //! A moment is an [`Instant`](std::time::Instant) that the caller hands in, so a test or a simulation sets
-//! it; [`Watching::timeout`](watching::Watching::timeout) says when to come back though nothing has happened.
+//! it; [`Watching::timeout`](watching::Watching::timeout) is when to come back though nothing has happened.
 
 pub mod backoff;
 pub mod outage;
 pub mod pass;
 pub mod pass_state;
 mod queue;
+#[cfg(test)]
+mod random;
 pub mod restore_check;
 pub mod retries;
 pub mod stop_reason;
@@ -47,7 +49,7 @@ pub struct Received<H> {
     pub hold: H,
 }
 
-/// An object on its way: whoever performs this drives the machine to its end, and says what came of it.
+/// An object on its way: the caller drives the machine to its end, and hands in the result.
 #[derive(Debug)]
 pub struct Work<H> {
     /// Its place in the page that it came with; zero where it came alone.

@@ -36,7 +36,7 @@ impl WatchOutage {
         self.is_reported && self.since.is_none()
     }
 
-    /// When the failure is to be reported; none where there is nothing to report.
+    /// When the failure is to be reported, if there is one that is not.
     pub fn due(&self) -> Option<Instant> {
         self.since.as_ref().filter(|_| !self.is_reported).map(|(since, ..)| *since + FAILING_AFTER)
     }
@@ -67,7 +67,7 @@ mod tests {
         outage.fails(now + FAILING_AFTER, Timestamp::MAX, "again".to_owned());
         assert_eq!(outage.due(), Some(now + FAILING_AFTER), "it counts from the first failure");
         outage.works();
-        assert!(!outage.is_over() && outage.due().is_none(), "nobody was told");
+        assert!(!outage.is_over() && outage.due().is_none(), "it was not reported");
         outage.fails(now, Timestamp::UNIX_EPOCH, "refused".to_owned());
         assert!(outage.report().is_some_and(|report| report.contains("1970-01-01T00:00:00Z")));
         assert!(outage.due().is_none() && !outage.is_over());

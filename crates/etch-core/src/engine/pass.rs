@@ -32,7 +32,7 @@ pub struct Limits {
     /// it watches; a command has no later.
     pub needs_every_answer: bool,
     /// Whether each sweep moves the resource version up to which the record covers the objects. Where it does
-    /// not, a write of somebody else's in the course of the pass is checked by every sweep that follows.
+    /// not, a write by another client in the course of the pass is checked by every sweep that follows.
     pub moves_record: bool,
 }
 
@@ -125,7 +125,9 @@ pub struct Pass<H> {
     postponed: u64,
     slow: usize,
     commands: VecDeque<Command<H>>,
-    /// How the sweep has ended, until whoever performs the commands has heard of it.
+    /// Whether the next sweep waits for [`Self::server_checked`].
+    awaits_server: bool,
+    /// How the sweep has ended, until [`Command::SweepEnds`] was taken.
     ended: Option<Result<(), SweepError>>,
     is_over: bool,
 }
@@ -147,6 +149,7 @@ impl<H> Pass<H> {
             postponed: 0,
             slow: 0,
             commands: VecDeque::new(),
+            awaits_server: false,
             ended: None,
             is_over: false,
         };
@@ -154,7 +157,7 @@ impl<H> Pass<H> {
         pass
     }
 
-    /// What became of the objects in this sweep so far.
+    /// The results of this sweep so far.
     pub fn tally(&self) -> &Tally {
         &self.sweep.tally
     }
@@ -200,7 +203,7 @@ impl<H> Pass<H> {
         self.go_on(taken);
     }
 
-    /// Takes in what became of an object.
+    /// Takes in the result for an object.
     pub fn reconciled(&mut self, index: usize, identity: Identity, ended: Result<Reconciled, StopReason>) {
         if self.ended.is_some() || self.is_over {
             return;
@@ -212,6 +215,7 @@ impl<H> Pass<H> {
 
     /// Takes in whether the next list still reaches the CRD's own objects.
     pub fn server_checked(&mut self, checked: Result<(), CallError>) {
+        self.awaits_server = false;
         match checked {
             Ok(()) => self.begin_sweep(),
             Err(error) => {
@@ -235,7 +239,7 @@ impl<H> Pass<H> {
             }
             return self.commands.pop_front();
         }
-        if self.is_over {
+        if self.is_over || self.awaits_server {
             return None;
         }
         if let Some(stop) = self.sweep.take_stop() {
@@ -351,6 +355,7 @@ impl<H> Pass<H> {
         }
         self.verifications += 1;
         self.earlier = Some(sweep);
+        self.awaits_server = true;
         self.commands.push_back(Command::CheckServer);
     }
 

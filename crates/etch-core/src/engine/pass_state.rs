@@ -11,7 +11,7 @@ use crate::report::versions::ObjectVersions;
 /// What is known after a pass.
 #[derive(Debug)]
 pub struct PassState {
-    /// What became of the objects.
+    /// The results for the objects.
     pub tally: Tally,
     /// Which objects need no look.
     pub record: Record,
@@ -28,7 +28,7 @@ pub struct PassState {
 }
 
 impl PassState {
-    /// What remains of it for the next pass; none where it is not known which objects were processed.
+    /// What remains of it for the next pass, if it is known which objects were processed.
     pub fn into_checkpoint(self) -> Option<Checkpoint> {
         let Self { record, proved, tally, .. } = self;
         record.through.is_some().then(|| Checkpoint {
@@ -40,9 +40,9 @@ impl PassState {
     }
 }
 
-/// Whether nothing is to be done for a CRD without defaults. Only where the policy follows changed defaults may
-/// an object wait for what the last ones left behind: otherwise none is written, whatever a write would be
-/// refused for.
+/// Whether nothing is to be done for a CRD without defaults. Only where the policy follows changed defaults
+/// may an object wait for what the last ones left behind: otherwise none is written, whatever a write would
+/// be refused for.
 pub fn has_nothing_left(crd: &Crd, settings: &Settings, tally: &Tally) -> bool {
     let counts = tally.counts();
     let waiting = counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved;

@@ -93,7 +93,7 @@ impl<H> Queue<H> {
         self.active.is_empty() && self.new.is_empty() && self.again.is_empty()
     }
 
-    /// Reconciles an object that was created: nobody can have removed anything from it.
+    /// Reconciles an object that was created: nothing can have been removed from it.
     pub(super) fn created(&mut self, now: Instant, object: Received<H>) -> Queued<H> {
         self.new.insert(object.object.uid().to_owned());
         self.changed(now, object)
@@ -107,8 +107,8 @@ impl<H> Queue<H> {
         !self.new.remove(object.uid())
     }
 
-    /// Reconciles an object as it was read; later, where somebody has removed again and again what was stored
-    /// there.
+    /// Reconciles an object as it was read; later, where another client has removed again and again what was
+    /// stored there.
     pub(super) fn changed(&mut self, now: Instant, received: Received<H>) -> Queued<H> {
         let uid = received.object.uid();
         if let Some(meanwhile) = self.active.get_mut(uid) {
@@ -125,7 +125,7 @@ impl<H> Queue<H> {
         Queued::Waits
     }
 
-    /// Whether somebody has removed again and again what was stored in an object.
+    /// Whether another client has removed again and again what was stored in an object.
     pub(super) fn is_contended(&self, now: Instant, uid: &str) -> bool {
         self.rewrites.is_contended(now, uid)
     }
@@ -239,14 +239,14 @@ impl MutationBackoff {
     }
 }
 
-/// Objects that were written again and again while watching: somebody removes what Etch stores, and is not
-/// raced.
+/// Objects that were written again and again while watching: another client removes what Etch stores, and is
+/// not raced.
 #[derive(Debug, Default)]
 struct RewriteBackoff(HashMap<String, (u32, Instant)>);
 
 impl RewriteBackoff {
     const LAST: Duration = Duration::from_secs(300);
-    /// So many writes show that somebody removes what they store.
+    /// So many writes show that another client removes what they store.
     const CONTENDED: u32 = 3;
 
     /// How long to wait before this object is reconciled again.
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_removes_what_is_stored_again_and_again_is_not_raced() {
+    fn a_client_that_removes_what_is_stored_again_and_again_is_not_raced() {
         let (mut queue, now) = (Queue::default(), start());
         for _ in 0..RewriteBackoff::CONTENDED {
             assert!(begins(queue.changed(now, received("a", "1"))).is_some());

@@ -1,4 +1,4 @@
-//! When a CRD's report is read, to find out whether etcd was restored to an earlier state: no event says so.
+//! When a CRD's report is read, to find out whether etcd was restored to an earlier state: no event shows it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};

@@ -69,12 +69,12 @@ impl Retries {
         self.unanswered.at = self.unanswered.at.map(|_| now);
     }
 
-    /// When the next are due; none where there is nothing to retry.
+    /// When the next are due, if any are.
     pub fn due(&self) -> Option<Instant> {
         self.rejected.at.into_iter().chain(self.unanswered.at).min()
     }
 
-    /// What is to be retried now; none where all objects are, since not all that failed are remembered.
+    /// What is to be retried now; `None` means all objects, since not all that failed are remembered.
     pub fn take(&mut self, now: Instant, tally: &Tally) -> Option<Vec<Identity>> {
         let rejected = self.rejected.is_over(now, Duration::MAX);
         let unanswered = self.unanswered.is_over(now, longest_probe(tally));

@@ -1,4 +1,4 @@
-//! One list of all objects of a CRD, page by page, and what became of each. No more of an object is kept than
+//! One list of all objects of a CRD, page by page, and the result for each. No more of an object is kept than
 //! a hash, unless the tally names it.
 
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub enum Form {
     /// All of it.
     Whole,
     /// Its metadata, as a `PartialObjectMetadata`: a page of them costs the server a fraction, and takes a
-    /// fraction of the room. What it says of an object's version is what a whole page says (fact R8).
+    /// fraction of the room. It has the same resource version of an object as a whole page (fact R8).
     Metadata,
 }
 
@@ -131,10 +131,10 @@ pub(super) struct Stage<'a> {
     pub(super) stop_after_rejected: Option<u32>,
 }
 
-/// A list of all objects, page by page, and what became of them.
+/// A list of all objects, page by page, and the results for them.
 #[derive(Debug, Default)]
 pub struct Sweep {
-    /// What became of the objects.
+    /// The results for the objects.
     pub tally: Tally,
     /// The resource version at which the sweep began: all that is older was processed.
     pub through: Option<u64>,
@@ -282,7 +282,7 @@ impl Sweep {
         self.stopped.take_if(|_| is_quiet)
     }
 
-    /// Begins nothing more; what is under way comes to its end. What has gone wrong first says most.
+    /// Begins nothing more; what is under way comes to its end. The first reason counts.
     pub(super) fn stop(&mut self, reason: StopReason) {
         self.stopped.get_or_insert(reason);
     }
@@ -418,7 +418,7 @@ impl Sweep {
         Ok(Some(Work { index, identity, machine, step, read, hold }))
     }
 
-    /// Takes in what became of an object.
+    /// Takes in the result for an object.
     ///
     /// # Errors
     /// Where nothing more may be done at all, not even what is under way.

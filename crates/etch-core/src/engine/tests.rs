@@ -34,7 +34,7 @@ pub(super) fn start() -> Instant {
 /// Objects to a page.
 const PER_PAGE: usize = 2;
 
-fn rules() -> Rules {
+pub(super) fn rules() -> Rules {
     Rules {
         crd: Arc::new(things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })))),
         terms: Terms::default(),
@@ -45,7 +45,7 @@ fn rules() -> Rules {
     }
 }
 
-fn object(name: &str, revision: u64) -> Object {
+pub(super) fn object(name: &str, revision: u64) -> Object {
     let owner = json!({
         "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
         "fieldsV1": { "f:spec": {} },
@@ -125,7 +125,7 @@ impl Server {
         written(self.revision)
     }
 
-    /// Drives a pass to its end, in which each object ends as `ends` says; where it says nothing, it is
+    /// Drives a pass to its end, in which each object ends as `ends` says; otherwise it is
     /// written.
     fn run(
         &mut self,
@@ -150,7 +150,10 @@ impl Server {
                 }
                 pass::Command::Admit(_) => pass.admitted(()),
                 pass::Command::Reconcile(work) => works.push(work),
-                pass::Command::CheckServer => pass.server_checked(Ok(())),
+                pass::Command::CheckServer => {
+                    assert!(pass.poll().is_none(), "nothing is listed before the answer");
+                    pass.server_checked(Ok(()));
+                }
                 pass::Command::SweepBegins { .. }
                 | pass::Command::SweepEnds { .. }
                 | pass::Command::ListAhead(_) => {}
@@ -174,7 +177,7 @@ fn what_a_pass_has_written_is_verified_by_a_sweep_over_metadata_that_writes_noth
 }
 
 #[test]
-fn what_somebody_writes_in_the_course_of_a_pass_is_written_by_the_sweep_that_verifies_it() {
+fn what_changes_in_the_course_of_a_pass_is_written_by_the_sweep_that_verifies_it() {
     let mut server = Server::of(&["a", "b", "c"]);
     let mut intruded = false;
     let mut log = Vec::new();
@@ -347,7 +350,7 @@ fn after_a_failure_that_was_reported_all_objects_are_verified() {
     assert!(watching.pass().watch_failure.is_some());
     watching.published(now);
     watching.changed(now, Change::Created(received("b", 12)));
-    assert!(is_end(watching.poll(now), &End::Verify), "what nobody has begun is not waited for");
+    assert!(is_end(watching.poll(now), &End::Verify), "what has not begun is not waited for");
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Updates {
         }
     }
 
-    /// When the next one is due; none where nothing asks for one.
+    /// When the next one is due, if one is wanted.
     pub fn due(&self) -> Option<Instant> {
         self.at
     }

@@ -164,7 +164,7 @@ impl<H> Watching<H> {
     /// Ends it as soon as nothing is under way any more.
     pub fn end(&mut self, end: End) {
         self.end.get_or_insert(end);
-        // What nobody has begun is not waited for.
+        // What has not begun is not waited for.
         for command in self.commands.drain(..) {
             if let Command::Reconcile(work) = command {
                 self.queue.done(&work.identity.uid, false);
@@ -251,7 +251,7 @@ impl<H> Watching<H> {
         self.reconcile(received, self.record.clone(), now);
     }
 
-    /// Takes in what became of an object.
+    /// Takes in the result for an object.
     pub fn reconciled(
         &mut self,
         now: Instant,
@@ -265,7 +265,7 @@ impl<H> Watching<H> {
         }
         let reconciled = match reconciled {
             Ok(reconciled) => reconciled,
-            // Whoever has heard of the pause ends it.
+            // The pause itself ends it.
             Err(StopReason::Pause) => return,
             Err(stop) => {
                 if !stop.lets_writes_end() {
@@ -279,7 +279,7 @@ impl<H> Watching<H> {
             self.renew_record();
             self.retries.arm(now, &self.pass.tally);
             let is_answered = was_unanswered && !self.pass.tally.is_unanswered(identity);
-            // While the others are read again, one answer more says nothing new.
+            // While the others are read again, one answer more is no news.
             if is_answered && !self.queue.reads_again() {
                 self.retries.answered(now);
             }
@@ -294,7 +294,7 @@ impl<H> Watching<H> {
         }
     }
 
-    /// Counts what became of an object; whether what is reported changes by that.
+    /// Counts the result for an object; whether what is reported changes by that.
     fn count(
         &mut self,
         now: Instant,
@@ -354,7 +354,7 @@ impl<H> Watching<H> {
         None
     }
 
-    /// When to call [`Self::poll`] though nothing has happened; none where only an event leads on.
+    /// When to call [`Self::poll`] though nothing has happened, if there is such a time.
     pub fn timeout(&self) -> Option<Instant> {
         let update = self.updates.due().filter(|_| !self.is_publishing);
         let times =
