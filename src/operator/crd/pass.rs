@@ -150,7 +150,7 @@ impl CrdTask {
             false => checkpoint.record.servers_lag || open.state.verify_at().is_some(),
         };
         let keeps_record = may_lag && !verifies && covered.is_some() && !checkpoint.record.versions_disagree;
-        let swept = self.sweep_and_verify(open, checkpoint, quiet, times).await?;
+        let swept = self.sweep_and_verify(open, checkpoint, quiet, times, keeps_record).await?;
         let Verified { last, checkpoint: mut verified, through, requests: asked, .. } = *swept;
         let counts = last.tally.counts();
         if last.tally.overflows() && counts.unknown > 0 {
@@ -202,12 +202,14 @@ impl CrdTask {
         checkpoint: &mut Checkpoint,
         quiet: bool,
         times: Times,
+        keeps_record: bool,
     ) -> Result<Box<Verified>, TaskError> {
         let parts = self.reconciler_parts(open);
         let limits = Limits {
             stop_after_rejected: self.settings.stop_after_rejected,
             verifies: self.writes(),
             moves_record: true,
+            keeps_record,
             ..Limits::default()
         };
         let pass = Pass::begin(parts.rules.clone(), limits, std::mem::take(checkpoint));

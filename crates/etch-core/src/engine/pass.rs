@@ -34,6 +34,10 @@ pub struct Limits {
     /// Whether each sweep moves the resource version up to which the record covers the objects. Where it does
     /// not, a write by another client in the course of the pass is checked by every sweep that follows.
     pub moves_record: bool,
+    /// Whether the record stays at the resource version at which it is. While servers may lag behind, a later
+    /// write is taken to store what it shows, and that is verified when they do not: until then no record may
+    /// prove it.
+    pub keeps_record: bool,
 }
 
 /// What is to be done.
@@ -120,6 +124,8 @@ pub struct Pass<H> {
     earlier: Option<Box<Sweep>>,
     sweep: Box<Sweep>,
     verifications: u32,
+    /// The resource version at which the record was.
+    covered: Option<u64>,
     through: Option<u64>,
     requests: u64,
     postponed: u64,
@@ -138,12 +144,13 @@ impl<H> Pass<H> {
         let mut pass = Self {
             rules,
             limits,
-            checkpoint,
             record: Arc::default(),
             beyond: Arc::default(),
             earlier: None,
             sweep: Box::default(),
             verifications: 0,
+            covered: checkpoint.record.through,
+            checkpoint,
             through: None,
             requests: 0,
             postponed: 0,
@@ -309,10 +316,15 @@ impl<H> Pass<H> {
     /// Keeps what a first sweep has done that writes.
     fn interrupt_first(&mut self, sweep: &mut Sweep) {
         if self.limits.verifies {
-            let place = (sweep.through, sweep.upto.clone());
+            let place = (self.record_through(sweep), sweep.upto.clone());
             let proved = std::mem::take(&mut sweep.proved);
             self.checkpoint.add_interrupted(&sweep.tally, proved, place, &self.rules.crd);
         }
+    }
+
+    /// Where a sweep puts the record.
+    fn record_through(&self, sweep: &Sweep) -> Option<u64> {
+        if self.limits.keeps_record { self.covered } else { sweep.through }
     }
 
     fn end_interrupted(&mut self, last: Sweep, in_first: bool, reason: PassError) {
@@ -340,7 +352,7 @@ impl<H> Pass<H> {
             return self.end_unverified(*sweep);
         }
         if is_first || self.limits.moves_record {
-            self.through = sweep.through;
+            self.through = self.record_through(&sweep);
         }
         let unanswered = if self.limits.needs_every_answer { 0 } else { sweep.tally.counts().unknown };
         let is_verified = match is_first {

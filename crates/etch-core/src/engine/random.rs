@@ -186,7 +186,7 @@ impl Life {
         let record = Record { servers_lag: true, ..Record::empty(&rules().crd) };
         let checkpoint = Checkpoint { record: record.clone(), ..Checkpoint::default() };
         Self {
-            phase: Phase::Pass(pass(checkpoint)),
+            phase: Phase::Pass(pass(checkpoint, false)),
             dice,
             etcd,
             now: start(),
@@ -245,7 +245,8 @@ impl Life {
         // As the operator begins a pass.
         self.covered = checkpoint.record.through;
         checkpoint.record.servers_lag = !self.is_verified && (self.verifies || self.covered.is_none());
-        self.phase = Phase::Pass(pass(checkpoint));
+        let keeps_record = !self.is_verified && !self.verifies && self.covered.is_some();
+        self.phase = Phase::Pass(pass(checkpoint, keeps_record));
     }
 
     /// Performs all that Etch asks for now; whether it asked for anything.
@@ -319,7 +320,7 @@ impl Life {
 
     fn end_watch(&mut self) {
         let crd = rules().crd;
-        let next = Phase::Pass(pass(Checkpoint::empty(&crd)));
+        let next = Phase::Pass(pass(Checkpoint::empty(&crd), false));
         let Phase::Watch(watching) = std::mem::replace(&mut self.phase, next) else { return };
         let (pass, _) = watching.into_parts();
         self.restart(pass.into_checkpoint().unwrap_or_else(|| Checkpoint::empty(&crd)));
@@ -497,8 +498,8 @@ impl Life {
     }
 }
 
-fn pass(checkpoint: Checkpoint) -> Pass<()> {
-    let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
+fn pass(checkpoint: Checkpoint, keeps_record: bool) -> Pass<()> {
+    let limits = Limits { verifies: true, moves_record: true, keeps_record, ..Limits::default() };
     Pass::begin(rules(), limits, checkpoint)
 }
 

@@ -385,6 +385,10 @@ impl<H> Watching<H> {
             self.updates.want(now);
         }
         if is_due(self.retries.due()) {
+            // Those that were to be retried may be gone.
+            self.retries.arm(now, &self.pass.tally);
+        }
+        if is_due(self.retries.due()) {
             match self.retries.take(now, &self.pass.tally) {
                 Some(identities) => self.queue.read_again(identities),
                 None => {
