@@ -172,6 +172,8 @@ struct Life {
     /// Up to which resource version objects were on record when it began.
     covered: Option<u64>,
     is_verified: bool,
+    /// Whether the work that is under way ends for a pause.
+    is_paused: bool,
     has_faults: bool,
 }
 
@@ -198,6 +200,7 @@ impl Life {
             verifies: false,
             covered: None,
             is_verified: false,
+            is_paused: false,
             has_faults: true,
         }
     }
@@ -227,6 +230,7 @@ impl Life {
     }
 
     fn stop(&mut self, reason: StopReason) {
+        self.is_paused = true;
         match &mut self.phase {
             Phase::Pass(pass) => pass.stop(reason),
             Phase::Watch(watching) => watching.end(End::Stop(reason)),
@@ -241,6 +245,7 @@ impl Life {
     fn restart(&mut self, mut checkpoint: Checkpoint) {
         self.tasks.clear();
         self.snapshot = None;
+        self.is_paused = false;
         self.verifies = !self.is_verified && !self.lags();
         // As the operator begins a pass.
         self.covered = checkpoint.record.through;
@@ -300,6 +305,7 @@ impl Life {
                 self.heard = from;
                 self.coming.clear();
                 self.tasks.clear();
+                self.is_paused = false;
                 let pass = PassState {
                     tally: last.tally,
                     record,
@@ -373,6 +379,11 @@ impl Life {
         let step = std::mem::replace(&mut work.step, Step::Write);
         work.step = match step {
             Step::Done(reconciled) => return self.ended(work.index, work.identity, Ok(reconciled)),
+            // A pause has begun before there was a place for the write.
+            Step::Write if self.is_paused && self.dice.roll(2) == 0 => {
+                work.machine.interrupt();
+                return self.ended(work.index, work.identity, Err(StopReason::Pause));
+            }
             Step::Write => {
                 let outcome = self.etcd.persist(work.machine.object());
                 // The answer may be lost, of what was carried out.
