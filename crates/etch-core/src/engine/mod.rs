@@ -15,7 +15,7 @@
 //! long as they find something to write. What is known then is kept up to date by
 //! [`Watching`](watching::Watching) until it ends, and the next pass goes on from what that leaves.
 //!
-//! A moment is an [`Instant`](std::time::Instant) that the caller hands in, so a test or a simulation sets
+//! A moment is an [`Instant`] that the caller hands in, so a test or a simulation sets
 //! it; [`Watching::timeout`](watching::Watching::timeout) is when to come back though nothing has happened.
 
 pub mod backoff;
