@@ -152,8 +152,8 @@ enum Task {
 }
 
 enum Phase {
-    Pass(Pass<()>),
-    Watch(Watching<()>),
+    Pass(Box<Pass<()>>),
+    Watch(Box<Watching<()>>),
 }
 
 struct Life {
@@ -318,7 +318,7 @@ impl Life {
                 let verify_at = (!self.is_verified).then(|| start() + CAUGHT_UP);
                 let seed = self.dice.roll(16) as u64;
                 let watching = Watching::begin(rules(), pass, Retries::new(seed), verify_at, true, self.now);
-                self.phase = Phase::Watch(watching);
+                self.phase = Phase::Watch(Box::new(watching));
             }
             Err(interrupted) => self.restart(interrupted.checkpoint),
         }
@@ -509,9 +509,9 @@ impl Life {
     }
 }
 
-fn pass(checkpoint: Checkpoint, keeps_record: bool) -> Pass<()> {
+fn pass(checkpoint: Checkpoint, keeps_record: bool) -> Box<Pass<()>> {
     let limits = Limits { verifies: true, moves_record: true, keeps_record, ..Limits::default() };
-    Pass::begin(rules(), limits, checkpoint)
+    Box::new(Pass::begin(rules(), limits, checkpoint))
 }
 
 #[test]
