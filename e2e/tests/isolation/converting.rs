@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Result, ensure};
-use e2e::cluster::{Patch, crd};
+use e2e::cluster::{Patch, crd, eventually};
 use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
@@ -60,8 +60,12 @@ async fn nothing_is_written_while_conversions_differ(
     ensure!(condition.status == "False", "{condition:?}");
     let report = widgets.reported("InProgress").await?;
     ensure!(report["counts"]["unknown"] == 2 && report["counts"]["written"] == 0, "{report}");
-    let condition = widgets.persisted("InProgress", SOON).await?;
-    ensure!(condition.message.contains("(default/applied, default/created)"), "{condition:?}");
+    // It follows the report.
+    eventually(SOON, "the condition names both", async || {
+        let condition = widgets.persisted("InProgress", SOON).await?;
+        Ok(condition.message.contains("(default/applied, default/created)").then_some(()))
+    })
+    .await?;
     widgets.stage.scene.barrier().await?;
     let after = [widgets.raw(NAMES[0]).await?, widgets.raw(NAMES[1]).await?];
     ensure!(after == before, "something was written: {after:?}");
