@@ -156,6 +156,10 @@ impl<'a> Sweeps<'a> {
                     event = self.next(), if halt.is_none() => {
                         self.take_in(event, &mut pass);
                         halt = self.perform(&mut pass);
+                        if halt.is_some() {
+                            // It is driven no longer, and must not keep those places.
+                            self.under_way.clear();
+                        }
                     }
                 }
             }
