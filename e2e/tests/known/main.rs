@@ -66,6 +66,12 @@ async fn upgraded(scene: &Scene, kind: &str) -> Result<String> {
         Ok((seen["metadata"]["creationTimestamp"] == json!(LONG_AGO)).then_some(()))
     })
     .await?;
+    // What is so old has been served for long.
+    let path = format!("{}/o0", collection(kind));
+    eventually(SOON, "the new schema is served", async || {
+        Ok((cluster.get(&path).await?["spec"]["d"] == 5).then_some(()))
+    })
+    .await?;
     Ok(name)
 }
 
