@@ -2,7 +2,6 @@
 //! It must not decide what is missing now: that is asked for each resource.
 
 use std::convert::Infallible;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -10,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::{CallError, Cluster};
+use super::{CallError, Cluster, random};
 
 /// How often the rules are read: one small request, however many CRDs there are.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -42,7 +41,7 @@ impl Permissions {
             Some(due) => due,
             None if self.changes.changed().await.is_err() => return std::future::pending().await,
             None => {
-                let part = (RandomState::new().build_hasher().finish() % 16) as u32;
+                let part = (random() % 16) as u32;
                 *self.due.insert(Instant::now() + SPREAD * part / 16)
             }
         };

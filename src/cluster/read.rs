@@ -13,7 +13,7 @@ use super::page_budget::Reservation;
 use super::{CallError, Cluster, Received};
 use etch_core::api::GROUP;
 use etch_core::crd::Resource;
-use etch_core::engine::sweep::{self, Form};
+use etch_core::engine::sweep::{self, Form, Listed};
 use etch_core::object::{Identity, Object};
 use etch_core::report::versions::key;
 use kube_structural_schema::json::Json;
@@ -251,10 +251,10 @@ impl RawPage {
     /// # Errors
     /// Where one cannot be read.
     pub fn objects(&self) -> impl ExactSizeIterator<Item = Result<Object, CallError>> {
-        self.items.iter().map(|item| parsed(&self.body[item.clone()]))
+        (0..self.items.len()).map(|index| self.object(index))
     }
 
-    /// The same for a sweep, of a page that was asked for at this time or later.
+    /// The same for a sweep; `read` is when it had been read, at the latest.
     ///
     /// # Errors
     /// Where an object has no name.
@@ -273,7 +273,7 @@ impl RawPage {
     }
 }
 
-impl sweep::Listed for RawPage {
+impl Listed for RawPage {
     fn size(&self, index: usize) -> usize {
         self.items.get(index).map_or(0, Range::len)
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use etch::cluster::Scan;
 use etch::operator::Passed;
 use etch_core::crd::Crd;
-use etch_core::engine::sweep::is_left_out;
+use etch_core::engine::stage::is_left_out;
 use etch_core::object::Identity;
 use etch_core::plan::{Broken, Plan, Record, Skip, Strategy, decide};
 use kube_structural_schema::path::Path;

@@ -167,7 +167,7 @@ impl CrdTask {
             |report: &&DefaultsReportStatus| !self.writes() || report.generation == self.crd.generation();
         let unchanged =
             report.filter(is_current).filter(|report| !verifies && asked == 0 && is_same(&now_known, report));
-        let finished_through = if unchanged.is_some() || keeps_record { covered } else { through };
+        let finished_through = if unchanged.is_some() { covered } else { through };
         verified.record.servers_lag &= !self.writes();
         if let Some(through) = finished_through {
             verified.record.through = verified.record.through.map(|_| through);

@@ -1,7 +1,6 @@
 //! What is kept of a CRD between reconciliations: its target, and how far it has come.
 //! It must not decide what comes next.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 
 use super::run::Next;
 use super::task::CrdTask;
-use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck};
+use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, random};
 use crate::operator::error::Error;
 use crate::operator::status::writer::StatusWriter;
 use etch_core::api::{Pause, Settings};
@@ -193,7 +192,7 @@ impl Wait {
             return None;
         }
         if !matches!(self.why, WaitReason::Backoff) && task.permissions.have_changed() {
-            let part = (RandomState::new().build_hasher().finish() % 16) as u32;
+            let part = (random() % 16) as u32;
             self.until = self.until.min(Instant::now() + SPREAD * part / 16);
         }
         let left = self.until.saturating_duration_since(Instant::now());

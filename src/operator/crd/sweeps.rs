@@ -116,9 +116,9 @@ impl<'a> Sweeps<'a> {
         observer: &mut O,
     ) -> Result<Box<Verified>, Box<Interrupted>> {
         let mut next = Instant::now() + O::FIRST;
-        let mut stopped = false;
+        let (mut stopped, mut halt) = (false, None);
         loop {
-            match self.perform(&mut pass) {
+            match halt.take().or_else(|| self.perform(&mut pass)) {
                 None => {}
                 Some(Halt::End(ended)) => return ended,
                 Some(Halt::SweepEnds { is_complete }) => {
@@ -148,7 +148,6 @@ impl<'a> Sweeps<'a> {
                 }
             }
             let mut reporting = observer.report(&pass, Moment::UnderWay);
-            let mut halt = None;
             loop {
                 tokio::select! {
                     () = &mut reporting => break,
@@ -165,15 +164,6 @@ impl<'a> Sweeps<'a> {
             }
             drop(reporting);
             next = Instant::now() + O::EVERY;
-            if let Some(Halt::End(ended)) = halt {
-                return ended;
-            }
-            if let Some(Halt::SweepEnds { is_complete }) = halt {
-                let moment = if is_complete { Moment::Completed } else { Moment::Interrupted };
-                self.end_sweep(&pass);
-                observer.report(&pass, moment).await;
-                next = Instant::now() + O::FIRST;
-            }
         }
     }
 

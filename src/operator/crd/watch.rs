@@ -110,7 +110,7 @@ impl CrdTask {
                         self.restore_check.check_now(at());
                     }
                 }
-                () = changes(self.restore_sign.as_mut()) => self.restore_check.sign(at()),
+                () = signs(self.restore_sign.as_mut()) => self.restore_check.sign(at()),
                 () = sleep_until(Some(self.restore_check.due())) => {
                     self.restore_check.checked(at());
                     match objects.drive_while(self.status_writer.is_report_ours()).await {
@@ -275,7 +275,7 @@ async fn sleep_until(moment: Option<std::time::Instant>) {
 }
 
 /// Waits for a sign of a restore; for ever where there is none, or none is given any more.
-async fn changes(sign: Option<&mut tokio::sync::watch::Receiver<()>>) {
+async fn signs(sign: Option<&mut tokio::sync::watch::Receiver<()>>) {
     if let Some(sign) = sign
         && sign.changed().await.is_ok()
     {

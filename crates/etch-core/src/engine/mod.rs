@@ -23,10 +23,9 @@ pub mod outage;
 pub mod pass;
 pub mod pass_state;
 mod queue;
-#[cfg(test)]
-mod random;
 pub mod restore_check;
 pub mod retries;
+pub mod stage;
 pub mod stop_reason;
 pub mod sweep;
 #[cfg(test)]

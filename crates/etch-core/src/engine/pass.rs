@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::Work;
+use super::stage::Stage;
 use super::stop_reason::StopReason;
-use super::sweep::{Page, PageRequest, Stage, Sweep, SweepError, Wanted};
+use super::sweep::{Page, PageRequest, Sweep, SweepError, Wanted};
 use crate::api::Mode;
 use crate::call_error::CallError;
 use crate::object::Identity;
@@ -131,11 +132,20 @@ pub struct Pass<H> {
     postponed: u64,
     slow: usize,
     commands: VecDeque<Command<H>>,
-    /// Whether the next sweep waits for [`Self::server_checked`].
-    awaits_server: bool,
-    /// How the sweep has ended, until [`Command::SweepEnds`] was taken.
-    ended: Option<Result<(), SweepError>>,
-    is_over: bool,
+    state: State,
+}
+
+/// How far a pass has come.
+#[derive(Debug)]
+enum State {
+    /// A sweep goes on.
+    Sweeps,
+    /// It has ended like this, and [`Command::SweepEnds`] is to be taken.
+    HasSwept(Result<(), SweepError>),
+    /// The next one waits for [`Pass::server_checked`].
+    AwaitsServer,
+    /// There is none any more.
+    Over,
 }
 
 impl<H> Pass<H> {
@@ -156,9 +166,7 @@ impl<H> Pass<H> {
             postponed: 0,
             slow: 0,
             commands: VecDeque::new(),
-            awaits_server: false,
-            ended: None,
-            is_over: false,
+            state: State::Sweeps,
         };
         pass.begin_sweep();
         pass
@@ -191,7 +199,7 @@ impl<H> Pass<H> {
 
     /// Takes in a page.
     pub fn page(&mut self, page: Result<Page, CallError>) {
-        if self.ended.is_some() || self.is_over {
+        if !self.sweeps() {
             return;
         }
         let (stage, sweep) = self.stage();
@@ -201,7 +209,7 @@ impl<H> Pass<H> {
 
     /// Takes in that there is room for the next object.
     pub fn admitted(&mut self, hold: H) {
-        if self.ended.is_some() || self.is_over {
+        if !self.sweeps() {
             return;
         }
         let (stage, sweep) = self.stage();
@@ -212,7 +220,7 @@ impl<H> Pass<H> {
 
     /// Takes in the result for an object.
     pub fn reconciled(&mut self, index: usize, identity: Identity, ended: Result<Reconciled, StopReason>) {
-        if self.ended.is_some() || self.is_over {
+        if !self.sweeps() {
             return;
         }
         let (stage, sweep) = self.stage();
@@ -222,9 +230,11 @@ impl<H> Pass<H> {
 
     /// Takes in whether the next list still reaches the CRD's own objects.
     pub fn server_checked(&mut self, checked: Result<(), CallError>) {
-        self.awaits_server = false;
         match checked {
-            Ok(()) => self.begin_sweep(),
+            Ok(()) => {
+                self.state = State::Sweeps;
+                self.begin_sweep();
+            }
             Err(error) => {
                 // The sweep that would have verified it has not begun.
                 if let Some(earlier) = self.earlier.take() {
@@ -239,16 +249,19 @@ impl<H> Pass<H> {
         if let Some(command) = self.commands.pop_front() {
             return Some(command);
         }
-        if let Some(ended) = self.ended.take() {
-            match ended {
-                Ok(()) => self.sweep_complete(),
-                Err(reason) => self.sweep_interrupted(reason),
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::HasSwept(Ok(())) => self.sweep_complete(),
+            State::HasSwept(Err(reason)) => self.sweep_interrupted(reason),
+            State::Sweeps => {
+                self.state = State::Sweeps;
+                return self.poll_sweep();
             }
-            return self.commands.pop_front();
+            idle => self.state = idle,
         }
-        if self.is_over || self.awaits_server {
-            return None;
-        }
+        self.commands.pop_front()
+    }
+
+    fn poll_sweep(&mut self) -> Option<Command<H>> {
         if let Some(stop) = self.sweep.take_stop() {
             self.go_on(Err(stop.into()));
             return self.commands.pop_front();
@@ -262,6 +275,10 @@ impl<H> Pass<H> {
         })
     }
 
+    fn sweeps(&self) -> bool {
+        matches!(self.state, State::Sweeps)
+    }
+
     fn stage(&mut self) -> (Stage<'_>, &mut Sweep) {
         let Self { rules, limits, checkpoint, record, beyond, earlier, sweep, .. } = self;
         let stage = Stage {
@@ -269,7 +286,7 @@ impl<H> Pass<H> {
             upto: checkpoint.upto.as_ref(),
             beyond,
             proved: &checkpoint.proved,
-            earlier: earlier.as_deref(),
+            earlier: earlier.as_deref().map(Sweep::as_earlier),
             rejected: (rules.mode == Mode::Persist).then_some(&checkpoint.rejected),
             after: limits.after.as_ref(),
             stop_after_rejected: limits.stop_after_rejected,
@@ -296,7 +313,7 @@ impl<H> Pass<H> {
             self.commands.clear();
         }
         self.commands.push_back(Command::SweepEnds { is_complete });
-        self.ended = Some(taken);
+        self.state = State::HasSwept(taken);
     }
 
     fn sweep_interrupted(&mut self, reason: SweepError) {
@@ -333,7 +350,7 @@ impl<H> Pass<H> {
     }
 
     fn end(&mut self, ended: Result<Box<Verified>, Box<Interrupted>>) {
-        self.is_over = true;
+        self.state = State::Over;
         self.commands.push_back(Command::End(ended));
     }
 
@@ -367,7 +384,7 @@ impl<H> Pass<H> {
         }
         self.verifications += 1;
         self.earlier = Some(sweep);
-        self.awaits_server = true;
+        self.state = State::AwaitsServer;
         self.commands.push_back(Command::CheckServer);
     }
 

@@ -3,20 +3,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Instant;
 
 use super::Work;
+use super::stage::{Earlier, KnownObject, Outcome, ProblemVersions, Stage};
 use super::stop_reason::StopReason;
 use crate::call_error::CallError;
-use crate::crd::Crd;
 use crate::object::{Identity, Object};
-use crate::object_machine::{ObjectMachine, Reconciled, Rules};
+use crate::object_machine::{ObjectMachine, Reconciled};
 use crate::object_state::ObjectState;
-use crate::plan::{Record, Rejection};
-use crate::report::rejected::Rejected;
 use crate::report::tally::{Place, Tally};
-use crate::report::versions::{ListKey, ObjectVersions, list_key};
+use crate::report::versions::{ListKey, ObjectVersions};
 
 /// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;
@@ -108,29 +105,6 @@ pub(super) enum Wanted {
     Room(usize),
 }
 
-/// What the objects of a sweep are judged by.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stage<'a> {
-    pub(super) rules: &'a Rules,
-    /// What is on record.
-    pub(super) record: &'a Arc<Record>,
-    /// Up to which object the record goes; none if it is about all of them.
-    pub(super) upto: Option<&'a ListKey>,
-    /// What is on record of the others: nothing.
-    pub(super) beyond: &'a Arc<Record>,
-    /// States that were proved since.
-    pub(super) proved: &'a ObjectVersions,
-    /// The sweep that this one verifies: what was held or rejected then, and has not changed, is not tried
-    /// again.
-    pub(super) earlier: Option<&'a Sweep>,
-    /// What an earlier run was refused: it is not tried again at once. None where everything is.
-    pub(super) rejected: Option<&'a Rejected>,
-    /// The object up to which all are left out; none if all are processed.
-    pub(super) after: Option<&'a ListKey>,
-    /// Rejections after which the sweep stops.
-    pub(super) stop_after_rejected: Option<u32>,
-}
-
 /// A list of all objects, page by page, and the results for them.
 #[derive(Debug, Default)]
 pub struct Sweep {
@@ -158,8 +132,8 @@ pub struct Sweep {
     met_unknown: bool,
     /// Where the next page begins.
     after: Option<String>,
-    /// The page that was asked for and has not come.
-    asked: Option<PageRequest>,
+    /// How the page was asked for that has not come.
+    asked: Option<Form>,
     /// The page after the one that is processed, once it is asked for.
     ahead: Option<PageRequest>,
     /// The page that is processed.
@@ -167,13 +141,6 @@ pub struct Sweep {
     /// Why nothing more is begun.
     stopped: Option<StopReason>,
     is_complete: bool,
-}
-
-/// Which versions of which objects were held or rejected.
-#[derive(Debug, Default)]
-struct ProblemVersions {
-    held: ObjectVersions,
-    rejected: ObjectVersions,
 }
 
 /// A page whose objects are processed.
@@ -192,85 +159,12 @@ struct OpenPage {
     in_order: bool,
 }
 
-/// An object of which it is known what becomes of it: its metadata tell that it is as it was when it was
-/// processed.
-struct KnownObject<'a> {
-    identity: Identity,
-    resource_version: String,
-    outcome: Outcome<'a>,
-}
-
-enum Outcome<'a> {
-    /// An earlier command has processed it.
-    LeftOut,
-    /// An earlier sweep, with this tally, found it held or rejected.
-    Left { is_held: bool, earlier: &'a Tally },
-    /// An earlier run was refused it, and it is not tried again yet.
-    Postponed(Rejection),
-    /// It was proved as it is.
-    Stored,
-}
-
-impl ProblemVersions {
-    fn insert(&mut self, is_held: bool, uid: &str, resource_version: &str) {
-        let states = if is_held { &mut self.held } else { &mut self.rejected };
-        states.insert(uid, resource_version);
-    }
-}
-
-/// Whether an object is left out of a pass that resumes after `after`.
-pub fn is_left_out(object: &Object, after: Option<&ListKey>) -> bool {
-    after.is_some_and(|after| list_key(object) <= *after)
-}
-
-impl<'a> Stage<'a> {
-    /// What is on record of an object. One that was written after the record began is covered wherever it
-    /// stands in the list, for the schema was in force by then; but not where it may have been stored at an
-    /// old version until then.
-    fn record_of(&self, object: &Object) -> &'a Arc<Record> {
-        let is_before = object.revision() <= self.record.through || self.crd().stored_elsewhere();
-        match self.upto {
-            Some(upto) if is_before && list_key(object) > *upto => self.beyond,
-            _ => self.record,
-        }
-    }
-
-    fn crd(&self) -> &'a Crd {
-        &self.rules.crd
-    }
-
-    /// An object, if it is known what becomes of it.
-    fn known(&self, object: &Object) -> Option<KnownObject<'a>> {
-        let outcome = self.outcome(object)?;
-        let (identity, resource_version) = (object.identity(), object.resource_version().to_owned());
-        Some(KnownObject { identity, resource_version, outcome })
-    }
-
-    fn outcome(&self, object: &Object) -> Option<Outcome<'a>> {
-        if is_left_out(object, self.after) {
-            return Some(Outcome::LeftOut);
-        }
-        if let Some(Sweep { left, tally: earlier, .. }) = self.earlier {
-            let (is_held, is_rejected) = (left.held.contains(object), left.rejected.contains(object));
-            if is_held || is_rejected {
-                return Some(Outcome::Left { is_held, earlier });
-            }
-        }
-        if let Some(rejection) = self.rejected.and_then(|rejected| rejected.of(object))
-            && self.record_of(object).covers(object, self.crd()).is_none()
-        {
-            return Some(Outcome::Postponed(rejection));
-        }
-        // A changed default may concern it, and no sweep of this pass has looked at that: an interruption
-        // forgets what was counted, not what was proved.
-        let may_follow =
-            self.earlier.is_none() && !self.rules.changes.for_object(object, self.record).is_empty();
-        // Proof::UnchangedSincePass.
-        (self.proved.contains(object) && !may_follow).then_some(Outcome::Stored)
-    }
-}
-
 impl Sweep {
+    /// The same for the sweep that verifies it.
+    pub(super) fn as_earlier(&self) -> Earlier<'_> {
+        Earlier { left: &self.left, tally: &self.tally, pages: self.pages }
+    }
+
     /// Whether every page was processed.
     pub(super) fn is_complete(&self) -> bool {
         self.is_complete
@@ -311,7 +205,7 @@ impl Sweep {
                 Some(request) => request,
                 None => self.request(stage, self.after.clone()),
             };
-            self.asked = Some(request.clone());
+            self.asked = Some(request.form);
             return Some(Wanted::Page(request));
         };
         let left = open.page.keys.len() - open.next;
@@ -351,7 +245,7 @@ impl Sweep {
         page: Result<Page, CallError>,
     ) -> Result<(), SweepError> {
         let page = page?;
-        let form = self.asked.take().map_or(Form::Whole, |asked| asked.form);
+        let form = self.asked.take().unwrap_or(Form::Whole);
         let known = match form {
             Form::Whole => None,
             Form::Metadata => {

@@ -184,13 +184,12 @@ impl<H> Watching<H> {
 
     /// Takes in what the watch brings.
     pub fn changed(&mut self, now: Instant, change: Change<H>) {
-        match change {
-            Change::Failed(date, why) => return self.outage.fails(now, date, why),
-            Change::Resumed | Change::Created(_) | Change::Applied(_) | Change::Deleted(_) => {
-                self.outage.works();
-            }
+        if !matches!(change, Change::Failed(..)) {
+            self.outage.works();
         }
         match change {
+            Change::Failed(date, why) => self.outage.fails(now, date, why),
+            Change::Resumed => {}
             Change::Created(received) => {
                 let queued = self.queue.created(now, received);
                 self.begin_object(now, queued);
@@ -202,7 +201,6 @@ impl<H> Watching<H> {
                 }
                 self.updates.want_totals(now, self.pass.tally.counts());
             }
-            Change::Failed(..) | Change::Resumed => {}
         }
     }
 

@@ -1,5 +1,8 @@
 //! Passes over a list in memory, and what happens afterwards.
 
+mod random;
+
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -23,6 +26,7 @@ use crate::plan::{Record, Terms};
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::Times;
 use crate::report::tally::Tally;
+use crate::report::versions::{ObjectVersions, list_key};
 
 /// A moment that stays the same: tests add to it.
 pub(super) fn start() -> Instant {
@@ -73,8 +77,13 @@ struct Server {
     revision: u64,
     pages: Vec<PageRequest>,
     written: Vec<String>,
+    /// The version in which another client leaves the first object before it is verified.
+    intrudes: Option<u64>,
+    /// Whether objects end in the order in which they began; otherwise the last one first.
+    in_order: bool,
 }
 
+/// The objects of a page in memory.
 struct Items(Vec<Object>);
 
 impl Listed for Items {
@@ -87,6 +96,25 @@ impl Listed for Items {
     }
 }
 
+/// A page of these objects; `next` is where the one after it begins.
+pub(super) fn page(objects: Vec<Object>, revision: u64, next: Option<usize>) -> Page {
+    Page {
+        keys: objects.iter().map(list_key).collect(),
+        resource_version: revision.to_string(),
+        next: next.map(|next| next.to_string()),
+        total: None,
+        read: start(),
+        objects: Box::new(Items(objects)),
+    }
+}
+
+/// Which objects of so many a request for so many to a page is about, and where the next page begins.
+pub(super) fn range(request: &PageRequest, all: usize, per_page: usize) -> (Range<usize>, Option<usize>) {
+    let first: usize = request.after.as_deref().map_or(0, |after| after.parse().expect("a place"));
+    let end = (first + per_page).min(all);
+    (first..end, (end < all).then_some(end))
+}
+
 impl Server {
     fn of(names: &[&'static str]) -> Self {
         let objects = names.iter().map(|name| (*name, 7)).collect();
@@ -94,19 +122,10 @@ impl Server {
     }
 
     fn page(&mut self, request: PageRequest) -> Page {
-        let first: usize = request.after.as_deref().map_or(0, |after| after.parse().expect("a place"));
-        let end = (first + PER_PAGE).min(self.objects.len());
-        let shown = self.objects[first..end].iter();
-        let page = Page {
-            keys: shown.clone().map(|(name, _)| format!("/{name}")).collect(),
-            resource_version: self.revision.to_string(),
-            next: (end < self.objects.len()).then(|| end.to_string()),
-            total: None,
-            read: start(),
-            objects: Box::new(Items(shown.map(|(name, revision)| object(name, *revision)).collect())),
-        };
+        let (range, next) = range(&request, self.objects.len(), PER_PAGE);
+        let shown = self.objects[range].iter().map(|(name, revision)| object(name, *revision));
         self.pages.push(request);
-        page
+        page(shown.collect(), self.revision, next)
     }
 
     /// Ends an object: it is written where its machine asks for that.
@@ -125,19 +144,27 @@ impl Server {
         written(self.revision)
     }
 
-    /// Drives a pass to its end, in which each object ends as `ends` says; otherwise it is
+    /// Drives a pass that writes to its end, in which each object ends as `ends` says; otherwise it is
     /// written.
     fn run(
         &mut self,
         checkpoint: Checkpoint,
-        mut ends: impl FnMut(&str) -> Option<Result<Reconciled, StopReason>>,
+        ends: impl FnMut(&str) -> Option<Result<Reconciled, StopReason>>,
     ) -> Result<Box<Verified>, Box<Interrupted>> {
         let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
-        let mut pass = Pass::begin(rules(), limits, checkpoint);
+        self.drive(Pass::begin(rules(), limits, checkpoint), ends)
+    }
+
+    fn drive(
+        &mut self,
+        mut pass: Pass<()>,
+        mut ends: impl FnMut(&str) -> Option<Result<Reconciled, StopReason>>,
+    ) -> Result<Box<Verified>, Box<Interrupted>> {
         let mut works = Vec::new();
         loop {
             let Some(command) = pass.poll() else {
-                let work: Box<Work<()>> = works.pop().expect("something is under way");
+                let next = if self.in_order { 0 } else { works.len() - 1 };
+                let work: Box<Work<()>> = works.remove(next);
                 let Work { index, identity, step, .. } = *work;
                 let ended = ends(&identity.name).unwrap_or_else(|| self.end(&identity, step));
                 pass.reconciled(index, identity, ended);
@@ -152,6 +179,9 @@ impl Server {
                 pass::Command::Reconcile(work) => works.push(work),
                 pass::Command::CheckServer => {
                     assert!(pass.poll().is_none(), "nothing is listed before the answer");
+                    if let Some(revision) = self.intrudes.take() {
+                        self.objects[0].1 = revision;
+                    }
                     pass.server_checked(Ok(()));
                 }
                 pass::Command::SweepBegins { .. }
@@ -178,38 +208,16 @@ fn what_a_pass_has_written_is_verified_by_a_sweep_over_metadata_that_writes_noth
 
 #[test]
 fn what_changes_in_the_course_of_a_pass_is_written_by_the_sweep_that_verifies_it() {
-    let mut server = Server::of(&["a", "b", "c"]);
-    let mut intruded = false;
-    let mut log = Vec::new();
-    let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
-    let mut pass = Pass::begin(rules(), limits, while_servers_lag());
-    let ended = loop {
-        match pass.poll().expect("a command") {
-            pass::Command::List(request) => {
-                log.push((request.form, request.number));
-                let page = server.page(request);
-                pass.page(Ok(page));
-            }
-            pass::Command::Admit(_) => pass.admitted(()),
-            pass::Command::Reconcile(work) => {
-                let Work { index, identity, step, .. } = *work;
-                let ended = server.end(&identity, step);
-                pass.reconciled(index, identity, ended);
-            }
-            pass::Command::CheckServer => {
-                if !std::mem::replace(&mut intruded, true) {
-                    server.objects[0].1 = 99;
-                }
-                pass.server_checked(Ok(()));
-            }
-            pass::Command::End(ended) => break ended,
-            _ => {}
-        }
-    };
-    let verified = ended.expect("it comes to its end");
+    let mut server = Server { intrudes: Some(99), in_order: true, ..Server::of(&["a", "b", "c"]) };
+    let verified = server.run(while_servers_lag(), |_| None).expect("it comes to its end");
     assert_eq!(server.written, ["a", "b", "c", "a"]);
     assert!(verified.is_verified);
-    assert_eq!(log[2..4], [(Form::Metadata, 1), (Form::Whole, 2)], "a page is read whole where it has to be");
+    let asked: Vec<(Form, u64)> = server.pages.iter().map(|page| (page.form, page.number)).collect();
+    assert_eq!(
+        asked[2..4],
+        [(Form::Metadata, 1), (Form::Whole, 2)],
+        "a page is read whole where it has to be"
+    );
 }
 
 #[test]
@@ -246,22 +254,9 @@ fn a_pass_that_writes_nothing_leaves_what_was_known_before() {
     let record = Record { through: Some(5), ..Record::empty(&rules().crd) };
     let checkpoint = Checkpoint { record, upto: Some("/0".to_owned()), ..Checkpoint::default() };
     let rules = Rules { mode: Mode::Audit, ..rules() };
-    let mut pass = Pass::begin(rules, Limits::default(), checkpoint);
-    let verified = loop {
-        match pass.poll().expect("a command") {
-            pass::Command::List(request) => {
-                let page = server.page(request);
-                pass.page(Ok(page));
-            }
-            pass::Command::Admit(_) => pass.admitted(()),
-            pass::Command::Reconcile(work) => {
-                let due = Ok(Reconciled::of(ObjectState::Due, Vec::new()));
-                pass.reconciled(work.index, work.identity, due);
-            }
-            pass::Command::End(ended) => break ended.expect("it comes to its end"),
-            _ => {}
-        }
-    };
+    let due = |_: &str| Some(Ok(Reconciled::of(ObjectState::Due, Vec::new())));
+    let pass = Pass::begin(rules, Limits::default(), checkpoint);
+    let verified = server.drive(pass, due).expect("it comes to its end");
     assert_eq!((verified.before.record.through, verified.before.upto.as_deref()), (Some(5), Some("/0")));
     assert_eq!((verified.checkpoint.record.through, verified.through), (None, None));
     assert_eq!(verified.last.tally.counts().due, 1);
@@ -274,7 +269,7 @@ fn pass_state() -> PassState {
     PassState {
         tally,
         record: Record { through: Some(10), ..Record::empty(&rules().crd) },
-        proved: crate::report::versions::ObjectVersions::default(),
+        proved: ObjectVersions::default(),
         watch_from: "10".to_owned(),
         times: Times::default(),
         finished_through: Some(10),

@@ -8,15 +8,14 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use super::pass::{self, Interrupted, Limits, Pass, Verified};
-use super::pass_state::PassState;
-use super::retries::Retries;
-use super::stop_reason::StopReason;
-use super::sweep::{Form, Listed, Page, PageRequest};
-use super::tests::{object, rules, start};
-use super::watching::{self, Change, End, Watching};
-use super::{Received, Work};
-use crate::call_error::CallError;
+use super::{object, page, range, rules, start};
+use crate::engine::pass::{self, Interrupted, Limits, Pass, Verified};
+use crate::engine::pass_state::PassState;
+use crate::engine::retries::Retries;
+use crate::engine::stop_reason::StopReason;
+use crate::engine::sweep::{Form, Page, PageRequest};
+use crate::engine::watching::{self, Change, End, Watching};
+use crate::engine::{Received, Work};
 use crate::object::{Identity, Object};
 use crate::object_machine::{Again, Reconciled, Step};
 use crate::object_state::ObjectState;
@@ -123,19 +122,6 @@ impl Etcd {
     }
 }
 
-/// A page in memory.
-struct Items(Vec<Object>);
-
-impl Listed for Items {
-    fn size(&self, _: usize) -> usize {
-        100
-    }
-
-    fn object(&self, index: usize) -> Result<Object, CallError> {
-        Ok(self.0[index].clone())
-    }
-}
-
 /// A list that is read page by page, as it was at the beginning.
 struct Snapshot {
     revision: u64,
@@ -169,8 +155,6 @@ struct Life {
     record: Record,
     /// Whether the pass has begun when servers had caught up, and asks about every object.
     verifies: bool,
-    /// Up to which resource version objects were on record when it began.
-    covered: Option<u64>,
     is_verified: bool,
     /// Whether the work that is under way ends for a pause.
     is_paused: bool,
@@ -198,7 +182,6 @@ impl Life {
             coming: VecDeque::new(),
             record,
             verifies: false,
-            covered: None,
             is_verified: false,
             is_paused: false,
             has_faults: true,
@@ -248,9 +231,9 @@ impl Life {
         self.is_paused = false;
         self.verifies = !self.is_verified && !self.lags();
         // As the operator begins a pass.
-        self.covered = checkpoint.record.through;
-        checkpoint.record.servers_lag = !self.is_verified && (self.verifies || self.covered.is_none());
-        let keeps_record = !self.is_verified && !self.verifies && self.covered.is_some();
+        let is_covered = checkpoint.record.through.is_some();
+        checkpoint.record.servers_lag = !self.is_verified && (self.verifies || !is_covered);
+        let keeps_record = !self.is_verified && !self.verifies && is_covered;
         self.phase = Phase::Pass(pass(checkpoint, keeps_record));
     }
 
@@ -293,9 +276,6 @@ impl Life {
             Ok(verified) => {
                 let Verified { last, checkpoint, through, .. } = *verified;
                 let mut record = checkpoint.record;
-                // Until then, the record stays where it was, and what is written since is on none.
-                let keeps_record = !self.is_verified && !self.verifies && self.covered.is_some();
-                let through = if keeps_record { self.covered } else { through };
                 self.is_verified |= self.verifies;
                 let verify_at = (!self.is_verified).then_some(Timestamp::MAX);
                 record.servers_lag = false;
@@ -415,26 +395,19 @@ impl Life {
             revision: self.etcd.revision,
             objects: self.etcd.objects.iter().map(|(name, stored)| (name.clone(), *stored)).collect(),
         });
-        let first: usize = request.after.as_deref().map_or(0, |after| after.parse().expect("a place"));
-        let end = (first + PER_PAGE).min(objects.len());
-        let items = objects[first..end].iter();
-        let object = |(name, stored): &(String, Stored)| {
-            let mut object = shown(name, *stored);
-            if request.form == Form::Metadata {
-                let mut json = object.json().clone();
-                json["spec"].take();
-                object = Object::from(json);
+        let (range, next) = range(&request, objects.len(), PER_PAGE);
+        let objects = objects[range].iter().map(|(name, stored)| {
+            let object = shown(name, *stored);
+            match request.form {
+                Form::Whole => object,
+                Form::Metadata => {
+                    let mut json = object.json().clone();
+                    json["spec"].take();
+                    Object::from(json)
+                }
             }
-            object
-        };
-        Page {
-            keys: items.clone().map(|(name, _)| format!("/{name}")).collect(),
-            resource_version: revision.to_string(),
-            next: (end < objects.len()).then(|| end.to_string()),
-            total: None,
-            read: self.now,
-            objects: Box::new(Items(items.map(object).collect())),
-        }
+        });
+        page(objects.collect(), *revision, next)
     }
 
     /// Puts on their way the events that the watch has not brought yet.
@@ -514,11 +487,25 @@ fn pass(checkpoint: Checkpoint, keeps_record: bool) -> Box<Pass<()>> {
     Box::new(Pass::begin(rules(), limits, checkpoint))
 }
 
-#[test]
-fn no_random_life_ends_with_a_false_claim() {
-    for seed in 0..2_000 {
+/// The lives of a usual run, and of a long one.
+const LIVES: u64 = 2_000;
+const LONG: u64 = 30_000;
+
+fn live(lives: u64) {
+    for seed in 0..lives {
         if let Err(why) = Life::begin(seed).live() {
             panic!("life {seed}: {why}");
         }
     }
+}
+
+#[test]
+fn no_random_life_ends_with_a_false_claim() {
+    live(LIVES);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn nor_does_any_of_very_many() {
+    live(LONG);
 }
