@@ -13,20 +13,19 @@ use tokio::time::Instant;
 use tracing::{info_span, warn};
 
 use super::crd::check::{Checked, READ_PATIENCE, check};
-use super::crd::slot::{Phase, RunningTask, Slot, Target};
-use super::crd::task::{CrdTask, Verification, permission_backoff};
-use super::crd::watch::at;
-use super::error::Error;
+use super::crd::slot::{Error, Phase, RunningTask, Slot, Target};
+use super::crd::task::{CrdTask, Signals};
 use super::index::Index;
 use super::options::Options;
-use super::status::writer::{StatusWriter, Subject};
-use crate::cluster::{Backoff, Cluster, Events, GenerationCheck, Pace, Permissions, random};
+use super::status::writer::StatusWriter;
+use crate::cluster::{Cluster, Events, GenerationCheck, Pace, Permissions, random};
 use etch_core::api::Settings;
 use etch_core::crd::Crd;
+use etch_core::engine::crd::machine::CrdMachine;
+use etch_core::engine::crd::task::Task;
 use etch_core::engine::restore_check::RestoreCheck;
-use etch_core::engine::retries::Retries;
+use etch_core::engine::status::{Status, Subject};
 use etch_core::event::ObjectKind;
-use etch_core::report::open_report::OpenReport;
 use kube_structural_schema::schema::Pool;
 
 /// The index, as it is shared.
@@ -36,6 +35,7 @@ pub(super) type SharedIndex = Arc<RwLock<Index>>;
 pub(super) struct Context {
     pub(super) cluster: Cluster,
     pub(super) events: Events,
+    pub(super) writer: StatusWriter,
     pace: Arc<Pace>,
     options: Options,
     index: SharedIndex,
@@ -66,9 +66,12 @@ impl Context {
         watch_failure: watch::Receiver<Option<String>>,
         ended: mpsc::UnboundedSender<String>,
     ) -> Self {
+        let writer =
+            StatusWriter { cluster: cluster.clone(), events: events.clone(), clock: options.clock.clone() };
         Self {
             cluster,
             events,
+            writer,
             pace: Arc::new(Pace::new(options.max_in_flight, options.max_writes_per_second, options.pace)),
             options,
             index,
@@ -122,8 +125,7 @@ impl Context {
         &self,
         name: &str,
         target: &Target,
-        slot: &Slot,
-    ) -> Result<Option<(Checked, StatusWriter, Option<OwnedSemaphorePermit>)>, Error> {
+    ) -> Result<Option<(Checked, Status, Option<OwnedSemaphorePermit>)>, Error> {
         // The semaphore is never closed.
         let mut permit = self.reading.clone().acquire_owned().await.ok();
         let asked = Instant::now();
@@ -165,14 +167,7 @@ impl Context {
             None => drop(self.schemas().remove(name)),
         }
         let present = std::mem::take(&mut checked.conditions);
-        let status_writer = StatusWriter::new(
-            self.cluster.clone(),
-            self.events.clone(),
-            subject,
-            present,
-            slot.conditions_changed(),
-        );
-        Ok(Some((checked, status_writer, turn)))
+        Ok(Some((checked, Status::new(subject, present, random()), turn)))
     }
 
     /// The CRDs that were read, by name.
@@ -186,57 +181,48 @@ impl Context {
         crd: Arc<Crd>,
         checked: Checked,
         settings: Settings,
-        status_writer: StatusWriter,
+        status: Status,
         turn: Option<OwnedSemaphorePermit>,
         slot: &mut Slot,
     ) -> CrdTask {
         let Checked { findings, revision, asked, .. } = checked;
-        let dropped = slot.take_dropped(&crd);
         let generation_check = Arc::new(GenerationCheck::new(&crd, Some(asked)));
-        slot.generation_check = Some(generation_check.clone());
-        let Options { max_in_flight, pace, clock, set_back, .. } = &self.options;
+        let dropped = slot.renew_generation_check(&crd, generation_check.clone());
+        let Options { max_in_flight, pace, set_back, .. } = &self.options;
         let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
         let mut restore_sign = set_back.clone();
         restore_sign.iter_mut().for_each(watch::Receiver::mark_unchanged);
-        let restore_check = RestoreCheck::new(crd.name(), restore_sign.is_some(), at());
-        CrdTask {
-            cluster: self.cluster.clone(),
-            pace: self.pace.clone(),
-            own_pace,
-            crd,
-            settings,
+        let restore_check = RestoreCheck::new(crd.name(), restore_sign.is_some(), self.writer.now().at);
+        let signals = Signals {
             pause: slot.pause(),
             watch_failure: self.watch_failure.clone(),
-            findings,
-            status_writer,
-            turn,
-            revision,
-            open: None,
-            retries: Retries::new(random()),
-            permissions: Permissions::of(&self.permissions),
-            checkpoint: None,
-            is_restored: false,
-            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
-            settled_at: None,
-            verification: Verification::default(),
-            restore_check,
+            conditions_changed: slot.conditions_changed(),
             restore_sign,
-            missing: None,
-            permission_backoff: permission_backoff(),
-            clock: clock.clone(),
+            permissions: Permissions::of(&self.permissions),
+        };
+        let pause = signals.pause.borrow().clone();
+        let task = Task { crd, settings, pause, findings, revision };
+        let mut machine = Box::new(CrdMachine::new(task, status, restore_check, random()));
+        machine.add_dropped(dropped);
+        CrdTask {
+            machine,
+            writer: self.writer.clone(),
+            signals,
+            pace: self.pace.clone(),
+            own_pace,
             generation_check,
             refusal_log: Arc::default(),
-            dropped,
+            turn,
         }
     }
 
     /// Starts a task; when it ends, its CRD is reconciled again.
-    pub(super) fn start_task(&self, name: &str, task: Box<CrdTask>, open: Arc<OpenReport>) -> Phase {
+    pub(super) fn start_task(&self, name: &str, task: Box<CrdTask>) -> Phase {
         let (ended, name) = (self.ended.clone(), name.to_owned());
         // Not `name`: that is what a span is called in JSON.
         let span = info_span!("reconcile", crd = name);
         // Where nobody listens any more, the operator is about to end.
-        Phase::Running(RunningTask::start(task, open, span, move || drop(ended.send(name))))
+        Phase::Running(RunningTask::start(task, span, move || drop(ended.send(name))))
     }
 
     /// How long to wait after an error.

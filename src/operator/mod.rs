@@ -18,7 +18,6 @@
 mod admission;
 mod context;
 mod crd;
-mod error;
 mod index;
 mod object;
 mod options;
@@ -49,8 +48,8 @@ use crd::reconcile::{reconcile, retry};
 use etch_core::api::{Mode, Settings};
 use etch_core::event;
 use index::Change;
+use options::now;
 use policy_writer::PolicyStatus;
-use status::writer::now;
 
 pub use admission::{Admission, SelfManaged, UpgradeGuard};
 pub use options::{Clock, Options};

@@ -68,3 +68,8 @@ impl fmt::Debug for Clock {
         f.write_str("Clock")
     }
 }
+
+/// The time of day by the clock of the system, to the second, as Kubernetes stores it.
+pub(super) fn now() -> Timestamp {
+    Clock::default().second()
+}

@@ -4,17 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
-use crate::operator::crd::sweeps::{Admission, Moment, Observer, Sweeps};
+use crate::operator::object::driver::{Admission, ObjectDriver};
 use crate::operator::object::reconcile::ObjectReconciler;
-use crate::operator::object::refusal_log::RefusalLog;
 use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
 use etch_core::crd::Crd;
 use etch_core::engine;
-use etch_core::engine::pass::{Interrupted, Limits, PassError};
+use etch_core::engine::pass::{Command, Interrupted, Limits, PassError, Verified};
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::engine::sweep::{Sweep, SweepError};
 use etch_core::object_machine::Rules;
@@ -23,13 +22,16 @@ use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::dropped_fields::DroppedFields;
 use etch_core::report::state::object_problem;
 
+/// How often progress is shown.
+const SHOWN_EVERY: Duration = Duration::from_millis(100);
+
 /// What is to be done.
 #[derive(Clone, Debug)]
-pub struct Pass<'a> {
+pub struct Pass {
     /// The CRD.
     pub crd: Arc<Crd>,
     /// Which of its objects; no other one is read or written.
-    pub scope: &'a Scope,
+    pub scope: Scope,
     /// What writes may do.
     pub terms: Terms,
     /// What is on record: objects that it covers need no request.
@@ -38,9 +40,9 @@ pub struct Pass<'a> {
     /// out.
     pub after: Option<String>,
     /// The limits of writing.
-    pub pace: &'a Pace,
+    pub pace: Arc<Pace>,
     /// Cancelled when nothing more is to be begun. What is under way is brought to its end.
-    pub ended: &'a CancellationToken,
+    pub ended: CancellationToken,
 }
 
 /// What came of a pass.
@@ -102,7 +104,7 @@ impl Stopped {
 /// See [`Stopped`]. Objects that are refused or held stop nothing.
 pub async fn persist(
     cluster: &Cluster,
-    pass: Pass<'_>,
+    pass: Pass,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Passed, Box<Stopped>> {
     let dropped: Arc<DroppedFields> = Arc::default();
@@ -114,18 +116,6 @@ pub async fn persist(
         changes: Arc::default(),
         dropped: dropped.clone(),
     };
-    let (generation_check, refusal_log) = (GenerationCheck::new(&pass.crd, None), RefusalLog::default());
-    let reconciler = ObjectReconciler {
-        cluster,
-        pace: pass.pace,
-        own_pace: None,
-        pause_watch: None,
-        scope: pass.scope,
-        rules: &rules,
-        cancelled: Some(pass.ended),
-        generation_check: &generation_check,
-        refusal_log: &refusal_log,
-    };
     let begin = |record| {
         let limits = Limits {
             after: pass.after.clone(),
@@ -135,18 +125,17 @@ pub async fn persist(
         };
         engine::pass::Pass::begin(rules.clone(), limits, Checkpoint { record, ..Checkpoint::default() })
     };
-    let mut shown = Shown(progress);
-    let mut ended = Sweeps::new(reconciler, true).run(begin(pass.record.clone()), &mut shown).await;
+    let mut ended = drive(cluster, &pass, begin(pass.record.clone()), &rules, progress).await;
     if let Err(interrupted) = &ended
         && matches!(interrupted.reason, PassError::Restored)
     {
         // What is on record is about another past.
-        ended = Sweeps::new(reconciler, true).run(begin(Record::empty(&pass.crd)), &mut shown).await;
+        ended = drive(cluster, &pass, begin(Record::empty(&pass.crd)), &rules, progress).await;
     }
     match ended {
         Ok(verified) => {
             let passed = passed(&verified.last, &dropped, verified.is_verified);
-            let is_whole = *pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
+            let is_whole = pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
             let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
             let persisted = |through| Persisted::new(&pass.crd, through, exceptions());
             let proved = verified.last.through.filter(|_| is_whole).map(persisted);
@@ -182,21 +171,59 @@ fn passed(sweep: &Sweep, dropped: &DroppedFields, verified: bool) -> Passed {
     }
 }
 
-/// Progress for the caller.
-struct Shown<'a>(&'a mut (dyn FnMut(Progress) + Send));
+/// Drives a pass to its end.
+async fn drive(
+    cluster: &Cluster,
+    pass: &Pass,
+    mut machine: engine::pass::Pass<Admission>,
+    rules: &Rules,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Box<Verified>, Box<Interrupted>> {
+    let reconciler = ObjectReconciler {
+        cluster: cluster.clone(),
+        pace: pass.pace.clone(),
+        own_pace: None,
+        pause_watch: None,
+        scope: pass.scope.clone(),
+        rules: rules.clone(),
+        cancelled: Some(pass.ended.clone()),
+        generation_check: Arc::new(GenerationCheck::new(&pass.crd, None)),
+        refusal_log: Arc::default(),
+    };
+    let mut objects = ObjectDriver::new(reconciler, true);
+    let mut shown = tokio::time::interval(SHOWN_EVERY);
+    let mut is_ended = false;
+    loop {
+        while let Some(command) = machine.poll() {
+            match command {
+                Command::End(ended) => return ended,
+                command => {
+                    let is_sweep_over = matches!(command, Command::SweepEnds { .. });
+                    objects.perform(command, &Span::none(), machine.tally().counts());
+                    if is_sweep_over {
+                        progress(so_far(&machine));
+                    }
+                }
+            }
+        }
+        objects.read_ahead();
+        tokio::select! {
+            event = objects.next() => objects.take_in(event, &mut machine),
+            _ = shown.tick() => progress(so_far(&machine)),
+            () = pass.ended.cancelled(), if !is_ended => {
+                is_ended = true;
+                machine.stop(StopReason::Ended);
+            }
+        }
+    }
+}
 
-impl Observer for Shown<'_> {
-    const FIRST: Duration = Duration::ZERO;
-    const EVERY: Duration = Duration::from_millis(100);
-
-    fn report<'s>(&'s mut self, pass: &engine::pass::Pass<Admission>, _: Moment) -> BoxFuture<'s, ()> {
-        let tally = pass.tally();
-        (self.0)(Progress {
-            counts: tally.counts(),
-            left_out: tally.left_out(),
-            expected: tally.expected(),
-            verifies: pass.earlier().is_some(),
-        });
-        Box::pin(std::future::ready(()))
+fn so_far(pass: &engine::pass::Pass<Admission>) -> Progress {
+    let tally = pass.tally();
+    Progress {
+        counts: tally.counts(),
+        left_out: tally.left_out(),
+        expected: tally.expected(),
+        verifies: pass.earlier().is_some(),
     }
 }

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::cluster::{Backoff, Cluster};
-use crate::operator::status::reapply_backoff::ReapplyBackoff;
 use etch_core::api::DefaultsPolicyStatus;
+use etch_core::engine::reapply_backoff::ReapplyBackoff;
 
 /// The least time between two rounds, whoever else writes there.
 const ROUND: Duration = Duration::from_secs(2);
@@ -81,12 +81,12 @@ fn contested_until(written: &HashMap<String, Last>, wanted: &PolicyStatus) -> Op
 /// Notes that a status was written; when it may be written again.
 fn note(written: &mut HashMap<String, Last>, wanted: &PolicyStatus) -> Instant {
     let PolicyStatus { name, uid, status } = wanted.clone();
-    let mut reapply_backoff = ReapplyBackoff::default();
+    let (mut reapply_backoff, now) = (ReapplyBackoff::default(), Instant::now());
     if let Some(last) = written.remove(&name).filter(|last| last.is_again(wanted)) {
         reapply_backoff = last.reapply_backoff;
-        reapply_backoff.overwritten();
+        reapply_backoff.overwritten(now.into_std());
     }
-    let again_at = Instant::now() + reapply_backoff.wait();
+    let again_at = now + reapply_backoff.wait(now.into_std());
     written.insert(name, Last { uid, status, reapply_backoff, again_at });
     again_at
 }

@@ -1,7 +1,7 @@
 //! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on
 //! upgrades. It must not count anything: nothing has been done.
 
-use crate::operator::status::writer::now;
+use crate::operator::options::now;
 use etch_core::api::{DefaultsReportStatus, Settings};
 use etch_core::crd::Crd;
 use etch_core::impact::Upgrade;

@@ -19,11 +19,11 @@ async fn a_record_from_before_a_restore_of_etcd_proves_nothing() {
     let pass = Pass {
         record: Record { through: Some(u64::MAX), ..Record::empty(&crd) },
         crd,
-        scope: &Scope::All,
+        scope: Scope::All,
         terms: Terms::default(),
         after: None,
-        pace: &Pace::new(1, None, PaceMode::Gentle),
-        ended: &CancellationToken::new(),
+        pace: Arc::new(Pace::new(1, None, PaceMode::Gentle)),
+        ended: CancellationToken::new(),
     };
     let passed = operator::persist(&cluster, pass, &mut |_| ()).await.expect("it comes to its end");
     assert!(passed.verified && passed.proved.is_some());

@@ -132,7 +132,7 @@ struct Work<'a> {
     cluster: &'a Cluster,
     global: &'a Global,
     scope: Scope,
-    pace: Pace,
+    pace: Arc<Pace>,
     signals: Signals,
 }
 
@@ -145,6 +145,7 @@ impl Persist {
         let after = self.begin_after(&cluster, &scope, chosen.first()).await?;
         self.announce(&scope, &chosen)?;
         let pace = Pace::new(self.max_in_flight, self.max_writes_per_second, self.pace.into());
+        let pace = Arc::new(pace);
         let signals = if self.dry_run { Signals::default() } else { Signals::heard()? };
         let work = Work { cluster: &cluster, global, scope, pace, signals };
         let mut all = Vec::new();
@@ -245,12 +246,12 @@ impl Persist {
         let is_on_record = record.through.is_some() && !record.servers_lag;
         let pass = Pass {
             crd: crd.clone(),
-            scope: &work.scope,
+            scope: work.scope.clone(),
             terms: self.terms(),
             record,
             after: crd_pass.after.clone(),
-            pace: &work.pace,
-            ended: &work.signals.ended,
+            pace: work.pace.clone(),
+            ended: work.signals.ended.clone(),
         };
         let ended = tokio::select! {
             ended = operator::persist(work.cluster, pass, &mut progress) => Some(ended),

@@ -30,8 +30,8 @@ use tracing::warn;
 
 use super::index::Change;
 use super::options::Clock;
+use super::options::now;
 use super::policy_lookup::{PolicyLookup, changed};
-use super::status::writer::now;
 use crate::cluster::{Backoff, Cluster};
 use crate::server::Readiness;
 use crate::server::admission::{AcceptedKeys, Authority, Presented, ServedSchemas};

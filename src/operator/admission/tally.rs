@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::persist::{Kept, Stop};
-use crate::operator::status::writer::now;
+use crate::operator::options::now;
 use etch_admission::Existing;
 use etch_admission::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
 use etch_core::crd::Resource;

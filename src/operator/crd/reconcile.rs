@@ -16,14 +16,13 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use tracing::{error, warn};
 
-use super::run::Next;
-use super::slot::{ASK_AGAIN, Phase, Slot, Target, WaitReason};
+use super::slot::{ASK_AGAIN, Error, Phase, Slot, Target, WaitReason};
 use super::task::CrdTask;
 use crate::cluster::CrdMeta;
 use crate::operator::context::Context;
-use crate::operator::error::Error;
 use crate::operator::spans::seconds;
-use crate::operator::status::writer::StatusWriter;
+use crate::operator::status::writer::recheck_if_due;
+use etch_core::engine::crd::protocol::Next;
 use etch_core::message;
 
 /// The state of the report on a CRD that no policy selects any more.
@@ -64,27 +63,36 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
         slot.begin(target, Phase::Unmanaged);
         return Ok(());
     }
-    let Some((checked, mut status_writer, turn)) = context.check(name, &target, slot).await? else {
+    let Some((checked, mut status, turn)) = context.check(name, &target).await? else {
         return Ok(());
     };
     let target = Target { generation: checked.generation, ..target };
-    let phase = match (&target.settings, checked.crd.clone()) {
+    let at_rest = match (&target.settings, &checked.crd) {
         (None, _) => {
-            status_writer.remove_conditions().await;
-            status_writer.set_report_state(NOT_SELECTED, "", false).await?;
-            Phase::Idle(Box::new(status_writer))
+            status.remove_conditions();
+            Some((NOT_SELECTED, "", false))
         }
         (Some(settings), None) => {
             let crd_status = message::unreadable(&checked.findings);
             let state = crd_status.reason.as_str();
-            status_writer.set_conditions(crd_status).await;
-            status_writer.set_report_state(state, &settings.policy, true).await?;
-            Phase::Idle(Box::new(status_writer))
+            status.set_conditions(crd_status);
+            Some((state, &*settings.policy, true))
         }
-        (Some(settings), Some(crd)) => {
-            let settings = checked.findings.permitted(settings.clone());
-            let task = context.task(crd, checked, settings, status_writer, turn, slot);
-            Phase::Ready(Box::new(task))
+        (Some(_), Some(_)) => None,
+    };
+    let phase = match (at_rest, target.settings.clone(), checked.crd.clone()) {
+        (None, Some(settings), Some(crd)) => {
+            let settings = checked.findings.permitted(settings);
+            Phase::Ready(Box::new(context.task(crd, checked, settings, status, turn, slot)))
+        }
+        (at_rest, ..) => {
+            context.writer.write(&mut status).await;
+            context.writer.read_report(&mut status).await?;
+            if let Some((state, policy, forget)) = at_rest {
+                status.set_report_state(state, policy, forget);
+            }
+            context.writer.write(&mut status).await;
+            Phase::Idle(Box::new(status), slot.conditions_changed())
         }
     };
     slot.begin(target, phase);
@@ -96,29 +104,20 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
     loop {
         let (phase, action) = match slot.take() {
             Phase::Unmanaged => (Phase::Unmanaged, Some(Action::await_change())),
-            Phase::Idle(mut status_writer) => {
-                let check = recheck_if_due(&mut status_writer).await;
-                (Phase::Idle(status_writer), Some(check.map_or(Action::await_change(), Action::requeue)))
+            Phase::Idle(mut status, mut changed) => {
+                let check = recheck_if_due(&context.writer, &mut status, &mut changed).await;
+                let action = check.map_or(Action::await_change(), Action::requeue);
+                (Phase::Idle(status, changed), Some(action))
             }
             Phase::Waiting(mut task, mut wait) => match wait.left(&mut task, &context.cluster).await {
                 Some(left) => {
-                    let check = recheck_if_due(&mut task.status_writer).await;
+                    let check = task.recheck_if_due().await;
                     let next = check.map_or(left, |check| check.min(left));
                     (Phase::Waiting(task, wait), Some(Action::requeue(next)))
                 }
                 None => (Phase::Ready(task), None),
             },
-            Phase::Ready(mut task) => {
-                let next = match task.prepare().await {
-                    Ok(next) => next,
-                    Err(error) => task.handle_error(&error).await,
-                };
-                match next {
-                    Next::Changed => return Ok(begin_again(slot)),
-                    Next::Run(open) => (context.start_task(name, task, open), Some(Action::await_change())),
-                    next => (after(task, next), None),
-                }
-            }
+            Phase::Ready(task) => (context.start_task(name, task), Some(Action::await_change())),
             Phase::Running(mut work) => match work.end().await {
                 None => (Phase::Running(work), Some(Action::await_change())),
                 Some(Ok((_, Next::Changed))) => return Ok(begin_again(slot)),
@@ -146,18 +145,13 @@ fn begin_again(slot: &mut Slot) -> Action {
 /// The phase for a task's next step.
 fn after(task: Box<CrdTask>, next: Next) -> Phase {
     match next {
-        Next::Run(_) | Next::Changed => Phase::Ready(task),
-        Next::Idle => Phase::Idle(Box::new(task.status_writer)),
+        Next::Changed => Phase::Ready(task),
+        Next::Idle => {
+            let (status, changed) = task.into_status();
+            Phase::Idle(Box::new(status), changed)
+        }
         Next::Wait(wait) => Phase::waiting(task, wait, WaitReason::Backoff),
         Next::Settle(wait) => Phase::waiting(task, wait, WaitReason::Settling),
         Next::Permission(verbs) => Phase::waiting(task, ASK_AGAIN, WaitReason::Permission(verbs)),
     }
-}
-
-/// Repairs our conditions where somebody may have changed them; how long until the next check.
-async fn recheck_if_due(status_writer: &mut StatusWriter) -> Option<Duration> {
-    if status_writer.recheck_in()?.is_zero() {
-        status_writer.recheck().await;
-    }
-    status_writer.recheck_in()
 }

@@ -10,20 +10,38 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::run::Next;
 use super::task::CrdTask;
 use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, random};
-use crate::operator::error::Error;
-use crate::operator::status::writer::StatusWriter;
 use etch_core::api::{Pause, Settings};
+use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
+use etch_core::engine::crd::protocol::Next;
+use etch_core::engine::status::Status;
 use etch_core::rbac::Verb;
-use etch_core::report::open_report::OpenReport;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);
 /// CRDs that hear of changed permissions do not all ask in the same moment.
 const SPREAD: Duration = Duration::from_secs(3);
+
+/// Why a CRD could not be reconciled.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error(transparent)]
+    Call(#[from] CallError),
+    #[error("a task panicked")]
+    Panicked,
+}
+
+impl Error {
+    /// How long the server asked us to wait.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Call(error) => error.retry_after(),
+            Self::Panicked => None,
+        }
+    }
+}
 
 /// What a CRD is reconciled to.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +69,7 @@ pub(crate) struct Slot {
     pause: watch::Sender<Option<Pause>>,
     pub(crate) backoff: Backoff,
     /// That of the last task: what its writes have dropped outlives it.
-    pub(crate) generation_check: Option<Arc<GenerationCheck>>,
+    generation_check: Option<Arc<GenerationCheck>>,
 }
 
 /// How far a CRD has come.
@@ -59,12 +77,12 @@ pub(crate) enum Phase {
     /// Nothing to do, and no condition of ours on it.
     Unmanaged,
     /// Nothing to do; conditions and report are kept in place.
-    Idle(Box<StatusWriter>),
-    /// What is to be done has to be found out.
+    Idle(Box<Status>, watch::Receiver<()>),
+    /// An attempt is to be made.
     Ready(Box<CrdTask>),
     /// The same, but not yet.
     Waiting(Box<CrdTask>, Wait),
-    /// A task makes a pass over the objects, or watches them.
+    /// A task makes an attempt.
     Running(RunningTask),
 }
 
@@ -150,9 +168,15 @@ impl Slot {
         self.backoff.succeeded();
     }
 
-    /// What the writes of the last task have dropped, now that the CRD was read again.
-    pub(crate) fn take_dropped(&mut self, crd: &Crd) -> Vec<Dropped> {
-        self.generation_check.take().map(|check| check.take_dropped(crd)).unwrap_or_default()
+    /// Keeps what notes the writes of the next task; what those of the last one have dropped, now that the
+    /// CRD was read again.
+    pub(crate) fn renew_generation_check(
+        &mut self,
+        crd: &Crd,
+        generation_check: Arc<GenerationCheck>,
+    ) -> Vec<Dropped> {
+        let last = self.generation_check.replace(generation_check);
+        last.map(|check| check.take_dropped(crd)).unwrap_or_default()
     }
 
     pub(super) fn take(&mut self) -> Phase {
@@ -188,10 +212,10 @@ impl Phase {
 impl Wait {
     /// How long it lasts still; none where it is over.
     pub(super) async fn left(&mut self, task: &mut CrdTask, cluster: &Cluster) -> Option<Duration> {
-        if task.pause_watch().has_changed() {
+        if task.has_pause_changed() {
             return None;
         }
-        if !matches!(self.why, WaitReason::Backoff) && task.permissions.have_changed() {
+        if !matches!(self.why, WaitReason::Backoff) && task.signals.permissions.have_changed() {
             let part = (random() % 16) as u32;
             self.until = self.until.min(Instant::now() + SPREAD * part / 16);
         }
@@ -202,7 +226,7 @@ impl Wait {
         // The others are asked about by whoever goes on.
         let WaitReason::Permission(verbs) = &self.why else { return None };
         let first = &verbs[..verbs.len().min(1)];
-        if let Ok(None) = cluster.missing(&task.crd.resource(), first).await {
+        if let Ok(None) = cluster.missing(&task.crd().resource(), first).await {
             return None;
         }
         self.until = Instant::now() + ASK_AGAIN;
@@ -214,7 +238,6 @@ impl RunningTask {
     /// Starts a task; `ended` is called when it has ended.
     pub(crate) fn start(
         mut task: Box<CrdTask>,
-        open: Arc<OpenReport>,
         span: tracing::Span,
         ended: impl FnOnce() + Send + 'static,
     ) -> Self {
@@ -222,7 +245,7 @@ impl RunningTask {
         let (sender, outcome) = oneshot::channel();
         let work = async move {
             let worked = AssertUnwindSafe(async {
-                let next = task.run(&open).await;
+                let next = task.run().await;
                 (task, next)
             });
             // Nobody listens where the task was stopped.

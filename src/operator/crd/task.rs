@@ -1,215 +1,430 @@
-//! The task of one CRD at one generation under one policy: from its report to its watch.
-//! It must not outlive the CRD's state that it was made for: the reconciliation ends it and starts another.
-//!
-//! This file holds what the steps share; `run` orders them, `pass` and `watch` are the steps.
+//! The task of one CRD at one generation under one policy: it performs what the CRD's machine asks for.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
+use tracing::{Span, debug, info, warn};
 
-use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, Pace, Permissions, Scope};
-use crate::operator::error::TaskError;
+use crate::cluster::{GenerationCheck, Pace, Permissions, ResumingWatch, Scope, WatchUpdate};
+use crate::operator::crd::check::READ_PATIENCE;
+use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::reconcile::ObjectReconciler;
 use crate::operator::object::refusal_log::RefusalLog;
-use crate::operator::options::Clock;
-use crate::operator::status::writer::StatusWriter;
-use etch_core::api::{Mode, Pause, Settings};
+use crate::operator::spans;
+use crate::operator::status::writer::{self, StatusWriter, recheck_if_due};
+use etch_core::api::{Counts, Pause};
+use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
-use etch_core::engine::pass_state::has_nothing_left;
-use etch_core::engine::restore_check::RestoreCheck;
-use etch_core::engine::retries::Retries;
-use etch_core::findings::SchemaFindings;
+use etch_core::engine::crd::machine::CrdMachine;
+use etch_core::engine::crd::protocol::{Answer, Command, Next, Note, Question};
+use etch_core::engine::status::Status;
+use etch_core::engine::watching::Change;
 use etch_core::object_machine::Rules;
-use etch_core::rbac::{MissingPermissions, Verb};
-use etch_core::report::checkpoint::Checkpoint;
-use etch_core::report::open_report::OpenReport;
-use etch_core::report::state::LAG;
-use etch_core::report::tally::Tally;
 
-/// How often a missing permission is asked for again, at first and at most, while objects are not to be
-/// written yet.
-const ASK_FIRST: Duration = Duration::from_secs(30);
-const ASK_SELDOM: Duration = Duration::from_secs(600);
-
-/// What a task is given.
-pub(crate) struct CrdTask {
-    pub(crate) cluster: Cluster,
-    pub(crate) pace: Arc<Pace>,
-    /// This CRD's own, beside the one that all share.
-    pub(crate) own_pace: Arc<Pace>,
-    pub(crate) crd: Arc<Crd>,
-    pub(crate) settings: Settings,
-    /// The pause that is in force now; that of `settings` is the one which was when this tenure began.
+/// What happens around a CRD that its machine is to know.
+pub(crate) struct Signals {
+    /// The pause that is in force.
     pub(crate) pause: watch::Receiver<Option<Pause>>,
     /// Since when, and why, changes of CRDs or policies are not noticed; none where they are.
     pub(crate) watch_failure: watch::Receiver<Option<String>>,
-    /// What is wrong with the CRD itself.
-    pub(crate) findings: SchemaFindings,
-    pub(crate) status_writer: StatusWriter,
+    /// Changes when somebody may have changed our conditions.
+    pub(crate) conditions_changed: watch::Receiver<()>,
+    /// Changes when something shows that etcd may have been restored; none where nothing does.
+    pub(crate) restore_sign: Option<watch::Receiver<()>>,
+    pub(crate) permissions: Permissions,
+}
+
+/// What a task is made of.
+pub(crate) struct CrdTask {
+    pub(crate) machine: Box<CrdMachine<Admission>>,
+    pub(crate) writer: StatusWriter,
+    pub(crate) signals: Signals,
+    pub(crate) pace: Arc<Pace>,
+    /// This CRD's own, beside the one that all share.
+    pub(crate) own_pace: Arc<Pace>,
+    pub(crate) generation_check: Arc<GenerationCheck>,
+    pub(crate) refusal_log: Arc<RefusalLog>,
     /// Its turn to be read, kept until its first conditions are written; none where it has some, or has
     /// defaults.
     pub(crate) turn: Option<OwnedSemaphorePermit>,
-    /// The resource version of the CRD as it was read.
-    pub(crate) revision: String,
-    /// The report as it was last opened; none before it was read, and where what is counted is to be read
-    /// again.
-    pub(crate) open: Option<Arc<OpenReport>>,
-    pub(crate) retries: Retries,
-    pub(crate) permissions: Permissions,
-    /// What is known of the objects, from before the last pass ended.
-    pub(crate) checkpoint: Option<Checkpoint>,
-    /// Whether the DefaultsReport is not the one that Etch wrote last: until a pass begins it is no source of
-    /// a checkpoint.
-    pub(crate) is_restored: bool,
-    pub(crate) backoff: Backoff,
-    /// When the schema will have stood long enough.
-    pub(crate) settled_at: Option<Instant>,
-    pub(crate) verification: Verification,
-    /// When to read the report, while nothing happens.
-    pub(crate) restore_check: RestoreCheck,
-    /// Changes when something shows that etcd may have been restored; none where nothing does.
-    pub(crate) restore_sign: Option<watch::Receiver<()>>,
-    /// What was missing when it was last asked, while the schema settles.
-    pub(crate) missing: Option<MissingPermissions>,
-    /// How often to ask for it.
-    pub(crate) permission_backoff: Backoff,
-    pub(crate) clock: Clock,
-    pub(crate) generation_check: Arc<GenerationCheck>,
-    pub(crate) refusal_log: Arc<RefusalLog>,
-    /// What writes have dropped that were planned for an earlier generation, until it is on record.
-    pub(crate) dropped: Vec<Dropped>,
 }
 
-/// Whether what was written since the pass is to be verified once more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Verification {
-    /// As the report says.
-    #[default]
-    Unknown,
-    /// At this time, by both clocks.
-    At(Timestamp, Instant),
-    /// It was: a report that could not be written may still ask for it.
-    Done,
+/// What is under way for a task that runs.
+struct Work {
+    asked: FuturesUnordered<BoxFuture<'static, Done>>,
+    objects: Option<ObjectDriver>,
+    watch: Option<ResumingWatch>,
+    pass: PassSpan,
+    /// Until when the turn lasts at most.
+    turn_ends: Instant,
 }
 
-/// How often to ask for a permission that is missing while the schema settles.
-pub(crate) fn permission_backoff() -> Backoff {
-    Backoff::new(ASK_FIRST, ASK_SELDOM)
+/// The span of a pass, and since when objects are processed.
+struct PassSpan {
+    span: Span,
+    began: Instant,
 }
 
-/// What the reconciler of objects borrows, apart from the task: that writes the status meanwhile.
-pub(crate) struct ReconcilerParts {
-    cluster: Cluster,
-    pace: Arc<Pace>,
-    own_pace: Arc<Pace>,
-    pub(crate) rules: Rules,
-    generation_check: Arc<GenerationCheck>,
-    refusal_log: Arc<RefusalLog>,
-    pub(crate) pause_watch: PauseWatch,
-}
-
-impl ReconcilerParts {
-    /// What reconciles objects of the CRD.
-    pub(crate) fn reconciler(&self) -> ObjectReconciler<'_> {
-        ObjectReconciler {
-            cluster: &self.cluster,
-            pace: &self.pace,
-            own_pace: Some(&self.own_pace),
-            pause_watch: Some(&self.pause_watch),
-            cancelled: None,
-            scope: &Scope::All,
-            rules: &self.rules,
-            generation_check: &self.generation_check,
-            refusal_log: &self.refusal_log,
-        }
-    }
+/// What came of a request.
+enum Done {
+    Status(writer::Answer),
+    Question(Answer),
 }
 
 impl CrdTask {
-    /// What the reconciler of this CRD's objects borrows.
-    pub(crate) fn reconciler_parts(&self, open: &OpenReport) -> ReconcilerParts {
-        ReconcilerParts {
-            cluster: self.cluster.clone(),
-            pace: self.pace.clone(),
-            own_pace: self.own_pace.clone(),
-            rules: Rules {
-                crd: self.crd.clone(),
-                terms: self.settings.terms,
-                mode: if self.settings.pause.is_some() { Mode::Audit } else { self.settings.mode },
-                since: Arc::new(open.state.since()),
-                changes: open.changes.clone(),
-                dropped: open.state.dropped(),
+    /// Makes an attempt to bring the CRD to where it should be, which lasts until something ends it; returns
+    /// what is to be done next.
+    pub(crate) async fn run(&mut self) -> Next {
+        let Self { machine, signals, generation_check, writer, .. } = self;
+        let now = writer.now().at;
+        machine.set_pause(now, signals.pause.borrow_and_update().clone());
+        machine.set_watch_failure(now, signals.watch_failure.borrow_and_update().clone());
+        let dropped = generation_check.take_dropped(&machine.task().crd);
+        machine.add_dropped(dropped);
+        machine.start();
+        let mut work = Work {
+            asked: FuturesUnordered::new(),
+            objects: None,
+            watch: None,
+            pass: PassSpan { span: Span::none(), began: Instant::now() },
+            turn_ends: Instant::now() + READ_PATIENCE,
+        };
+        loop {
+            work.measure(&mut self.machine);
+            while let Some(command) = self.machine.poll(self.writer.now()) {
+                if let Some(next) = self.perform(&mut work, command) {
+                    return next;
+                }
+            }
+            if let Some(objects) = &mut work.objects {
+                objects.read_ahead();
+            }
+            if !self.machine.is_opening() {
+                self.turn = None;
+            }
+            self.wait(&mut work).await;
+        }
+    }
+
+    /// The CRD.
+    pub(crate) fn crd(&self) -> &Arc<Crd> {
+        &self.machine.task().crd
+    }
+
+    /// Conditions and report, and what notices that somebody may have changed them.
+    pub(crate) fn into_status(self) -> (Status, watch::Receiver<()>) {
+        (self.machine.into_status(), self.signals.conditions_changed)
+    }
+
+    /// Whether a pause has begun, changed or ended since the last attempt began.
+    pub(crate) fn has_pause_changed(&self) -> bool {
+        *self.signals.pause.borrow() != self.machine.task().settings.pause
+    }
+
+    /// Repairs our conditions where somebody may have changed them; how long until the next check.
+    pub(crate) async fn recheck_if_due(&mut self) -> Option<Duration> {
+        let Self { machine, signals, writer, .. } = self;
+        recheck_if_due(writer, machine.status(), &mut signals.conditions_changed).await
+    }
+
+    /// Waits until something happens, and hands it to the machine. This future may be dropped at any time.
+    async fn wait(&mut self, work: &mut Work) {
+        let Self { machine, writer, signals, turn, .. } = self;
+        let Work { asked, objects, watch, turn_ends, .. } = work;
+        let Signals { pause, watch_failure, conditions_changed, restore_sign, permissions } = signals;
+        let (is_watching, wants_changes) = (machine.watching().is_some(), machine.wants_changes());
+        let reconciler = objects.as_ref().filter(|objects| objects.is_busy());
+        let reconciler = reconciler.map(|objects| objects.reconciler().clone());
+        tokio::select! {
+            Some(done) = asked.next() => match done {
+                Done::Status(answer) => answer.give(machine.status(), writer.now()),
+                Done::Question(answer) => machine.answered(writer.now(), answer),
             },
+            (event, objects) = next_event(objects.as_mut()) => take_in(event, objects, machine),
+            update = next_update(watch.as_mut()), if wants_changes => match update {
+                Ok(update) => take_in_update(update, machine, writer),
+                Err(expired) => {
+                    let delivered = watch.as_ref().and_then(ResumingWatch::delivered);
+                    machine.watch_expired(writer.now(), expired, delivered);
+                }
+            },
+            () = slot_released(reconciler.as_deref()) => {}
+            () = sleep_until(machine.timeout()) => {}
+            Ok(()) = pause.changed() => {
+                machine.set_pause(writer.now().at, pause.borrow_and_update().clone());
+            }
+            Ok(()) = watch_failure.changed() => {
+                machine.set_watch_failure(writer.now().at, watch_failure.borrow_and_update().clone());
+            }
+            Ok(()) = conditions_changed.changed() => machine.status().conditions_changed(writer.now().at),
+            () = permissions.changed(), if is_watching => machine.permissions_changed(),
+            () = signs(restore_sign.as_mut()), if is_watching => machine.restore_sign(writer.now().at),
+            // A CRD that takes long must not hold up the others.
+            () = tokio::time::sleep_until(*turn_ends), if turn.is_some() => *turn = None,
+        }
+    }
+
+    /// Performs a command; what is to be done next where it is the last one.
+    fn perform(&mut self, work: &mut Work, command: Command<Admission>) -> Option<Next> {
+        match command {
+            Command::Status(command) => {
+                let request = self.writer.perform(self.machine.status().subject(), command);
+                if let Some(request) = request {
+                    work.asked.push(Box::pin(async { Done::Status(request.await) }));
+                }
+            }
+            Command::Ask(question) => {
+                let answer = self.ask(question);
+                work.asked.push(Box::pin(async { Done::Question(answer.await) }));
+            }
+            Command::Begin(rules) => {
+                let digest = self.crd().compiled().digest();
+                work.pass.span.in_scope(|| info!(%digest, "pass started"));
+                work.pass.began = Instant::now();
+                work.objects = Some(ObjectDriver::new(self.reconciler(rules), false));
+            }
+            Command::Pass(command) => {
+                let counts = self.machine.pass().map(|pass| pass.tally().counts()).unwrap_or_default();
+                if let Some(objects) = &mut work.objects {
+                    objects.perform(command, &work.pass.span, counts);
+                }
+            }
+            Command::Object(command) => {
+                if let Some(objects) = &mut work.objects {
+                    objects.perform_watching(command);
+                }
+            }
+            Command::Watch(from) => {
+                let crd = self.crd();
+                let watch = ResumingWatch::new(self.writer.cluster.clone(), crd.resource(), from);
+                work.watch = Some(watch.served_by(crd));
+            }
+            Command::Resume(from) => {
+                debug!("the watch expired, and no object has changed");
+                if let Some(watch) = &mut work.watch {
+                    watch.resume_from(from);
+                }
+            }
+            Command::Abandon => (work.objects, work.watch) = (None, None),
+            Command::Log(note) => self.log(&mut work.pass, note),
+            Command::End(next) => return Some(next),
+        }
+        None
+    }
+
+    /// What drives the machines of objects by these rules.
+    fn reconciler(&self, rules: Rules) -> ObjectReconciler {
+        let begun_under = self.machine.task().settings.pause.clone();
+        ObjectReconciler {
+            cluster: self.writer.cluster.clone(),
+            pace: self.pace.clone(),
+            own_pace: Some(self.own_pace.clone()),
+            pause_watch: Some(PauseWatch::new(self.signals.pause.clone(), begun_under)),
+            cancelled: None,
+            scope: Scope::All,
+            rules,
             generation_check: self.generation_check.clone(),
             refusal_log: self.refusal_log.clone(),
-            pause_watch: self.pause_watch(),
         }
     }
 
-    /// Takes in when the report asks for a verification, unless that is known; returns when it is to be
-    /// reported.
-    ///
-    /// The wall clock is asked once: it may be set, and other machines' clocks differ.
-    pub(crate) fn schedule_verification(&mut self, asked: Option<Timestamp>) -> Option<Timestamp> {
-        if let (Verification::Unknown, Some(asked)) = (self.verification, asked) {
-            let left = Duration::try_from(asked.duration_since(self.clock.second())).unwrap_or_default();
-            self.verification = Verification::At(asked, Instant::now() + left.min(LAG));
-        }
-        match self.verification {
-            Verification::Unknown | Verification::Done => None,
-            Verification::At(asked, _) => Some(asked),
-        }
-    }
-
-    /// Whether it is time to verify what was written since the pass.
-    pub(crate) fn is_verification_due(&self) -> bool {
-        matches!(self.verification, Verification::At(_, at) if at <= Instant::now())
-    }
-
-    /// When to verify what was written since the pass; none where nothing is to be.
-    pub(crate) fn verification_due(&self) -> Option<std::time::Instant> {
-        match self.verification {
-            Verification::At(_, at) if self.writes() => Some(at.into_std()),
-            Verification::At(..) | Verification::Unknown | Verification::Done => None,
-        }
-    }
-
-    /// Whether objects may be written.
-    pub(crate) fn writes(&self) -> bool {
-        self.settings.mode == Mode::Persist && self.settings.pause.is_none()
-    }
-
-    /// See [`has_nothing_left`].
-    pub(crate) fn has_nothing_left(&self, tally: &Tally) -> bool {
-        has_nothing_left(&self.crd, &self.settings, tally)
-    }
-
-    /// The pause under which this runs, and whether it changes.
-    pub(crate) fn pause_watch(&self) -> PauseWatch {
-        PauseWatch::new(self.pause.clone(), self.settings.pause.clone())
-    }
-
-    /// Asks whether Etch may do what it is about to do.
-    pub(crate) async fn check_permissions(&self) -> Result<(), TaskError> {
-        let verbs: &[Verb] = match self.settings.mode {
-            Mode::Persist if self.settings.pause.is_none() => {
-                &[Verb::Get, Verb::List, Verb::Watch, Verb::Patch]
+    /// Asks what the machine wants to know.
+    fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
+        let (cluster, crd) = (self.writer.cluster.clone(), self.crd().clone());
+        let check = self.generation_check.clone();
+        Box::pin(async move {
+            match question {
+                Question::Report => {
+                    let report = cluster.report(crd.name(), crd.uid()).await;
+                    Answer::Report(
+                        unless(report, "cannot read the report").map(|report| report.map(Box::new)),
+                    )
+                }
+                Question::Crd => Answer::Crd(cluster.crd(crd.name()).await),
+                Question::Permissions(verbs) => {
+                    let missing = cluster.missing(&crd.resource(), verbs).await;
+                    Answer::Permissions(unless(missing, "cannot read the permissions"))
+                }
+                Question::Server => Answer::Server(cluster.check_server(&(&*crd).into()).await),
+                Question::Generation => Answer::Generation(cluster.confirm_again(&check).await),
+                Question::ResumePoint { through, objects } => {
+                    let from = cluster.resume_point(&crd.resource(), through, objects).await;
+                    Answer::ResumePoint(unless(from, "cannot find out whether objects have changed"))
+                }
             }
-            // An object is read by itself only to be written again.
-            _ => &[Verb::List, Verb::Watch],
-        };
-        match self.cluster.missing(&self.crd.resource(), verbs).await? {
-            Some(missing) => Err(TaskError::Forbidden(missing)),
-            None => Ok(()),
-        }
+        })
     }
 
-    /// Asks whether requests for the CRD's objects reach those, and not the objects of another API server.
-    pub(crate) async fn check_server(&self) -> Result<(), TaskError> {
-        self.cluster.check_server(&(&*self.crd).into()).await.map_err(TaskError::call)
+    fn log(&self, pass: &mut PassSpan, note: Note) {
+        let (name, cluster) = (self.crd().name(), &self.writer.cluster);
+        match note {
+            Note::PassBegins => {
+                let task = self.machine.task();
+                pass.span = spans::pass(&task.crd, &task.settings.policy);
+            }
+            Note::PassVerifies => {
+                pass.span.in_scope(|| info!("verifying the objects written since the schema changed"));
+            }
+            Note::PassUnderWay { counts: Counts { objects, written, .. }, expected, verifies } => {
+                pass.span.in_scope(|| info!(objects, expected, written, verifies, "pass under way"));
+            }
+            Note::PassEnds { counts, phantoms, asked, reason } => {
+                cluster.metrics().phantom_objects(name, phantoms);
+                cluster.metrics().pass_duration.observe(pass.began.elapsed().as_secs_f64());
+                let span = std::mem::replace(&mut pass.span, Span::none());
+                span.in_scope(|| log_end(counts, asked));
+                spans::finish(&span, counts, reason);
+            }
+            Note::ObjectsChanged { counts, phantoms } => {
+                cluster.metrics().phantom_objects(name, phantoms);
+                let Counts { objects, written, held, rejected, unknown, .. } = counts;
+                info!(objects, written, held, rejected, unknown, "objects changed");
+            }
+            Note::Dropped(object, paths) => {
+                let paths = spans::in_words(&paths);
+                warn!(%object, paths, "a write dropped fields while the CRD changed");
+            }
+            Note::RecordIgnored(reason) => info!(reason, "ignoring the recorded pass"),
+            Note::Halted(reason, next) => {
+                let span = std::mem::replace(&mut pass.span, Span::none());
+                spans::fail_pass(&span, &reason);
+                match next {
+                    Next::Changed => info!(reason, "reading the CRD again"),
+                    Next::Permission(_) => info!(reason, "waiting for the permission"),
+                    Next::Idle => warn!(reason, "stopped"),
+                    Next::Wait(wait) | Next::Settle(wait) => {
+                        let retry_in_seconds = spans::seconds(wait);
+                        info!(reason, retry_in_seconds, "restarting the CRD task");
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Work {
+    /// Hands in what the machine is to know before it decides.
+    fn measure(&self, machine: &mut CrdMachine<Admission>) {
+        let Some(objects) = &self.objects else { return };
+        let slow = objects.reconciler().writes_without_slot();
+        if let Some(pass) = machine.pass() {
+            pass.set_slow_writes(slow);
+        } else if let Some(watching) = machine.watching() {
+            watching.set_slow_writes(slow);
+            watching.set_delivered(self.watch.as_ref().and_then(ResumingWatch::delivered));
+        }
+    }
+}
+
+/// What ends next about an object; for ever where no objects are processed.
+async fn next_event(objects: Option<&mut ObjectDriver>) -> (Event, &mut ObjectDriver) {
+    match objects {
+        Some(objects) => (objects.next().await, objects),
+        None => std::future::pending().await,
+    }
+}
+
+fn take_in(event: Event, objects: &mut ObjectDriver, machine: &mut CrdMachine<Admission>) {
+    if let Some(pass) = machine.pass() {
+        objects.take_in(event, pass);
+    } else if let Some(watching) = machine.watching() {
+        objects.take_in_watching(event, watching);
+    }
+}
+
+/// What the watch brings next; for ever where there is none.
+async fn next_update(watch: Option<&mut ResumingWatch>) -> Result<WatchUpdate, CallError> {
+    match watch {
+        Some(watch) => watch.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn take_in_update(update: WatchUpdate, machine: &mut CrdMachine<Admission>, writer: &StatusWriter) {
+    let now = writer.now();
+    let change = match update {
+        WatchUpdate::Created(object) => Change::Created(received(object)),
+        WatchUpdate::Applied(object) => Change::Applied(received(object)),
+        WatchUpdate::Deleted(object) => Change::Deleted(object.into_parts().0),
+        WatchUpdate::Failed(error, again_in) => {
+            debug!(%error, retry_in_seconds = spans::seconds(again_in), "the watch failed");
+            return machine.watch_failed(now, error);
+        }
+        WatchUpdate::Resumed => {
+            debug!("the watch works again");
+            Change::Resumed
+        }
+    };
+    machine.object_changed(now.at, change);
+}
+
+/// Waits until a write no longer holds up others; for ever where nothing is under way.
+async fn slot_released(reconciler: Option<&ObjectReconciler>) {
+    match reconciler {
+        Some(reconciler) => reconciler.slot_released().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits until a moment, and for ever where there is none; may be dropped at any time.
+async fn sleep_until(moment: Option<std::time::Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(Instant::from_std(moment)).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a sign of a restore; for ever where there is none, or none is given any more.
+async fn signs(sign: Option<&mut watch::Receiver<()>>) {
+    if let Some(sign) = sign
+        && sign.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
+/// The answer, and a line in the log where there is none.
+fn unless<T>(answer: Result<T, CallError>, what: &str) -> Result<T, CallError> {
+    answer.inspect_err(|error| debug!(%error, "{what}"))
+}
+
+/// Logs the end of a pass; `asked` is the number of objects that needed a request.
+fn log_end(counts: Counts, asked: u64) {
+    info!(
+        objects = counts.objects,
+        written = counts.written,
+        already_stored = counts.already_stored,
+        followed = counts.followed,
+        kept = counts.kept,
+        due = counts.due,
+        unproved = counts.unproved,
+        held = counts.held,
+        rejected = counts.rejected,
+        unknown = counts.unknown,
+        ignored = counts.ignored,
+        terminating = counts.terminating,
+        asked,
+        "pass ended"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<A, F: Future>(_: impl Fn(A) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn a_crd_that_is_watched_holds_no_room_for_what_lasts_a_moment() {
+        assert!(size(CrdTask::run) <= 8 << 10, "{} bytes", size(CrdTask::run));
     }
 }

@@ -1,5 +1,6 @@
-//! One object: deciding about it, writing it, and following changed defaults.
+//! The objects of one CRD: what is performed for them, and for each one.
 
+pub(super) mod driver;
 pub(super) mod outcome;
 pub(super) mod pause;
 pub(super) mod reconcile;

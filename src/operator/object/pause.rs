@@ -18,12 +18,8 @@ impl PauseWatch {
         Self { now, then }
     }
 
-    /// Whether a pause has begun, changed or ended since the work began: nothing more of it may begin.
-    pub(crate) fn has_changed(&self) -> bool {
-        *self.now.borrow() != self.then
-    }
-
-    /// Waits for that. This future may be dropped at any time.
+    /// Waits until a pause has begun, changed or ended since the work began: nothing more of it may begin.
+    /// This future may be dropped at any time.
     pub(crate) async fn changed(&self) {
         let mut now = self.now.clone();
         let found = now.wait_for(|now| *now != self.then).await.is_ok();
@@ -46,10 +42,10 @@ mod tests {
         let policies = watch::Sender::new(None);
         let writing = PauseWatch::new(policies.subscribe(), None);
         let paused = PauseWatch::new(policies.subscribe(), pause.clone());
-        assert!(!writing.has_changed() && writing.changed().now_or_never().is_none());
-        assert!(paused.has_changed(), "a pause that has ended before the work began to wait is not missed");
+        let has_changed = |watch: &PauseWatch| watch.changed().now_or_never().is_some();
+        assert!(!has_changed(&writing));
+        assert!(has_changed(&paused), "a pause that has ended before the work began to wait is not missed");
         policies.send_replace(pause);
-        assert!(writing.has_changed() && writing.changed().now_or_never().is_some());
-        assert!(!paused.has_changed() && paused.changed().now_or_never().is_none());
+        assert!(has_changed(&writing) && !has_changed(&paused));
     }
 }

@@ -1,5 +1,6 @@
 //! Reconciles one object: performs what its [`ObjectMachine`] asks for, and logs what comes of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -25,31 +26,30 @@ use etch_core::rbac::{MissingPermissions, Verb};
 pub(crate) type Turn = Option<OwnedSemaphorePermit>;
 
 /// What drives the machines of objects of one CRD.
-#[derive(Clone, Copy)]
-pub(crate) struct ObjectReconciler<'a> {
-    pub(crate) cluster: &'a Cluster,
-    pub(crate) pace: &'a Pace,
+pub(crate) struct ObjectReconciler {
+    pub(crate) cluster: Cluster,
+    pub(crate) pace: Arc<Pace>,
     /// The CRD's own, beside the one that all share: what is broken about one CRD slows down that one alone.
-    pub(crate) own_pace: Option<&'a Pace>,
+    pub(crate) own_pace: Option<Arc<Pace>>,
     /// Says when a pause begins or ends: no further write begins then. None where there is none to obey.
-    pub(crate) pause_watch: Option<&'a PauseWatch>,
+    pub(crate) pause_watch: Option<PauseWatch>,
     /// Cancelled when nothing more is to be begun.
-    pub(crate) cancelled: Option<&'a CancellationToken>,
+    pub(crate) cancelled: Option<CancellationToken>,
     /// Which objects of the CRD are meant.
-    pub(crate) scope: &'a Scope,
-    pub(crate) rules: &'a Rules,
+    pub(crate) scope: Scope,
+    pub(crate) rules: Rules,
     /// Whether the CRD is still the one that this was made for.
-    pub(crate) generation_check: &'a GenerationCheck,
-    pub(crate) refusal_log: &'a RefusalLog,
+    pub(crate) generation_check: Arc<GenerationCheck>,
+    pub(crate) refusal_log: Arc<RefusalLog>,
 }
 
-impl ObjectReconciler<'_> {
+impl ObjectReconciler {
     /// Drives the machine of an object to its end, from this step on; the object had been read by `read`.
     ///
     /// # Errors
     /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
     pub(crate) async fn reconcile(
-        self,
+        &self,
         mut machine: ObjectMachine,
         mut step: Step,
         mut read: Instant,
@@ -202,7 +202,7 @@ impl ObjectReconciler<'_> {
 
     /// Whether other objects than one that was forbidden may be written, as far as the server answers that.
     async fn may_write_others(&self, verb: Verb) -> bool {
-        self.cluster.is_permitted(&self.rules.crd.resource(), self.scope, verb).await.unwrap_or_default()
+        self.cluster.is_permitted(&self.rules.crd.resource(), &self.scope, verb).await.unwrap_or_default()
     }
 
     /// Logs that an object was refused: the first few as warnings.
@@ -216,12 +216,12 @@ impl ObjectReconciler<'_> {
     /// How many writes of this CRD's objects are not answered for so long that others no longer wait for
     /// them.
     pub(crate) fn writes_without_slot(&self) -> usize {
-        self.own_pace.map_or(0, Pace::without_slot)
+        self.own_pace.as_deref().map_or(0, Pace::without_slot)
     }
 
     /// Waits until there is one more of them; may be dropped at any time.
     pub(crate) async fn slot_released(&self) {
-        match self.own_pace {
+        match &self.own_pace {
             Some(pace) => pace.released().await,
             None => std::future::pending().await,
         }
@@ -229,7 +229,7 @@ impl ObjectReconciler<'_> {
 
     /// Waits until a pause begins or ends.
     pub(crate) async fn pause_changed(&self) {
-        match self.pause_watch {
+        match &self.pause_watch {
             Some(pause_watch) => pause_watch.changed().await,
             None => std::future::pending().await,
         }
@@ -238,7 +238,7 @@ impl ObjectReconciler<'_> {
     /// Waits until a pause begins or ends, or the work is cancelled.
     pub(crate) async fn stopped(&self) -> StopReason {
         let ended = async {
-            match self.cancelled {
+            match &self.cancelled {
                 Some(ended) => ended.cancelled().await,
                 None => std::future::pending().await,
             }

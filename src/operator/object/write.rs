@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// where nobody has set another timeout: whoever is not answered by then has probably been lost on the way.
 const OWN_PATIENCE: Duration = Duration::from_secs(12);
 
-impl ObjectReconciler<'_> {
+impl ObjectReconciler {
     /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
     pub(super) async fn perform(
         &self,
@@ -37,7 +37,7 @@ impl ObjectReconciler<'_> {
         turn: &mut Turn,
     ) -> Result<Result<Outcome, CallError>, StopReason> {
         let places = async {
-            let own = match self.own_pace {
+            let own = match &self.own_pace {
                 Some(pace) => Some(pace.admit().await),
                 None => None,
             };
@@ -49,11 +49,11 @@ impl ObjectReconciler<'_> {
             places = places => places,
         };
         *turn = None;
-        let Rules { crd, terms, .. } = self.rules;
+        let Rules { crd, terms, .. } = &self.rules;
         own.as_mut().map(Permit::begin);
         let under_way = UnderWay::new(self.cluster.metrics());
         let span = spans::write(crd, object, write, attempt);
-        let work = self.cluster.perform(crd, object, read, write, terms, self.generation_check);
+        let work = self.cluster.perform(crd, object, read, write, terms, &self.generation_check);
         let outcome = {
             let work = pin!(work.instrument(span.clone()));
             let making_room = async {

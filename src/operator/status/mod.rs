@@ -1,4 +1,3 @@
-//! The status of a CRD: messages, events, conditions and the report.
+//! The status of a CRD: its conditions, its report and events.
 
-pub(super) mod reapply_backoff;
 pub(super) mod writer;

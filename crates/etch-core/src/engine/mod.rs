@@ -19,13 +19,16 @@
 //! it; [`Watching::timeout`](watching::Watching::timeout) is when to come back though nothing has happened.
 
 pub mod backoff;
+pub mod crd;
 pub mod outage;
 pub mod pass;
 pub mod pass_state;
 mod queue;
+pub mod reapply_backoff;
 pub mod restore_check;
 pub mod retries;
 pub mod stage;
+pub mod status;
 pub mod stop_reason;
 pub mod sweep;
 #[cfg(test)]
@@ -35,8 +38,20 @@ pub mod watching;
 
 use std::time::Instant;
 
+use jiff::Timestamp;
+
 use crate::object::{Identity, Object};
 use crate::object_machine::{ObjectMachine, Step};
+
+/// A moment, by both clocks: the one of this process measures how long something takes; the time of day says
+/// when something was, and may be set while this runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    /// By the clock of this process.
+    pub at: Instant,
+    /// The time of day to the second, as Kubernetes stores it.
+    pub date: Timestamp,
+}
 
 /// An object as it came, with what its sender wants to know held until it is processed: the room that it
 /// takes in memory, for the operator.

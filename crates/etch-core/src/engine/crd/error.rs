@@ -1,82 +1,94 @@
-//! Why the task of a CRD cannot go on, and its conditions meanwhile.
-//! It must not decide how long to wait.
+//! Why the machine of a CRD cannot go on, the CRD's conditions meanwhile, and what follows.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use etch_core::api::LostOwners;
-use etch_core::call_error::CallError;
-use etch_core::condition::{CrdStatus, Reason};
-use etch_core::crd::Unserved;
-use etch_core::engine::pass::PassError;
-use etch_core::engine::stop_reason::StopReason;
-use etch_core::engine::sweep::SweepError;
-use etch_core::findings::SchemaFindings;
-use etch_core::message::{crd_status, forbidden};
-use etch_core::rbac::MissingPermissions;
-use etch_core::served_elsewhere::ServedElsewhere;
+use super::protocol::Next;
+use crate::api::LostOwners;
+use crate::call_error::CallError;
+use crate::condition::{CrdStatus, Reason};
+use crate::crd::Unserved;
+use crate::engine::backoff::Backoff;
+use crate::engine::pass::PassError;
+use crate::engine::stop_reason::StopReason;
+use crate::engine::sweep::SweepError;
+use crate::findings::SchemaFindings;
+use crate::message::{crd_status, forbidden};
+use crate::rbac::MissingPermissions;
+use crate::served_elsewhere::ServedElsewhere;
 
+/// The longest wait for a conversion webhook: it is asked through a server that is well.
+const CONVERT_AGAIN: Duration = Duration::from_secs(30);
+/// The longest wait for a resource that is not served, as while a CRD is established, or again after a
+/// restore: the API server says so without a look at etcd, and nothing else shows when it is over.
+const SERVED_AGAIN: Duration = Duration::from_secs(10);
+/// The wait where another server answers for the CRD: nothing shows when that is over.
+const SERVED_BY_CRD_AGAIN: Duration = Duration::from_secs(600);
 /// How many field managers a report names whose entries are gone.
 const MANAGERS: usize = 10;
 
-/// Why a task has to begin again.
+/// Why it has to begin again.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TaskError {
+pub enum CrdError {
+    /// A permission is missing.
     #[error("a permission is missing: {0}")]
     Forbidden(MissingPermissions),
+    /// Another server answers for the CRD's objects.
     #[error("{0}")]
     ServedElsewhere(ServedElsewhere),
+    /// The CRD's objects are not served.
     #[error("the API server does not serve this CRD: {0}")]
     NotServed(Unserved),
+    /// A sweep, or the processing of an object.
     #[error(transparent)]
     Interrupted(SweepError),
+    /// A sweep left more objects open than are known by name.
     #[error("too many pending objects to track; rescanning")]
     Incomplete,
+    /// More objects are to be tried again than are known by name.
     #[error("more objects failed than Etch tracks by name; rescanning")]
     Overflow,
+    /// Nothing is to be done for a CRD without defaults.
     #[error("the CRD no longer has defaults, and no object waits for a write because of the old ones")]
     NothingLeft,
+    /// It is time to verify, or a change may have been missed.
     #[error("verifying again the objects written since the schema changed")]
     Verify,
+    /// What is on record may be about another past.
     #[error("etcd may have been restored: {0}; verifying every object")]
     Restored(Sign),
+    /// A watch.
     #[error("the watch ended: {0}")]
     Watch(CallError),
+    /// A request.
     #[error(transparent)]
     Call(CallError),
 }
 
 /// What shows that the cluster is not what it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Sign {
+pub enum Sign {
+    /// The report is another one.
     #[error("the DefaultsReport is not the one that Etch wrote last")]
     Report,
+    /// The list is older than what is on record.
     #[error("the resource version of the objects is lower than before")]
     Revision,
 }
 
-/// Why a CRD could not be reconciled.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Error {
-    #[error(transparent)]
-    Call(#[from] CallError),
-    #[error("a task panicked")]
-    Panicked,
-}
-
-impl From<LostOwners> for TaskError {
+impl From<LostOwners> for CrdError {
     fn from(lost: LostOwners) -> Self {
         let LostOwners { object, managers } = lost;
         Self::Interrupted(SweepError::Stop(StopReason::OwnersLost { object, managers }))
     }
 }
 
-impl From<CallError> for TaskError {
+impl From<CallError> for CrdError {
     fn from(error: CallError) -> Self {
         Self::call(error)
     }
 }
 
-impl From<PassError> for TaskError {
+impl From<PassError> for CrdError {
     fn from(error: PassError) -> Self {
         match error {
             PassError::Sweep(error) => error.into(),
@@ -85,7 +97,7 @@ impl From<PassError> for TaskError {
     }
 }
 
-impl From<SweepError> for TaskError {
+impl From<SweepError> for CrdError {
     fn from(error: SweepError) -> Self {
         match error {
             SweepError::List(error) => {
@@ -96,14 +108,14 @@ impl From<SweepError> for TaskError {
     }
 }
 
-impl TaskError {
+impl CrdError {
     /// Of a request.
-    pub(crate) fn call(error: CallError) -> Self {
+    pub fn call(error: CallError) -> Self {
         Self::of_call(error, Self::Call)
     }
 
     /// Of a watch.
-    pub(crate) fn watch(error: CallError) -> Self {
+    pub fn watch(error: CallError) -> Self {
         Self::of_call(error, Self::Watch)
     }
 
@@ -118,19 +130,9 @@ impl TaskError {
     }
 }
 
-impl Error {
-    /// How long the server asked us to wait.
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Call(error) => error.retry_after(),
-            Self::Panicked => None,
-        }
-    }
-}
-
-impl TaskError {
+impl CrdError {
     /// Whether it is for the conversion webhook that objects cannot be read.
-    pub(crate) fn is_failed_conversion(&self) -> bool {
+    pub fn is_failed_conversion(&self) -> bool {
         match self {
             Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
             | Self::Watch(CallError::Refused(refusal)) => refusal.is_failed_conversion(),
@@ -139,7 +141,7 @@ impl TaskError {
     }
 
     /// The write that lost owners, where that is why, as the report keeps it.
-    pub(crate) fn owners_lost(&self) -> Option<LostOwners> {
+    pub fn owners_lost(&self) -> Option<LostOwners> {
         match self {
             Self::Interrupted(SweepError::Stop(StopReason::OwnersLost { object, managers })) => {
                 let managers = managers.iter().take(MANAGERS).cloned().collect();
@@ -150,7 +152,7 @@ impl TaskError {
     }
 
     /// Whether the CRD's objects are not served.
-    pub(crate) fn is_not_served(&self) -> bool {
+    pub fn is_not_served(&self) -> bool {
         match self {
             Self::Call(error) | Self::Watch(error) | Self::Interrupted(SweepError::List(error)) => {
                 error.code() == Some(404)
@@ -159,8 +161,46 @@ impl TaskError {
         }
     }
 
+    /// What is to be done next. Whether the CRD has changed where a write has dropped fields, the server says.
+    pub fn next(&self, backoff: &mut Backoff, now: Instant) -> Next {
+        match self {
+            Self::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => Next::Changed,
+            Self::Forbidden(missing)
+            | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
+                Next::Permission(missing.verbs.clone())
+            }
+            Self::ServedElsewhere(_) => Next::Wait(SERVED_BY_CRD_AGAIN),
+            Self::Interrupted(
+                SweepError::TooManyRejected(_) | SweepError::Stop(StopReason::OwnersLost { .. }),
+            ) => Next::Idle,
+            Self::Call(failed) | Self::Watch(failed) | Self::Interrupted(SweepError::List(failed)) => {
+                let wait = backoff.failed(now, failed.retry_after());
+                let longest = if self.is_failed_conversion() {
+                    CONVERT_AGAIN
+                } else if self.is_not_served() {
+                    SERVED_AGAIN
+                } else {
+                    wait
+                };
+                Next::Wait(wait.min(longest))
+            }
+            // The wait is over already.
+            Self::Overflow
+            | Self::NothingLeft
+            | Self::Verify
+            | Self::Interrupted(SweepError::Stop(StopReason::Pause)) => Next::Wait(Duration::ZERO),
+            // Nobody cancels a sweep of the operator's.
+            Self::Incomplete
+            | Self::NotServed(_)
+            | Self::Restored(_)
+            | Self::Interrupted(SweepError::Stop(StopReason::Ended | StopReason::FieldsDropped { .. })) => {
+                Next::Wait(backoff.failed(now, None))
+            }
+        }
+    }
+
     /// The conditions meanwhile; none where it is retried at once.
-    pub(crate) fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
+    pub fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
         let status = |reason, message: String| Some(crd_status(findings, Some(false), reason, message));
         let nameless = |crd_status: Option<CrdStatus>, nameless: String| {
             crd_status.map(|crd_status| CrdStatus { nameless: Some(nameless), ..crd_status })
@@ -183,7 +223,7 @@ impl TaskError {
             Self::Overflow
             | Self::NothingLeft
             | Self::Verify
-            | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => None,
+            | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged | StopReason::Pause)) => None,
             Self::Interrupted(SweepError::Stop(dropped @ StopReason::FieldsDropped { .. })) => {
                 nameless(status(Reason::InProgress, dropped.to_string()), dropped.without_names())
             }

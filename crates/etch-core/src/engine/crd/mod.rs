@@ -1,0 +1,31 @@
+//! The machine of one CRD under one policy: from its report to a pass over its objects, to the steady state,
+//! and to what follows when that ends.
+//!
+//! ```text
+//! start ─> report ─┬─> nothing to do ──────────────────────────────> End(Idle)
+//!                  ├─> the schema settles ─────────────────────────> End(Settle)
+//!                  └─> permissions ─> server ─> pass ─> steady state
+//!                            │          │        │          │
+//!                            └──────────┴────────┴──────────┴─> error ─> End(Wait, Permission, Changed, Idle)
+//! ```
+//!
+//! What is to be written about the CRD is handed to its [`Status`](super::status::Status), which works beside all
+//! of that. An attempt ends when everything of it is written; what it has found out stays in the
+//! [machine](machine::CrdMachine) for the next one.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | [`protocol`] | nothing: what the machine asks for, and what it is told |
+//! | [`machine`] | in which order an attempt goes on |
+//! | `opening` | whether anything is to be done, by the CRD and its report |
+//! | `passing` | how a pass begins, what is reported of it, what is known at its end |
+//! | `steady` | what is done beside the objects that are watched |
+//! | [`error`] | what follows when an attempt cannot go on |
+
+pub mod error;
+pub mod machine;
+mod opening;
+mod passing;
+pub mod protocol;
+mod steady;
+pub mod task;

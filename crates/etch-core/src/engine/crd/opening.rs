@@ -1,0 +1,97 @@
+//! What a CRD's conditions and report say before anything is known of its objects, and whether anything is to
+//! be known of them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::task::Task;
+use crate::api::{DefaultsReportStatus, Mode};
+use crate::condition::{CrdStatus, Reason};
+use crate::message;
+use crate::rbac::MissingPermissions;
+use crate::report::open_report::OpenReport;
+
+/// How often permissions are asked for while the schema settles and none is missing: what is taken away later
+/// is noticed as long as anything goes on.
+pub(super) const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
+
+/// What is known of a CRD before its report is read.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// The status where no object needs to be read; none where some do, or the CRD has no defaults.
+    at_rest: Option<CrdStatus>,
+    /// The status of a CRD without defaults: what became of the last ones may have to be counted before.
+    no_defaults: Option<CrdStatus>,
+}
+
+impl Opening {
+    pub(super) fn of(task: &Task) -> Self {
+        match message::without_objects(&task.crd, &task.settings, &task.findings) {
+            Some(crd_status) if crd_status.reason == Reason::NoDefaults => {
+                Self { at_rest: None, no_defaults: Some(crd_status) }
+            }
+            at_rest => Self { at_rest, no_defaults: None },
+        }
+    }
+
+    /// The status that no report changes.
+    pub(super) fn at_rest(&self) -> Option<&CrdStatus> {
+        self.at_rest.as_ref()
+    }
+
+    /// The status where the CRD has no defaults.
+    pub(super) fn no_defaults(&self) -> Option<&CrdStatus> {
+        self.no_defaults.as_ref()
+    }
+
+    /// Whether the CRD has defaults.
+    pub(super) fn has_defaults(&self) -> bool {
+        self.no_defaults.is_none()
+    }
+
+    /// Whether nothing is to be done, though objects may be there. Where the last defaults were taken back,
+    /// one more pass has to count what becomes of their values.
+    pub(super) fn is_idle(&self, task: &Task, open: &OpenReport) -> bool {
+        let may_look = task.settings.mode != Mode::Ignore && task.crd.storage().served;
+        let is_needed = self.has_defaults() || may_look && open.changes.are_pending();
+        self.at_rest.is_some() || !is_needed
+    }
+
+    /// The report where nothing is to be done; none where there is nothing to report.
+    pub(super) fn report_at_rest(
+        &self,
+        open: &OpenReport,
+        report: Option<&DefaultsReportStatus>,
+    ) -> Option<DefaultsReportStatus> {
+        let about_this = report.filter(|report| open.state.is_about(report));
+        let state = self.at_rest.as_ref().map_or(Reason::NoDefaults, |crd_status| crd_status.reason);
+        match (&self.at_rest, report) {
+            // A CRD without defaults has no report, unless it had defaults once.
+            (None, None) => return None,
+            // These defaults are in force still, and what is known of the objects stays true.
+            (Some(at_rest), _) if at_rest.reason != Reason::Ignored => None,
+            _ => about_this.map(|report| open.state.with_state(report, state.as_str())),
+        }
+        .or_else(|| Some(open.state.idle(state.as_str())))
+    }
+}
+
+/// Status and report while the schema settles.
+pub(super) fn settling(
+    task: &Task,
+    open: &OpenReport,
+    missing: Option<&MissingPermissions>,
+) -> (CrdStatus, DefaultsReportStatus) {
+    let until = open.state.first_seen().saturating_add(task.settings.settle);
+    let until = whole_second(until.unwrap_or(Timestamp::MAX));
+    let pause = task.settings.pause.as_ref().filter(|_| task.settings.mode == Mode::Persist);
+    (message::settling(&task.findings, pause, missing, until), open.state.settling(until))
+}
+
+/// The first second that is not before a time: Kubernetes stores no part of one, and a report that is read
+/// otherwise than it was written is taken for another writer's.
+fn whole_second(time: Timestamp) -> Timestamp {
+    let second = time.as_second() + i64::from(time.subsec_nanosecond() > 0);
+    Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,241 @@
+//! A pass of the operator's: how it begins, what is reported of it meanwhile, and what is known at its end.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::protocol::Note;
+use super::task::Task;
+use crate::api::{Counts, DefaultsReportStatus};
+use crate::condition::Reason;
+use crate::engine::pass::{Limits, Pass, Verified};
+use crate::engine::pass_state::PassState;
+use crate::engine::status::Status;
+use crate::engine::stop_reason::StopReason;
+use crate::engine::{Now, updates};
+use crate::report::checkpoint::Checkpoint;
+use crate::report::open_report::OpenReport;
+use crate::report::state::{Times, is_finished};
+use crate::report::tally::Tally;
+
+/// How often the log says how far a pass has come.
+const LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// A pass that is under way.
+#[derive(Debug)]
+pub(super) struct Passing<H> {
+    pub(super) pass: Pass<H>,
+    open: Arc<OpenReport>,
+    /// The report of an earlier pass that was finished: then nothing is reported until something is written.
+    report: Option<Arc<DefaultsReportStatus>>,
+    times: Times,
+    /// Whether it verifies what was written under a schema that has changed since.
+    verifies: bool,
+    /// The resource version at which the record was.
+    covered: Option<u64>,
+    report_at: Instant,
+    is_reporting: bool,
+    log_at: Instant,
+}
+
+/// A pass that was completed.
+pub(super) struct Passed {
+    pub(super) state: PassState,
+    /// The report that holds still: nothing was written, and nothing is known otherwise.
+    pub(super) unchanged: Option<Arc<DefaultsReportStatus>>,
+    /// How many objects needed a request.
+    pub(super) asked: u64,
+}
+
+impl<H> Passing<H> {
+    /// Begins a pass over all objects, of which those that `checkpoint` covers need no request. `verifies` is
+    /// whether it is time to verify what was written since the schema changed.
+    pub(super) fn begin(
+        task: &Task,
+        open: Arc<OpenReport>,
+        status: &mut Status,
+        is_verification_due: bool,
+        mut checkpoint: Checkpoint,
+        now: Now,
+    ) -> Self {
+        let report = status.report().filter(|report| is_finished(report, &task.crd)).cloned();
+        let verify_at = open.state.verify_at();
+        let may_lag = task.writes() && verify_at.is_some();
+        let verifies = may_lag && is_verification_due;
+        if verifies {
+            open.changes.servers_have_caught_up();
+        }
+        if is_begin_reported(task, status, report.is_some()) {
+            status.set_conditions(task.in_progress(&Tally::default(), None));
+        }
+        let covered = checkpoint.record.through;
+        checkpoint.record.cleared = open.state.dropped().cleared();
+        // A pass that goes on from a record asks about what was written since when it is time, and not twice.
+        checkpoint.record.servers_lag = match task.writes() {
+            true => may_lag && (verifies || covered.is_none()),
+            false => checkpoint.record.servers_lag || verify_at.is_some(),
+        };
+        let limits = Limits {
+            stop_after_rejected: task.settings.stop_after_rejected,
+            verifies: task.writes(),
+            moves_record: true,
+            keeps_record: may_lag && !verifies && covered.is_some() && !checkpoint.record.versions_disagree,
+            ..Limits::default()
+        };
+        Self {
+            pass: Pass::begin(task.rules(&open), limits, checkpoint),
+            open,
+            report,
+            times: Times { started: Some(now.date), finished: None, verify_at },
+            verifies,
+            covered,
+            report_at: now.at + updates::EVERY,
+            is_reporting: false,
+            log_at: now.at + LOG_EVERY,
+        }
+    }
+
+    /// Whether it verifies what was written under a schema that has changed since.
+    pub(super) fn verifies(&self) -> bool {
+        self.verifies
+    }
+
+    /// Begins nothing more, because a pause has begun or ended: that is reported before the writes under way
+    /// have come to their end.
+    pub(super) fn pause(&mut self, now: Instant) {
+        self.pass.stop(StopReason::Pause);
+        (self.report_at, self.is_reporting) = (now, false);
+    }
+
+    /// Notes that a sweep has ended, and its end is reported.
+    pub(super) fn sweep_ended(&mut self, now: Instant) {
+        self.report_at = now + updates::EVERY;
+    }
+
+    /// When progress is reported next, unless something else is still being reported.
+    pub(super) fn due(&self) -> Instant {
+        self.report_at
+    }
+
+    /// Takes in the time: reports progress where that is due, and says what is to be logged.
+    pub(super) fn take_time(&mut self, task: &Task, status: &mut Status, now: Instant) -> Option<Note> {
+        if !status.is_idle() {
+            return None;
+        }
+        if std::mem::take(&mut self.is_reporting) {
+            self.report_at = self.report_at.max(now + updates::EVERY);
+        }
+        if self.report_at > now {
+            return None;
+        }
+        self.is_reporting = true;
+        self.report_progress(task, status);
+        (self.log_at <= now).then(|| {
+            self.log_at = now + LOG_EVERY;
+            let (tally, verifies) = (self.pass.tally(), self.pass.earlier().is_some());
+            Note::PassUnderWay { counts: tally.counts(), expected: tally.expected(), verifies }
+        })
+    }
+
+    /// Reports how far a sweep has come, by its own numbers or, where it verifies another, by that one's.
+    pub(super) fn report_progress(&self, task: &Task, status: &mut Status) {
+        let so_far = self.pass.tally();
+        let verifies = self.pass.earlier().is_some();
+        let counts = so_far.counts();
+        let is_known =
+            self.report.is_some() && !verifies && counts.written + counts.rejected + counts.unknown == 0;
+        if is_known && status.is_persisted() || !task.has_pause_changed() && (counts.objects == 0 || is_known)
+        {
+            return;
+        }
+        let shown = match self.pass.earlier() {
+            Some(earlier) => earlier.tally.clone(),
+            None => {
+                let mut shown = so_far.clone();
+                shown.add_earlier_writes(&self.pass.checkpoint().writes);
+                shown
+            }
+        };
+        let crd_status = task.in_progress(&shown, verifies.then_some(counts.objects));
+        let place = if verifies { shown.place() } else { so_far.place() };
+        let place = place.filter(|_| task.writes());
+        let through = place.map(|place| place.through);
+        let mut report = self.open.status(crd_status.reason, &shown, through, self.times);
+        report.upto = place.map(|place| place.upto.clone());
+        status.set_conditions(crd_status);
+        status.set_report(report);
+    }
+
+    /// The report on a pass that came to its end, and left more objects open than are known by name.
+    pub(super) fn incomplete(&self, verified: &Verified) -> Option<DefaultsReportStatus> {
+        let tally = &verified.last.tally;
+        let is_incomplete = tally.overflows() && tally.counts().unknown > 0;
+        is_incomplete.then(|| self.open.status(Reason::InProgress, tally, None, self.times))
+    }
+
+    /// What is known after it came to its end.
+    pub(super) fn passed(
+        &self,
+        task: &Task,
+        verified: Verified,
+        watch_failure: Option<String>,
+        now: Now,
+    ) -> Passed {
+        let Verified { last, mut checkpoint, through, requests: asked, .. } = verified;
+        let now_known = self.open.state.status("", &last.tally, None, self.times);
+        // A verification is one of all objects, so the record moves with it: what is held or rejected by now
+        // may have been written since, through a server that lagged behind, and nothing but the record would
+        // keep it from being taken for stored. Under another generation, other versions may be served: what
+        // was written before it was judged now, and is not to be judged again.
+        let is_current = |report: &&Arc<DefaultsReportStatus>| {
+            !task.writes() || report.generation == task.crd.generation()
+        };
+        let holds =
+            |report: &&Arc<DefaultsReportStatus>| !self.verifies && asked == 0 && is_same(&now_known, report);
+        let unchanged = self.report.as_ref().filter(is_current).filter(holds).cloned();
+        let finished_through = if unchanged.is_some() { self.covered } else { through };
+        checkpoint.record.servers_lag &= !task.writes();
+        if let Some(through) = finished_through {
+            checkpoint.record.through = checkpoint.record.through.map(|_| through);
+        }
+        if self.verifies {
+            self.open.changes.forget_suspects();
+        }
+        let verify_at = self.times.verify_at.filter(|_| !self.verifies);
+        let state = PassState {
+            record: checkpoint.record,
+            proved: checkpoint.proved,
+            tally: last.tally,
+            watch_from: last.watch_from,
+            times: Times { finished: Some(now.date), verify_at, ..self.times },
+            finished_through,
+            watch_failure,
+        };
+        Passed { state, unchanged, asked }
+    }
+}
+
+/// Whether the CRD's status says that a pass begins: what an earlier attempt has reported holds until there
+/// is something newer.
+fn is_begin_reported(task: &Task, status: &Status, is_finished: bool) -> bool {
+    match status.reason() {
+        None => {
+            !is_finished || task.is_paused() && !status.is_persisted() && !status.has_reason(Reason::Paused)
+        }
+        // A pause takes back nothing that is proved.
+        Some(Reason::Settling | Reason::AllPersisted) => !is_finished,
+        Some(reason) => (reason == Reason::Paused) != task.is_paused(),
+    }
+}
+
+/// Whether two reports agree on how many objects there are, and on which are not stored.
+fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
+    let numbers = |counts: Counts| {
+        let Counts { objects, due, unproved, held, rejected, ignored, terminating, unknown, .. } = counts;
+        [objects, due, unproved, held, rejected, ignored, terminating, unknown]
+    };
+    let named = |status: &DefaultsReportStatus| {
+        let DefaultsReportStatus { held, rejected, ignored, terminating, .. } = status.clone();
+        [held, rejected, ignored, terminating]
+    };
+    numbers(one.counts) == numbers(other.counts) && named(one) == named(other)
+}

@@ -1,0 +1,138 @@
+//! What a CRD's machine asks for, and what it is told.
+
+use std::time::Duration;
+
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
+
+use crate::api::{Counts, DefaultsReport};
+use crate::call_error::CallError;
+use crate::condition::Reason;
+use crate::engine::{pass, status, watching};
+use crate::object::Identity;
+use crate::object_machine::Rules;
+use crate::rbac::{MissingPermissions, Verb};
+
+/// What is to be done next about a CRD whose attempt has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Another attempt, when this has passed.
+    Wait(Duration),
+    /// The same, when this has passed or permissions have changed.
+    Settle(Duration),
+    /// The same, when these verbs are permitted.
+    Permission(Vec<Verb>),
+    /// Nothing, until the CRD or its policy changes.
+    Idle,
+    /// The CRD is another one than the one that was read: it is read again.
+    Changed,
+}
+
+/// What is to be asked. One question is open at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// The CRD's report, read from etcd; answered by [`Answer::Report`].
+    Report,
+    /// The CRD; answered by [`Answer::Crd`].
+    Crd,
+    /// Which of these verbs we may not use on the CRD's objects; answered by [`Answer::Permissions`].
+    Permissions(&'static [Verb]),
+    /// Whether requests for the CRD's objects reach those, and not the objects of another API server;
+    /// answered by [`Answer::Server`].
+    Server,
+    /// Whether the CRD still has the generation that was read; answered by [`Answer::Generation`].
+    Generation,
+    /// The resource version that a watch may go on from, where there still are so many objects, none of
+    /// which was written since `through`; answered by [`Answer::ResumePoint`].
+    ResumePoint {
+        /// The resource version up to which everything was delivered.
+        through: u64,
+        /// How many objects there were.
+        objects: u64,
+    },
+}
+
+/// The answer to a [`Question`].
+#[derive(Debug)]
+pub enum Answer {
+    /// None where there is no report on this CRD.
+    Report(Result<Option<Box<DefaultsReport>>, CallError>),
+    /// None where there is none of this name.
+    Crd(Result<Option<Json>, CallError>),
+    /// None where nothing is missing.
+    Permissions(Result<Option<MissingPermissions>, CallError>),
+    /// An error where they do not, or nobody knows.
+    Server(Result<(), CallError>),
+    /// Whether it has.
+    Generation(Result<bool, CallError>),
+    /// None where something has happened since.
+    ResumePoint(Result<Option<String>, CallError>),
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Command<H> {
+    /// About conditions and report; what comes of it goes to [`CrdMachine::status`](super::machine::CrdMachine::status).
+    Status(status::Command),
+    /// Ask, and call [`CrdMachine::answered`](super::machine::CrdMachine::answered).
+    Ask(Question),
+    /// A pass begins, in which objects are processed by these rules until [`Command::Abandon`].
+    Begin(Rules),
+    /// Of the pass; what comes of it goes to [`CrdMachine::pass`](super::machine::CrdMachine::pass).
+    Pass(pass::Command<H>),
+    /// Watch the objects from this resource version on; what comes of it goes to
+    /// [`CrdMachine::object_changed`](super::machine::CrdMachine::object_changed), [`CrdMachine::watch_failed`](super::machine::CrdMachine::watch_failed) and [`CrdMachine::watch_expired`](super::machine::CrdMachine::watch_expired).
+    Watch(String),
+    /// Watch on from this resource version after the watch has expired.
+    Resume(String),
+    /// Of the steady state; what comes of it goes to [`CrdMachine::watching`](super::machine::CrdMachine::watching).
+    Object(watching::Command<H>),
+    /// Drop whatever is under way about objects, and the watch.
+    Abandon,
+    /// Log this.
+    Log(Note),
+    /// The attempt has ended.
+    End(Next),
+}
+
+/// What is worth a line in the log.
+#[derive(Debug)]
+pub enum Note {
+    /// A pass is about to begin, once permissions are checked.
+    PassBegins,
+    /// The pass verifies what was written since the schema changed.
+    PassVerifies,
+    /// How far a pass has come.
+    PassUnderWay {
+        /// What became of the objects so far.
+        counts: Counts,
+        /// How many objects there are, as the server counts them.
+        expected: Option<u64>,
+        /// Whether it verifies what was written.
+        verifies: bool,
+    },
+    /// A pass has come to its end.
+    PassEnds {
+        /// What became of the objects.
+        counts: Counts,
+        /// How many of them do not hold their defaults in etcd, or probably not.
+        phantoms: u64,
+        /// How many needed a request.
+        asked: u64,
+        /// What the CRD's condition says of it.
+        reason: Option<Reason>,
+    },
+    /// What is known of the objects has changed in the steady state.
+    ObjectsChanged {
+        /// What is known.
+        counts: Counts,
+        /// How many objects do not hold their defaults in etcd, or probably not.
+        phantoms: u64,
+    },
+    /// A write dropped fields while the CRD changed.
+    Dropped(Identity, Vec<Path>),
+    /// The report is not the one that was written last.
+    RecordIgnored(String),
+    /// An attempt has ended for this reason.
+    Halted(String, Next),
+}

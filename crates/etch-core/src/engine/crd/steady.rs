@@ -1,0 +1,209 @@
+//! The steady state of the operator's: the objects are watched, and one job at a time is done beside that.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::error::{CrdError, Sign};
+use super::protocol::{Answer, Question};
+use super::task::Task;
+use crate::call_error::CallError;
+use crate::engine::restore_check::RestoreCheck;
+use crate::engine::status::Status;
+use crate::engine::watching::Watching;
+use crate::report::checkpoint::Checkpoint;
+use crate::report::open_report::OpenReport;
+
+/// A CRD whose objects are watched.
+#[derive(Debug)]
+pub(super) struct Steady<H> {
+    pub(super) watching: Watching<H>,
+    pub(super) open: Arc<OpenReport>,
+    /// What was known before the pass.
+    pub(super) before: Checkpoint,
+    job: Option<Job>,
+    wants_publish: bool,
+    has_new_permissions: bool,
+    expired: Option<Expired>,
+}
+
+/// What is being done beside the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Job {
+    Publish,
+    Recheck,
+    CheckPermissions,
+    CheckReport,
+    Resume,
+}
+
+/// A watch that has expired.
+#[derive(Debug)]
+struct Expired {
+    error: CallError,
+    /// The resource version up to which everything was delivered.
+    through: u64,
+    /// How many objects there were.
+    objects: u64,
+}
+
+/// What a job comes to.
+pub(super) enum Outcome {
+    /// Conditions and report are to be brought up to date.
+    Publish,
+    /// They are.
+    Published,
+    /// Something is to be asked.
+    Ask(Question),
+    /// The watch goes on from this resource version.
+    Resume(String),
+}
+
+impl<H> Steady<H> {
+    pub(super) fn new(watching: Watching<H>, open: Arc<OpenReport>, before: Checkpoint) -> Self {
+        Self {
+            watching,
+            open,
+            before,
+            job: None,
+            wants_publish: false,
+            has_new_permissions: false,
+            expired: None,
+        }
+    }
+
+    /// Whether changes of objects are wanted.
+    pub(super) fn wants_changes(&self) -> bool {
+        self.expired.is_none() && self.watching.wants_changes()
+    }
+
+    /// Brings conditions and report up to date as soon as nothing else is being done.
+    pub(super) fn want_publish(&mut self) {
+        self.wants_publish = true;
+    }
+
+    /// What we may do has changed.
+    pub(super) fn permissions_changed(&mut self) {
+        self.has_new_permissions = true;
+    }
+
+    /// The watch has expired; it may go on where nothing is being done about any object.
+    pub(super) fn expired(&mut self, error: CallError, delivered: Option<u64>) -> Result<(), CrdError> {
+        let (Some(through), Some(objects)) = (delivered, self.watching.objects_at_rest()) else {
+            return Err(CrdError::watch(error));
+        };
+        self.expired = Some(Expired { error, through, objects });
+        Ok(())
+    }
+
+    /// When to come back though nothing has happened.
+    pub(super) fn timeout(&self, status: &Status, restore_check: &RestoreCheck) -> Option<Instant> {
+        let is_free = self.is_free(status);
+        let of_jobs = [status.recheck_due(), Some(restore_check.due())].into_iter().flatten();
+        of_jobs.filter(|_| is_free).chain(self.watching.timeout()).min()
+    }
+
+    /// Whether another job may begin.
+    fn is_free(&self, status: &Status) -> bool {
+        self.job.is_none() && status.is_idle() && !self.watching.is_ending()
+    }
+
+    /// Ends a job that only writes, and begins the next one that is due.
+    pub(super) fn go_on(
+        &mut self,
+        task: &Task,
+        status: &mut Status,
+        restore_check: &mut RestoreCheck,
+        now: Instant,
+    ) -> Option<Outcome> {
+        match self.job {
+            Some(Job::Publish) if status.is_idle() => {
+                self.job = None;
+                return Some(Outcome::Published);
+            }
+            Some(Job::Recheck) if status.is_idle() => {
+                self.job = None;
+                if status.take_overwritten() {
+                    restore_check.check_now(now);
+                }
+            }
+            _ => {}
+        }
+        if !self.is_free(status) {
+            return None;
+        }
+        let (job, outcome) = if std::mem::take(&mut self.wants_publish) {
+            (Job::Publish, Some(Outcome::Publish))
+        } else if std::mem::take(&mut self.has_new_permissions) {
+            (Job::CheckPermissions, Some(Outcome::Ask(Question::Permissions(task.verbs()))))
+        } else if self.expired.is_some() {
+            (Job::Resume, Some(Outcome::Ask(Question::Server)))
+        } else if status.recheck_due().is_some_and(|due| due <= now) {
+            status.recheck();
+            (Job::Recheck, None)
+        } else if restore_check.due() <= now {
+            restore_check.checked(now);
+            (Job::CheckReport, Some(Outcome::Ask(Question::Report)))
+        } else {
+            return None;
+        };
+        self.job = Some(job);
+        outcome
+    }
+
+    /// Takes in the answer that a job has waited for.
+    pub(super) fn answered(&mut self, status: &Status, answer: Answer) -> Result<Option<Outcome>, CrdError> {
+        let Some(job) = self.job.take() else { return Ok(None) };
+        match (job, answer) {
+            (Job::CheckPermissions, Answer::Permissions(Ok(Some(missing)))) => {
+                Err(CrdError::Forbidden(missing))
+            }
+            (Job::CheckPermissions, Answer::Permissions(Err(error)))
+            | (Job::Resume, Answer::Server(Err(error))) => Err(CrdError::call(error)),
+            (Job::CheckReport | Job::Resume, Answer::Report(Ok(report)))
+                if !status.is_ours(
+                    status.report().map(|known| &**known),
+                    report.as_ref().and_then(|report| report.status.as_ref()),
+                ) =>
+            {
+                Err(CrdError::Restored(Sign::Report))
+            }
+            (Job::Resume, Answer::Server(Ok(()))) => {
+                self.job = Some(job);
+                // A restore of etcd compacts as well, and may have set objects back.
+                Ok(Some(Outcome::Ask(Question::Report)))
+            }
+            (Job::Resume, answer) => self.resume(answer),
+            // A report that cannot be read shows nothing.
+            _ => Ok(None),
+        }
+    }
+
+    fn resume(&mut self, answer: Answer) -> Result<Option<Outcome>, CrdError> {
+        let Some(expired) = self.expired.take() else { return Ok(None) };
+        match answer {
+            Answer::Report(Ok(_)) => {
+                let Expired { through, objects, .. } = expired;
+                (self.job, self.expired) = (Some(Job::Resume), Some(expired));
+                Ok(Some(Outcome::Ask(Question::ResumePoint { through, objects })))
+            }
+            Answer::ResumePoint(Ok(Some(from))) => {
+                self.watching.watch_resumed();
+                Ok(Some(Outcome::Resume(from)))
+            }
+            _ => Err(CrdError::watch(expired.error)),
+        }
+    }
+}
+
+/// Whether a watch that failed so cannot be expected to open again soon.
+pub(super) fn is_lasting(error: &CallError) -> bool {
+    match error {
+        CallError::Refused(refusal) => {
+            matches!(refusal.code, 403 | 404)
+                || refusal.is_failed_conversion()
+                || refusal.is_of_lost_version()
+        }
+        CallError::ServedElsewhere(_) | CallError::MissingPermission(_) => true,
+        _ => false,
+    }
+}

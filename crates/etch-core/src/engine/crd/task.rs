@@ -1,0 +1,116 @@
+//! What a CRD's machine is given: the CRD as it was read, and what its policy asks for.
+
+use std::sync::Arc;
+
+use crate::api::{Mode, Pause, Settings};
+use crate::condition::{CrdStatus, Reason};
+use crate::crd::Crd;
+use crate::engine::pass_state::{PassState, has_nothing_left};
+use crate::engine::status::Status;
+use crate::findings::SchemaFindings;
+use crate::message;
+use crate::object_machine::Rules;
+use crate::rbac::Verb;
+use crate::report::open_report::OpenReport;
+use crate::report::tally::Tally;
+
+/// One CRD under one policy.
+#[derive(Debug)]
+pub struct Task {
+    /// The CRD.
+    pub crd: Arc<Crd>,
+    /// What its policy asks for, with the pause under which the present attempt has begun.
+    pub settings: Settings,
+    /// The pause that is in force now.
+    pub pause: Option<Pause>,
+    /// What is wrong with the CRD itself.
+    pub findings: SchemaFindings,
+    /// The resource version of the CRD as it was read.
+    pub revision: String,
+}
+
+impl Task {
+    /// Whether objects may be written.
+    pub fn writes(&self) -> bool {
+        self.settings.mode == Mode::Persist && self.settings.pause.is_none()
+    }
+
+    /// Whether a pause has begun, changed or ended since the present attempt began.
+    pub(super) fn has_pause_changed(&self) -> bool {
+        self.settings.pause != self.pause
+    }
+
+    /// Whether it is for a pause that nothing is written.
+    pub(super) fn is_paused(&self) -> bool {
+        self.settings.mode == Mode::Persist && self.settings.pause.is_some()
+    }
+
+    /// What has to be permitted for this attempt.
+    pub(super) fn verbs(&self) -> &'static [Verb] {
+        match self.writes() {
+            true => &[Verb::Get, Verb::List, Verb::Watch, Verb::Patch],
+            // An object is read by itself only to be written again.
+            false => &[Verb::List, Verb::Watch],
+        }
+    }
+
+    /// What objects are processed by.
+    pub(super) fn rules(&self, open: &OpenReport) -> Rules {
+        Rules {
+            crd: self.crd.clone(),
+            terms: self.settings.terms,
+            mode: if self.settings.pause.is_some() { Mode::Audit } else { self.settings.mode },
+            since: Arc::new(open.state.since()),
+            changes: open.changes.clone(),
+            dropped: open.state.dropped(),
+        }
+    }
+
+    /// See [`has_nothing_left`].
+    pub(super) fn has_nothing_left(&self, tally: &Tally) -> bool {
+        has_nothing_left(&self.crd, &self.settings, tally)
+    }
+
+    /// The status while a pass is under way, or has just been paused.
+    pub(super) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
+        let pause = self.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
+        message::in_progress(&self.findings, pause, tally, verified)
+    }
+
+    /// The status after a pass, with what became of the values of changed defaults.
+    pub(super) fn after_pass(&self, open: &OpenReport, pass: &PassState, settings: &Settings) -> CrdStatus {
+        let mut crd_status = message::of(&self.findings, settings, &pass.tally);
+        let changes = open.changes.summary();
+        if !changes.is_empty() {
+            crd_status.append(&changes);
+        }
+        if let Some(lost) = open.state.dropped().lost() {
+            crd_status.append(&lost);
+        }
+        match &pass.watch_failure {
+            Some(failure) => message::watch_failing(crd_status, failure),
+            None => crd_status,
+        }
+    }
+
+    /// Brings the report and, unless the CRD has nothing left, its conditions up to date.
+    pub(super) fn publish(&self, status: &mut Status, open: &OpenReport, pass: &PassState) {
+        let crd_status = self.after_pass(open, pass, &self.settings);
+        // That a CRD has no defaults left is reported once this has ended.
+        let nothing_left = self.has_nothing_left(&pass.tally);
+        let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
+        // The report comes first: whoever waits for the condition finds it there.
+        status.set_report(open.status(reason, &pass.tally, pass.finished_through, pass.times));
+        if !nothing_left {
+            status.set_conditions(crd_status);
+        }
+    }
+
+    /// The status of a watched CRD when a pause begins or ends: what is proved stays so.
+    pub(super) fn after_pause(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
+        let settings = Settings { pause: self.pause.clone(), ..self.settings.clone() };
+        let known = self.after_pass(open, pass, &settings);
+        let is_proved = known.reason == Reason::AllPersisted;
+        if is_proved { known } else { self.in_progress(&pass.tally, None) }
+    }
+}
