@@ -23,6 +23,7 @@ pub mod probe;
 pub mod releases;
 pub mod scene;
 pub mod serving;
+pub mod simulator;
 pub mod target;
 pub mod usage;
 pub mod webhook;

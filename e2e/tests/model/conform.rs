@@ -10,7 +10,9 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use crate::parts::{Answer, Known, Next, Parts, Planned, Question, Seen};
-use crate::server::{Content, Entry, GROUP, NAME, NAMESPACE, Refused, Request, Tag, Verb, payload, uid};
+use crate::server::{
+    Content, Entry, GROUP, NAME, NAMESPACE, Refused, Request, Revision, Tag, Uid, Verb, payload, uid,
+};
 use crate::tables::Id;
 use crate::worlds::request;
 
@@ -23,8 +25,8 @@ pub(crate) struct Twins<'a> {
     group: String,
     crd: u8,
     live: Option<(Id, Tag)>,
-    revision: u16,
-    uids: u8,
+    revision: Revision,
+    uids: Uid,
     /// What the cluster has in place of the model's uids and resource versions.
     names: BTreeMap<String, String>,
     /// A request of Etch's that was made for an earlier object.
@@ -232,7 +234,7 @@ impl Twins<'_> {
             let is_same = matches!((before, after), (Some((before, _)), Some(after)) if before == *after);
             if !is_same {
                 self.revision += 1;
-                self.uids += u8::from(before.is_none());
+                self.uids += Uid::from(before.is_none());
                 let number = before.map_or(self.uids, |(_, tag)| tag.uid);
                 self.live = after.map(|content| (content, Tag { uid: number, revision: self.revision }));
             }

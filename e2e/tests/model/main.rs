@@ -5,20 +5,15 @@
 //! lags behind, restores) and `MODEL_WORLD` choose what is explored.
 
 mod conform;
-mod fields;
-mod laws;
 mod matrix;
 mod operator;
 mod parts;
 mod rest;
 mod sabotage;
-mod server;
 mod state;
 mod system;
 mod tables;
 mod task;
-mod worlds;
-mod write;
 
 use std::env;
 use std::io::Write as _;
@@ -27,11 +22,11 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Cluster;
 use e2e::control_plane::{ControlPlane, Kubernetes, Options};
+use e2e::simulator::{fields, laws, server, worlds};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::parts::Parts;
-use crate::sabotage::Sabotage;
 use crate::server::Untypable;
 use crate::state::{Action, Bounds, State};
 use crate::system::System;
@@ -145,10 +140,10 @@ fn explore(bounds: Bounds) -> Result<()> {
 #[test]
 fn each_law_that_is_broken_is_found() -> Result<()> {
     for (law, name) in laws::Law::ALL {
-        ensure!(Sabotage::ALL.iter().any(|(_, broken, ..)| *broken == law), "nothing breaks {name}");
+        ensure!(sabotage::ALL.iter().any(|(_, broken, ..)| *broken == law), "nothing breaks {name}");
     }
     let mut missed = Vec::new();
-    for (sabotage, law, world, bounds) in Sabotage::ALL {
+    for (sabotage, law, world, bounds) in sabotage::ALL {
         let mut worlds = worlds::all();
         worlds.retain(|known| known.name == world);
         let system = System::new(Parts::new(worlds, Some(sabotage)), bounds);

@@ -5,12 +5,12 @@ use etch_core::object_machine::{ATTEMPTS, STRIPPED};
 
 use crate::laws::Law;
 use crate::parts::{Answer, End, Known, Next, Parts, Past, Pending, Planned, Question, Seen};
-use crate::sabotage::Sabotage;
 use crate::server::Tag;
 use crate::state::{Action, Server, State};
 use crate::system::System;
 use crate::tables::Id;
 use crate::task::{Conclusion, PastReport, Phase, Problem, Report, Task, VERIFICATIONS, Work, WorkStep};
+use e2e::simulator::sabotage::Sabotage;
 
 impl System {
     /// Has Etch begin with the CRD as it is now.

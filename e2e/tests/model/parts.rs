@@ -12,14 +12,14 @@ use etch_core::plan::{
     WriteMachine, changes, decide, follow, has_gap, past, past_of, pinned, rewritten, shows_past,
     with_lag_check,
 };
-use etch_core::refusal::Refusal;
-use kube_structural_schema::json::Json;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::sabotage::{Sabotage, is_release};
-use crate::server::{self, Content, Effect, Refused, Request, Tag, Verb, document, uid};
+use crate::server::{
+    self, Content, Effect, Refused, Request, Revision, Tag, Uid, Verb, document, refusal, uid,
+};
 use crate::tables::{Id, Memo, Table};
 use crate::worlds::World;
+use e2e::simulator::sabotage::{Sabotage, is_release};
 
 /// An object as a server showed it: which release that served, what etcd held, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +32,8 @@ pub(crate) struct Seen {
 /// What is on record of the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Known {
-    pub(crate) through: Option<u16>,
-    pub(crate) excepted: Option<u8>,
+    pub(crate) through: Option<Revision>,
+    pub(crate) excepted: Option<Uid>,
     pub(crate) versions_disagree: bool,
     pub(crate) servers_lag: bool,
 }
@@ -102,7 +102,7 @@ pub(crate) enum Next {
 /// What came of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum End {
-    Written(u16),
+    Written(Revision),
     Followed(Seen),
     AlreadyStored,
     Gone,
@@ -440,26 +440,6 @@ impl Parts {
             self.worlds[world as usize].releases[release as usize].is_stored(&self.contents.get(content))
         })
     }
-}
-
-fn refusal(refused: &Refused) -> Refusal {
-    let mut status = json!({ "message": refused.message, "code": refused.code });
-    // The server names the object in all but the answer about a resource that it does not serve.
-    if !refused.message.contains("requested resource") {
-        status["details"] = json!({ "name": server::NAME });
-    }
-    Refusal::read(refused.code, None, &Json::from(status).to_vec())
-}
-
-/// A body without a field of its metadata.
-pub(crate) fn without(mut body: Value, field: &str) -> Value {
-    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove(field);
-    }
-    if let Value::Array(operations) = &mut body {
-        operations.retain(|operation| operation["path"] != format!("/metadata/{field}"));
-    }
-    body
 }
 
 impl PartialEq for Named {

@@ -1,148 +1,39 @@
-//! Each law broken on purpose, where Etch meets the world: in a request on its way out, in an answer, or in
-//! what is remembered. It must not be known to the product.
+//! Which law each sabotage breaks, and where that is found.
 
-use etch_core::object::Object;
-use serde_json::{Value, json};
+use e2e::simulator::sabotage::Sabotage;
 
 use crate::laws::Law;
-use crate::parts::without;
-use crate::server::{Request, Verb, payload};
 use crate::state::Bounds;
 
-/// A way to break a law.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Sabotage {
-    /// Requests name no resource version: a race is won.
-    NamesNoRevision,
-    /// Applies that name neither a uid nor a resource version are sent: what is gone comes back.
-    NamesNobody,
-    /// What is gone is created again.
-    CreatesWhatIsGone,
-    /// Applies carry the values that were read.
-    AppliesValues,
-    /// The same, from whoever owns them, and whatever stands there by now.
-    ForcesValues,
-    /// Merge patches carry the values that were read, as they were read first.
-    PutsBackWhatWasRead,
-    /// Values follow their default whoever owns them.
-    FollowsWhatIsOwned,
-    /// Owners are not moved: an empty merge patch is sent in place of it.
-    LeavesOwnersBehind,
-    /// Where owners were moved, nothing follows a changed default.
-    EndsWithARewrite,
-    /// The entry that a write leaves is not removed.
-    LeavesItsEntry,
-    /// Fields that only etcd still holds are no reason to wait.
-    IgnoresHiddenFields,
-    /// A write that changed something needs no proof.
-    ProvesNothing,
-    /// An answer that lacks a default counts as one that shows it.
-    BelievesEveryAnswer,
-    /// What the last pass proved holds for every schema.
-    RemembersTooMuch,
-    /// Values of changed defaults are left to a server that may lag behind, and nothing is verified later.
-    SendsNoChangedValues,
-    /// What a server that may lag behind shows is taken for stored.
-    DoubtsNothing,
-    /// What was written while servers lagged behind is not verified.
-    VerifiesNothing,
-    /// A pass is on record before it begins.
-    RecordsAhead,
-    /// A pass is put on record though the CRD has changed in its course.
-    RecordsWhatIsOver,
-    /// A request that is not answered has been carried out.
-    BelievesInSilence,
-    /// A merge patch notes when it was sent.
-    MarksWhatItWrites,
-    /// What others write after the pass is not looked at.
-    HearsNothing,
-}
-
-impl Sabotage {
-    /// All of them, with the law that each breaks, and where: the world, and what may happen in it.
-    pub(crate) const ALL: [(Self, Law, &'static str, Bounds); 22] = {
-        const LAGS: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 2, restores: 0 };
-        const FAILS: Bounds = Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 0, restores: 0 };
-        const CRASHES: Bounds =
-            Bounds { users: 1, crashes: 1, faults: 0, upgrades: 3, behind: 0, restores: 0 };
-        const RETURNS: Bounds =
-            Bounds { users: 1, crashes: 0, faults: 0, upgrades: 3, behind: 0, restores: 0 };
-        const QUIET: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 0, restores: 0 };
-        [
-            (Self::NamesNoRevision, Law::Race, "introduced", QUIET),
-            (Self::NamesNobody, Law::Creates, "changing", QUIET),
-            (Self::CreatesWhatIsGone, Law::Creates, "changing", QUIET),
-            (Self::AppliesValues, Law::Owners, "changing", QUIET),
-            (Self::ForcesValues, Law::Values, "changing", QUIET),
-            (Self::PutsBackWhatWasRead, Law::Values, "changing", QUIET),
-            (Self::FollowsWhatIsOwned, Law::Values, "following", QUIET),
-            (Self::LeavesOwnersBehind, Law::Owners, "introduced, up to 1.36", QUIET),
-            (Self::EndsWithARewrite, Law::Follows, "following", CRASHES),
-            (Self::LeavesItsEntry, Law::Owners, "following", QUIET),
-            (Self::IgnoresHiddenFields, Law::Hidden, "hiding", QUIET),
-            (Self::ProvesNothing, Law::Persisted, "introduced", QUIET),
-            (Self::BelievesEveryAnswer, Law::Persisted, "changing", LAGS),
-            (Self::RemembersTooMuch, Law::Persisted, "removed", QUIET),
-            (Self::SendsNoChangedValues, Law::Values, "changing", LAGS),
-            (Self::DoubtsNothing, Law::Values, "changing beside another", LAGS),
-            (Self::VerifiesNothing, Law::Persisted, "changing", LAGS),
-            (Self::RecordsAhead, Law::Persisted, "changing", FAILS),
-            (Self::RecordsWhatIsOver, Law::Persisted, "changing", RETURNS),
-            (Self::BelievesInSilence, Law::Persisted, "changing", FAILS),
-            (Self::MarksWhatItWrites, Law::Idempotence, "changing", QUIET),
-            (Self::HearsNothing, Law::Undone, "introduced", QUIET),
-        ]
-    };
-
-    /// The request that is sent in place of another.
-    pub(crate) fn change(self, request: Request, object: &dyn Fn() -> Object) -> Request {
-        let Request { version, manager, verb, body } = request;
-        let changes: Vec<&str> = operations(&body).filter(|op| op["op"] != "move").filter_map(path).collect();
-        let moves_owners = changes.contains(&"/metadata/managedFields");
-        let changes_nothing = match verb {
-            Verb::Apply => body.get("spec").is_none(),
-            Verb::Json => {
-                changes.iter().all(|path| matches!(*path, "/metadata/uid" | "/metadata/resourceVersion"))
-            }
-            _ => false,
-        };
-        let metadata = || {
-            let object = object();
-            json!({ "name": object.name(), "uid": object.uid(), "resourceVersion": object.resource_version() })
-        };
-        let spec = || payload(object().json())["spec"].clone();
-        let with_values = |metadata| json!({ "metadata": metadata, "spec": spec() });
-        let (verb, body) = match self {
-            Self::NamesNoRevision => (verb, without(body, "resourceVersion")),
-            Self::NamesNobody if changes_nothing => {
-                (Verb::Apply, json!({ "metadata": { "name": object().name() } }))
-            }
-            Self::AppliesValues if changes_nothing => (Verb::Apply, with_values(metadata())),
-            Self::ForcesValues if changes_nothing => {
-                (Verb::Force, without(with_values(metadata()), "resourceVersion"))
-            }
-            Self::PutsBackWhatWasRead if changes_nothing || moves_owners => {
-                (Verb::Merge, json!({ "spec": spec() }))
-            }
-            Self::MarksWhatItWrites if changes_nothing || moves_owners => {
-                (Verb::Merge, json!({ "spec": { "note": object().resource_version() } }))
-            }
-            Self::LeavesOwnersBehind if moves_owners => (Verb::Merge, json!({ "metadata": metadata() })),
-            _ => (verb, body),
-        };
-        Request { version, manager, verb, body }
-    }
-}
-
-fn operations(body: &Value) -> impl Iterator<Item = &Value> {
-    body.as_array().into_iter().flatten()
-}
-
-fn path(operation: &Value) -> Option<&str> {
-    operation["path"].as_str()
-}
-
-/// Whether a request takes an entry out of the owners.
-pub(crate) fn is_release(body: &Value) -> bool {
-    operations(body).any(|operation| operation["op"] == "remove" && operation["path"] != "/spec/size")
-}
+/// All of them, with the law that each breaks, and where: the world, and what may happen in it.
+pub(crate) const ALL: [(Sabotage, Law, &'static str, Bounds); 22] = {
+    const LAGS: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 2, restores: 0 };
+    const FAILS: Bounds = Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 0, restores: 0 };
+    const CRASHES: Bounds = Bounds { users: 1, crashes: 1, faults: 0, upgrades: 3, behind: 0, restores: 0 };
+    const RETURNS: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 3, behind: 0, restores: 0 };
+    const QUIET: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 0, restores: 0 };
+    [
+        (Sabotage::NamesNoRevision, Law::Race, "introduced", QUIET),
+        (Sabotage::NamesNobody, Law::Creates, "changing", QUIET),
+        (Sabotage::CreatesWhatIsGone, Law::Creates, "changing", QUIET),
+        (Sabotage::AppliesValues, Law::Owners, "changing", QUIET),
+        (Sabotage::ForcesValues, Law::Values, "changing", QUIET),
+        (Sabotage::PutsBackWhatWasRead, Law::Values, "changing", QUIET),
+        (Sabotage::FollowsWhatIsOwned, Law::Values, "following", QUIET),
+        (Sabotage::LeavesOwnersBehind, Law::Owners, "introduced, up to 1.36", QUIET),
+        (Sabotage::EndsWithARewrite, Law::Follows, "following", CRASHES),
+        (Sabotage::LeavesItsEntry, Law::Owners, "following", QUIET),
+        (Sabotage::IgnoresHiddenFields, Law::Hidden, "hiding", QUIET),
+        (Sabotage::ProvesNothing, Law::Persisted, "introduced", QUIET),
+        (Sabotage::BelievesEveryAnswer, Law::Persisted, "changing", LAGS),
+        (Sabotage::RemembersTooMuch, Law::Persisted, "removed", QUIET),
+        (Sabotage::SendsNoChangedValues, Law::Values, "changing", LAGS),
+        (Sabotage::DoubtsNothing, Law::Values, "changing beside another", LAGS),
+        (Sabotage::VerifiesNothing, Law::Persisted, "changing", LAGS),
+        (Sabotage::RecordsAhead, Law::Persisted, "changing", FAILS),
+        (Sabotage::RecordsWhatIsOver, Law::Persisted, "changing", RETURNS),
+        (Sabotage::BelievesInSilence, Law::Persisted, "changing", FAILS),
+        (Sabotage::MarksWhatItWrites, Law::Idempotence, "changing", QUIET),
+        (Sabotage::HearsNothing, Law::Undone, "introduced", QUIET),
+    ]
+};

@@ -3,7 +3,7 @@
 
 use crate::laws::Law;
 use crate::parts::Pending;
-use crate::server::Tag;
+use crate::server::{Revision, Tag, Uid};
 use crate::tables::Id;
 use crate::task::{Report, Task};
 
@@ -48,8 +48,8 @@ pub(crate) struct State {
     pub(crate) crd: u8,
     /// The one that the second server serves.
     pub(crate) behind: u8,
-    pub(crate) revision: u16,
-    pub(crate) uids: u8,
+    pub(crate) revision: Revision,
+    pub(crate) uids: Uid,
     pub(crate) live: Option<Live>,
     pub(crate) report: Option<Report>,
     pub(crate) task: Option<Task>,

@@ -9,7 +9,7 @@
 //! pass had come, policies that change, pauses, and fields that were dropped.
 
 use crate::parts::{Known, Past, Seen};
-use crate::server::Tag;
+use crate::server::{Revision, Tag, Uid};
 use crate::tables::Id;
 
 /// How often a sweep that wrote something is verified by another: as in `engine/pass.rs`.
@@ -19,8 +19,8 @@ pub(crate) const VERIFICATIONS: u8 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PastReport {
     pub(crate) release: u8,
-    pub(crate) through: Option<u16>,
-    pub(crate) excepted: Option<u8>,
+    pub(crate) through: Option<Revision>,
+    pub(crate) excepted: Option<Uid>,
     /// Whether what was written since was still to be verified.
     pub(crate) verify: bool,
 }
@@ -32,8 +32,8 @@ pub(crate) struct Report {
     pub(crate) release: u8,
     /// The newest release that it was confirmed for.
     pub(crate) generation: u8,
-    pub(crate) through: Option<u16>,
-    pub(crate) excepted: Option<u8>,
+    pub(crate) through: Option<Revision>,
+    pub(crate) excepted: Option<Uid>,
     /// Whether what was written since is still to be verified.
     pub(crate) verify: bool,
     pub(crate) previous: [Option<PastReport>; 3],
@@ -50,10 +50,10 @@ pub(crate) struct Task {
     pub(crate) wrote: bool,
     pub(crate) asked: bool,
     /// The revision at which the sweep began.
-    pub(crate) listed: u16,
+    pub(crate) listed: Revision,
     pub(crate) known: Known,
     /// What was on record before the pass.
-    pub(crate) covered: Option<u16>,
+    pub(crate) covered: Option<Revision>,
     pub(crate) proved: Option<Tag>,
     pub(crate) problem: Option<(Tag, Problem)>,
     /// Whether every object was processed since defaults changed.
@@ -102,7 +102,7 @@ pub(crate) struct Work {
     pub(crate) refused: Option<Id>,
     pub(crate) unproved: bool,
     /// In which version a rewrite of the owners has left it: what follows comes after that.
-    pub(crate) stored: Option<u16>,
+    pub(crate) stored: Option<Revision>,
     pub(crate) altered: bool,
     pub(crate) stripped: u8,
     pub(crate) step: WorkStep,
@@ -124,7 +124,7 @@ pub(crate) enum WorkStep {
 pub(crate) enum Conclusion {
     Stored,
     AlreadyStored,
-    Written(u16),
+    Written(Revision),
     Gone,
     Problem(Problem),
 }

@@ -5,21 +5,21 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::{self, Fields};
-use crate::server::{
+use super::fields::{self, Fields};
+use super::server::{
     Content, Effect, Entry, Refused, Release, Request, Untypable, Verb, payload, refused, united,
 };
 
 /// A write that is being carried out.
-pub(crate) struct Write<'a> {
-    pub(crate) release: &'a Release,
-    pub(crate) untypable: Untypable,
-    pub(crate) request: &'a Request,
+pub(super) struct Write<'a> {
+    pub(super) release: &'a Release,
+    pub(super) untypable: Untypable,
+    pub(super) request: &'a Request,
 }
 
 impl Write<'_> {
     /// A create, a put, or a patch that is no apply: `body` is what the object is to be.
-    pub(crate) fn update(&self, live: Option<&Content>, body: &Value) -> Result<Effect, Refused> {
+    pub(super) fn update(&self, live: Option<&Content>, body: &Value) -> Result<Effect, Refused> {
         let Self { release, request: Request { version, manager, .. }, .. } = *self;
         let before = live.map_or(Ok(json!({})), |live| release.view(live, version))?;
         let after = release.decode(&payload(body), version)?;
@@ -65,7 +65,7 @@ impl Write<'_> {
         Ok(owners)
     }
 
-    pub(crate) fn apply(&self, live: Option<&Content>) -> Result<Effect, Refused> {
+    pub(super) fn apply(&self, live: Option<&Content>) -> Result<Effect, Refused> {
         let Self { release, request: Request { version, manager, verb, body }, .. } = *self;
         let config = payload(body);
         release.express(&config, version)?;

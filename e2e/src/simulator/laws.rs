@@ -7,13 +7,13 @@ use etch_core::ownership::MANAGER;
 use etch_core::plan::{HiddenFields, Ownership};
 use serde_json::{Value, json};
 
-use crate::fields;
-use crate::server::{Content, Entry, Release};
-use crate::worlds::World;
+use super::fields;
+use super::server::{Content, Entry, Release};
+use super::worlds::World;
 
 /// What can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Law {
+pub enum Law {
     /// Law 1: a value that is present is changed.
     Values,
     /// Law 1: a race against another writer is won.
@@ -36,7 +36,7 @@ pub(crate) enum Law {
 
 impl Law {
     /// All of them, with their names.
-    pub(crate) const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 9] = [
         (Self::Values, "1: no value that is present is changed"),
         (Self::Race, "1: no race is won"),
         (Self::Creates, "2: nothing is created or brought back"),
@@ -48,7 +48,8 @@ impl Law {
         (Self::Follows, "8: what nobody owns has followed in the end"),
     ];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// Its number, and what it asks for.
+    pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(other, _)| *other == self).map_or("", |(_, name)| name)
     }
 }
@@ -59,7 +60,7 @@ impl Law {
 /// A limit: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
 /// is new to it is lost where Etch writes through such a server what it has read through another. Without
 /// `served` that counts.
-pub(crate) fn broken(
+pub fn broken(
     world: &World,
     (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
     (before, after): (&Content, &Content),
@@ -107,7 +108,7 @@ pub(crate) fn broken(
 
 /// Whether a value that nobody owns is still what a default gave in an `earlier` release, though it should
 /// follow. Of an object without any owners nobody knows whose its values are: they stay.
-pub(crate) fn stays_behind(world: &World, release: &Release, earlier: &Release, content: &Content) -> bool {
+pub fn stays_behind(world: &World, release: &Release, earlier: &Release, content: &Content) -> bool {
     let default = |release: &Release, place: &str| {
         get(&release.fill(json!({ "spec": {} }), release.storage()), place).cloned()
     };
@@ -121,7 +122,7 @@ pub(crate) fn stays_behind(world: &World, release: &Release, earlier: &Release, 
 }
 
 /// Whether Etch has kept an entry that it should not have.
-pub(crate) fn keeps_an_entry(world: &World, content: &Content) -> bool {
+pub fn keeps_an_entry(world: &World, content: &Content) -> bool {
     world.terms.ownership == Ownership::None && content.owners.iter().any(|owner| owner.manager == MANAGER)
 }
 

@@ -5,29 +5,36 @@ use etch_core::plan::{HiddenFields, Ownership, Terms};
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
-use crate::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, Verb};
+use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, Verb};
 
 /// One cluster's possible lives.
-pub(crate) struct World {
-    pub(crate) name: &'static str,
-    /// The CRD as it comes to be, one after the other.
-    pub(crate) releases: Vec<Release>,
+pub struct World {
+    /// What tells it from others.
+    pub name: &'static str,
+    /// What the CRD may be, one after the other.
+    pub versions: Vec<Versions>,
+    /// The CRD as it comes to be.
+    pub releases: Vec<Release>,
     /// What users may send at any time.
-    pub(crate) menu: Vec<Request>,
-    pub(crate) terms: Terms,
+    pub menu: Vec<Request>,
+    /// What a policy allows.
+    pub terms: Terms,
     /// The defaults that values follow.
-    pub(crate) follow: Vec<Path>,
-    pub(crate) untypable: Untypable,
+    pub follow: Vec<Path>,
+    /// What its servers do with owners' terms that they cannot use.
+    pub untypable: Untypable,
 }
 
 /// The versions of a CRD: name and properties of `spec`; the last one is the storage version.
-type Versions = Vec<(&'static str, Value)>;
+pub type Versions = Vec<(&'static str, Value)>;
 
-pub(crate) fn number() -> Value {
+/// A number.
+pub fn number() -> Value {
     json!({ "type": "integer" })
 }
 
-pub(crate) fn text() -> Value {
+/// A text.
+pub fn text() -> Value {
     json!({ "type": "string" })
 }
 
@@ -41,7 +48,7 @@ fn map(properties: Value) -> Value {
 }
 
 /// The CRD with these versions; `generation` tells its states apart.
-pub(crate) fn definition(versions: &[(&'static str, Value)], generation: usize) -> Value {
+pub fn definition(versions: &[(&'static str, Value)], generation: usize) -> Value {
     let last = versions.len() - 1;
     let versions = versions.iter().enumerate().map(|(index, (name, properties))| {
         let schema = map(json!({ "spec": map(properties.clone()) }));
@@ -58,7 +65,8 @@ pub(crate) fn definition(versions: &[(&'static str, Value)], generation: usize) 
     })
 }
 
-pub(crate) fn releases(all: Vec<Versions>) -> Vec<Release> {
+/// The CRD as it comes to be these.
+pub fn releases(all: Vec<Versions>) -> Vec<Release> {
     let mut stored: Vec<String> = Vec::new();
     let mut releases = Vec::new();
     for (index, versions) in all.into_iter().enumerate() {
@@ -72,7 +80,7 @@ pub(crate) fn releases(all: Vec<Versions>) -> Vec<Release> {
 }
 
 /// A request for the object.
-pub(crate) fn request(verb: Verb, manager: &str, version: &str, spec: Value) -> Request {
+pub fn request(verb: Verb, manager: &str, version: &str, spec: Value) -> Request {
     let body = match verb {
         Verb::Create | Verb::Apply | Verb::Force => json!({
             "apiVersion": format!("{GROUP}/{version}"), "kind": KIND,
@@ -90,7 +98,7 @@ fn menu(requests: Vec<(Verb, &str, &str, Value)>) -> Vec<Request> {
 }
 
 /// Everything that is explored.
-pub(crate) fn all() -> Vec<World> {
+pub fn all() -> Vec<World> {
     use Verb::{Apply, Create, Delete, Edit, Merge};
     let keep = Terms::default();
     let own = Terms { ownership: Ownership::Own, ..keep };
@@ -98,6 +106,7 @@ pub(crate) fn all() -> Vec<World> {
     let size = || vec![".spec.size".parse().expect("a path")];
     let world = |name, releases: Vec<Versions>, menu, terms, follow, untypable| World {
         name,
+        versions: releases.clone(),
         releases: self::releases(releases),
         menu,
         terms,

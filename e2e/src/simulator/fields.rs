@@ -8,18 +8,21 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 /// Places of an object, each as `.spec.size`.
-pub(crate) type Fields = BTreeSet<String>;
+pub type Fields = BTreeSet<String>;
 
 /// How two values differ.
 #[derive(Default)]
-pub(crate) struct Difference {
-    pub(crate) added: Fields,
-    pub(crate) removed: Fields,
-    pub(crate) modified: Fields,
+pub struct Difference {
+    /// Those that are new.
+    pub added: Fields,
+    /// Those that are gone.
+    pub removed: Fields,
+    /// Those with another value.
+    pub modified: Fields,
 }
 
 /// What differs from one value to the next. A map that comes or goes counts beside what it holds.
-pub(crate) fn compare(before: &Value, after: &Value) -> Difference {
+pub fn compare(before: &Value, after: &Value) -> Difference {
     let mut found = Difference::default();
     walk(Some(before), Some(after), "", &mut found);
     found
@@ -53,7 +56,7 @@ fn part<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
 }
 
 /// What whoever applies a value owns: its scalars and its empty maps.
-pub(crate) fn applied(value: &Value) -> Fields {
+pub fn applied(value: &Value) -> Fields {
     let mut fields = Fields::new();
     leaves(value, "", &mut |place, _| {
         fields.insert(place.to_owned());
@@ -62,7 +65,7 @@ pub(crate) fn applied(value: &Value) -> Fields {
 }
 
 /// Calls `found` with every scalar and empty map, by its place.
-pub(crate) fn leaves<'v>(value: &'v Value, at: &str, found: &mut impl FnMut(&str, &'v Value)) {
+pub fn leaves<'v>(value: &'v Value, at: &str, found: &mut impl FnMut(&str, &'v Value)) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
             fields.iter().for_each(|(name, inner)| leaves(inner, &format!("{at}.{name}"), found));
@@ -73,7 +76,7 @@ pub(crate) fn leaves<'v>(value: &'v Value, at: &str, found: &mut impl FnMut(&str
 }
 
 /// These places and all above them.
-pub(crate) fn with_parents(fields: &Fields) -> Fields {
+pub fn with_parents(fields: &Fields) -> Fields {
     let mut all = fields.clone();
     for place in fields {
         let ends = place.match_indices('.').map(|(end, _)| end).filter(|end| *end > 0);
@@ -83,7 +86,7 @@ pub(crate) fn with_parents(fields: &Fields) -> Fields {
 }
 
 /// A value without these places. A map that loses all it has becomes null.
-pub(crate) fn without(value: &Value, fields: &Fields) -> Value {
+pub fn without(value: &Value, fields: &Fields) -> Value {
     removed(value, "", fields)
 }
 
@@ -102,7 +105,7 @@ fn removed(value: &Value, at: &str, fields: &Fields) -> Value {
 }
 
 /// A value with all that another one holds.
-pub(crate) fn merged(value: &Value, other: &Value) -> Value {
+pub fn merged(value: &Value, other: &Value) -> Value {
     match (value, other) {
         (Value::Object(fields), Value::Object(others)) => {
             let mut all = fields.clone();
@@ -117,7 +120,7 @@ pub(crate) fn merged(value: &Value, other: &Value) -> Value {
 }
 
 /// A set of fields as `managedFields` has it.
-pub(crate) fn to_json(fields: &Fields) -> Value {
+pub fn to_json(fields: &Fields) -> Value {
     let mut root = json!({});
     for place in fields {
         let mut at = &mut root;
@@ -143,7 +146,7 @@ fn has_below(fields: &Fields, place: &str) -> bool {
 }
 
 /// The set that `managedFields` names.
-pub(crate) fn from_json(elements: &Value) -> Fields {
+pub fn from_json(elements: &Value) -> Fields {
     let mut fields = Fields::new();
     read(elements, "", &mut fields);
     fields

@@ -6,7 +6,10 @@
 //! Source: apiextensions-apiserver `customresource_handler.go`; apimachinery `util/managedfields`;
 //! structured-merge-diff v6 `merge/update.go`.
 
+use std::sync::Arc;
+
 use etch_core::crd::Crd;
+use etch_core::refusal::Refusal;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::read;
 use kube_structural_schema::json::Json;
@@ -14,95 +17,136 @@ use kube_structural_schema::prune::prune;
 use kube_structural_schema::schema::Schema;
 use serde_json::{Value, json};
 
-use crate::fields::{self, Fields};
-use crate::write::Write;
+use super::fields::{self, Fields};
+use super::write::Write;
 
-pub(crate) const GROUP: &str = "model.example.com";
-pub(crate) const KIND: &str = "Thing";
-pub(crate) const NAME: &str = "a";
-pub(crate) const NAMESPACE: &str = "default";
+/// The group of every CRD.
+pub const GROUP: &str = "model.example.com";
+/// What its objects are.
+pub const KIND: &str = "Thing";
+/// What an object is called, unless it is named otherwise.
+pub const NAME: &str = "a";
+/// Where all objects are.
+pub const NAMESPACE: &str = "default";
 
 /// One state of the CRD.
-pub(crate) struct Release {
+pub struct Release {
     /// The CRD, as Etch reads it.
-    pub(crate) crd: Crd,
+    pub crd: Arc<Crd>,
     /// The same, as it is sent.
-    pub(crate) document: Value,
+    pub document: Value,
     versions: Vec<(String, Schema, Compiled)>,
 }
 
 /// An entry of `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Entry {
-    pub(crate) is_update: bool,
-    pub(crate) manager: String,
-    pub(crate) version: String,
-    pub(crate) fields: Fields,
+pub struct Entry {
+    /// Whether it is one of `Update`, and not of `Apply`.
+    pub is_update: bool,
+    /// Whose it is.
+    pub manager: String,
+    /// At which version its fields are named.
+    pub version: String,
+    /// What is owned.
+    pub fields: Fields,
 }
 
 /// What etcd holds, apart from the names under which it is there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Content {
-    pub(crate) version: String,
+pub struct Content {
+    /// The version at which it is stored.
+    pub version: String,
     /// `spec`, where there is one.
-    pub(crate) value: Value,
+    pub value: Value,
     /// In order.
-    pub(crate) owners: Vec<Entry>,
+    pub owners: Vec<Entry>,
 }
+
+/// Which object, counted in the order of their creation.
+pub type Uid = u16;
+
+/// A revision of etcd.
+pub type Revision = u32;
 
 /// Whose bytes they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Tag {
-    pub(crate) uid: u8,
-    pub(crate) revision: u16,
+pub struct Tag {
+    /// Which object.
+    pub uid: Uid,
+    /// When it was written last.
+    pub revision: Revision,
 }
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Request {
-    pub(crate) version: String,
-    pub(crate) manager: String,
-    pub(crate) verb: Verb,
-    pub(crate) body: Value,
+pub struct Request {
+    /// At which version.
+    pub version: String,
+    /// The field manager.
+    pub manager: String,
+    /// What is asked for.
+    pub verb: Verb,
+    /// The body.
+    pub body: Value,
 }
 
 /// How a body is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Verb {
+pub enum Verb {
+    /// A POST.
     Create,
     /// What is read, with a merge patch on it, put back as it was read.
     Edit,
+    /// A merge patch.
     Merge,
+    /// A JSON patch.
     Json,
     /// The same as a dry run.
     DryRun,
+    /// A server-side apply.
     Apply,
+    /// The same with force.
     Force,
+    /// A DELETE.
     Delete,
 }
 
 /// What a request that is not refused comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub enum Effect {
     /// These bytes are stored: other ones than before, or the same.
     Stored(Content),
+    /// The object is gone.
     Deleted,
 }
 
 /// A refusal: its status and its message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Refused {
-    pub(crate) code: u16,
-    pub(crate) message: String,
+pub struct Refused {
+    /// The HTTP status.
+    pub code: u16,
+    /// Its message.
+    pub message: String,
 }
 
-pub(crate) fn refused<T>(code: u16, message: &str) -> Result<T, Refused> {
+/// A refusal as a client reads it.
+pub fn refusal(refused: &Refused) -> Refusal {
+    let mut status = json!({ "message": refused.message, "code": refused.code });
+    // The server names the object in all but the answer about a resource that it does not serve.
+    if !refused.message.contains("requested resource") {
+        status["details"] = json!({ "name": NAME });
+    }
+    Refusal::read(refused.code, None, &Json::from(status).to_vec())
+}
+
+/// A refusal.
+pub fn refused<T>(code: u16, message: &str) -> Result<T, Refused> {
     Err(Refused { code, message: message.to_owned() })
 }
 
 /// What servers before 1.37 do where they cannot put the object into an owner's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Untypable {
+pub enum Untypable {
     /// A write that is no apply stores it, and all owners are forgotten.
     Wipes,
     /// It stores it, and the owners are those from before.
@@ -111,9 +155,10 @@ pub(crate) enum Untypable {
 
 impl Release {
     /// Reads a CRD; `stored` are the versions at which objects may be stored.
-    pub(crate) fn new(mut document: Value, stored: &[String]) -> Self {
+    pub fn new(mut document: Value, stored: &[String]) -> Self {
         document["status"] = json!({ "storedVersions": stored });
         let crd = Crd::read(&Json::from(document.clone())).expect("the model's CRDs can be read");
+        let crd = Arc::new(crd);
         let compiled = crd.versions().iter().map(|version| {
             let all = document["spec"]["versions"].as_array().into_iter().flatten();
             let schema = all.clone().find(|other| other["name"] == version.name.as_str());
@@ -126,11 +171,13 @@ impl Release {
         Self { crd, document, versions }
     }
 
-    pub(crate) fn storage(&self) -> &str {
+    /// The storage version.
+    pub fn storage(&self) -> &str {
         &self.crd.storage().name
     }
 
-    pub(crate) fn has(&self, version: &str) -> bool {
+    /// Whether it has a version.
+    pub fn has(&self, version: &str) -> bool {
         self.find(version).is_some()
     }
 
@@ -140,7 +187,7 @@ impl Release {
     }
 
     /// What a version makes of a value that comes in.
-    pub(crate) fn decode(&self, value: &Value, version: &str) -> Result<Value, Refused> {
+    pub fn decode(&self, value: &Value, version: &str) -> Result<Value, Refused> {
         let Some((schema, compiled)) = self.find(version) else {
             return refused(500, "request to convert CR from an invalid group/version: model.example.com/v0");
         };
@@ -151,14 +198,16 @@ impl Release {
         }
     }
 
-    pub(crate) fn fill(&self, mut value: Value, version: &str) -> Value {
+    /// A value with the defaults of a version.
+    pub fn fill(&self, mut value: Value, version: &str) -> Value {
         if let Some((_, compiled)) = self.find(version) {
             compiled.fill(&mut value);
         }
         value
     }
 
-    pub(crate) fn convert(&self, mut value: Value, from: &str, to: &str) -> Value {
+    /// A value as it is converted, with strategy None.
+    pub fn convert(&self, mut value: Value, from: &str, to: &str) -> Value {
         if let Some((schema, _)) = self.find(to).filter(|_| from != to) {
             prune(&mut value, schema, true, &mut |_| {});
         }
@@ -166,13 +215,13 @@ impl Release {
     }
 
     /// What a reader at a version sees.
-    pub(crate) fn view(&self, content: &Content, version: &str) -> Result<Value, Refused> {
+    pub fn view(&self, content: &Content, version: &str) -> Result<Value, Refused> {
         let value = self.decode(&content.value, &content.version)?;
         Ok(self.convert(value, &content.version, version))
     }
 
     /// The part of the bytes that the storage version knows, without any default, and the rest of them.
-    pub(crate) fn known(&self, content: &Content) -> Value {
+    pub fn known(&self, content: &Content) -> Value {
         let mut value = content.value.clone();
         if let Some((schema, _)) = self.find(&content.version) {
             prune(&mut value, schema, true, &mut |_| {});
@@ -181,7 +230,7 @@ impl Release {
     }
 
     /// Whether the bytes hold every default that the storage version gives this object.
-    pub(crate) fn is_stored(&self, content: &Content) -> bool {
+    pub fn is_stored(&self, content: &Content) -> bool {
         let known = self.known(content);
         let filled = self.decode(&known, self.storage());
         filled.is_ok_and(|filled| {
@@ -193,7 +242,7 @@ impl Release {
     }
 
     /// Whether a version can express a value.
-    pub(crate) fn express(&self, value: &Value, version: &str) -> Result<(), Refused> {
+    pub fn express(&self, value: &Value, version: &str) -> Result<(), Refused> {
         let Some((schema, _)) = self.find(version) else {
             return refused(500, "request to convert CR to an invalid group/version: model.example.com/v0");
         };
@@ -209,12 +258,7 @@ impl Release {
 }
 
 /// An object as it is read at a version.
-pub(crate) fn document(
-    release: &Release,
-    content: &Content,
-    tag: Tag,
-    version: &str,
-) -> Result<Value, Refused> {
+pub fn document(release: &Release, content: &Content, tag: Tag, version: &str) -> Result<Value, Refused> {
     let mut object = release.view(content, version)?;
     let owners: Vec<Value> = content.owners.iter().map(Entry::json).collect();
     object["apiVersion"] = json!(format!("{GROUP}/{version}"));
@@ -228,12 +272,13 @@ pub(crate) fn document(
     Ok(object)
 }
 
-pub(crate) fn uid(number: u8) -> String {
+/// The uid of an object.
+pub fn uid(number: Uid) -> String {
     format!("uid-{number}")
 }
 
 /// What comes of a request to a server that serves `release`.
-pub(crate) fn handle(
+pub fn handle(
     release: &Release,
     untypable: Untypable,
     live: Option<(&Content, Tag)>,
@@ -283,12 +328,13 @@ fn preconditions(metadata: &Value, tag: Tag) -> Result<(), Refused> {
 
 impl Entry {
     /// An update is an entry of its own for each version, an apply is not.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         (self.is_update, &self.manager) == (other.is_update, &other.manager)
             && (!self.is_update || self.version == other.version)
     }
 
-    pub(crate) fn json(&self) -> Value {
+    /// It as the API has it.
+    pub fn json(&self) -> Value {
         json!({
             "manager": self.manager, "operation": if self.is_update { "Update" } else { "Apply" },
             "apiVersion": format!("{GROUP}/{}", self.version), "fieldsType": "FieldsV1",
@@ -296,7 +342,8 @@ impl Entry {
         })
     }
 
-    pub(crate) fn read(entry: &Value) -> Self {
+    /// It as the API has it.
+    pub fn read(entry: &Value) -> Self {
         let text = |field: &str| entry[field].as_str().unwrap_or_default().to_owned();
         Self {
             is_update: entry["operation"] == "Update",
@@ -308,7 +355,7 @@ impl Entry {
 }
 
 /// Of entries that are the same, the server keeps the last (fact W17).
-pub(crate) fn united(given: impl Iterator<Item = Entry>) -> Vec<Entry> {
+pub fn united(given: impl Iterator<Item = Entry>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     for entry in given {
         entries.retain(|known| !known.is_same(&entry));
@@ -318,12 +365,12 @@ pub(crate) fn united(given: impl Iterator<Item = Entry>) -> Vec<Entry> {
 }
 
 /// The part of a document that the schema describes.
-pub(crate) fn payload(document: &Value) -> Value {
+pub fn payload(document: &Value) -> Value {
     document.get("spec").map_or_else(|| json!({}), |spec| json!({ "spec": spec }))
 }
 
 /// RFC 7386.
-pub(crate) fn merge(mut value: Value, patch: &Value) -> Value {
+pub fn merge(mut value: Value, patch: &Value) -> Value {
     let Value::Object(patch) = patch else { return patch.clone() };
     if !value.is_object() {
         value = json!({});
