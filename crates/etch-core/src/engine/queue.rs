@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Received;
 use crate::object::{Identity, Object};
+use crate::plan::skip;
 
 /// Objects reconciled at once.
 const AT_ONCE: usize = 16;
@@ -115,7 +116,11 @@ impl<H> Queue<H> {
             *meanwhile = LatestEvent::Changed(received);
             return Queued::Follows;
         }
-        let delay = self.rewrites.delay(now, uid).max(self.mutations.delay(now, uid));
+        let delay = match skip(&received.object) {
+            None => self.rewrites.delay(now, uid).max(self.mutations.delay(now, uid)),
+            // What is left alone races nobody.
+            Some(_) => Duration::ZERO,
+        };
         if delay.is_zero() {
             self.active.insert(uid.to_owned(), LatestEvent::Nothing);
             let is_new = self.new.contains(uid);
@@ -332,6 +337,11 @@ mod tests {
         assert!(queue.is_contended(now, "a"));
         assert!(matches!(queue.changed(now, received("a", "2")), Queued::Waits));
         assert_eq!(queue.next_read(now, 0), None);
+        let mut ignored = received("a", "2").object.json().clone();
+        ignored["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+        let ignored = Received { object: Object::from(ignored), hold: () };
+        assert!(begins(queue.changed(now, ignored)).is_some(), "one that is left alone now is not waited for");
+        queue.done("a", false);
         let due = queue.due().expect("it waits");
         assert_eq!(queue.next_read(due, 0).expect("its time has come").uid, "a");
         queue.done("a", false);

@@ -1,0 +1,346 @@
+//! One CRD and its objects: what etcd holds, and the two API servers in front of it, of which one may lag
+//! behind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use etch_core::api::DefaultsReport;
+use etch_core::condition::Condition;
+use etch_core::crd::Crd;
+use etch_core::findings::{SchemaFindings, judge};
+use etch_core::object::Object;
+use etch_core::report::state::LAG;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Pool;
+use serde_json::{Value, json};
+
+use super::laws::{self, Law};
+use super::server::{
+    self, Content, Effect, NAME, Refused, Release, Request, Revision, Tag, Uid, Verb, document,
+};
+use super::worlds::{Versions, World, definition};
+
+/// Which API server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// One that serves the CRD as it is.
+    Current,
+    /// One whose watch of CRDs hangs.
+    Behind,
+}
+
+/// An object in etcd.
+#[derive(Clone, Debug)]
+pub struct Live {
+    /// What is stored.
+    pub content: Arc<Content>,
+    /// Which object, and when.
+    pub tag: Tag,
+    /// Whether a server that lagged behind has stored it.
+    pub is_late: bool,
+}
+
+/// What happened to an object.
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// It was created.
+    Created(Live),
+    /// It was changed.
+    Changed(Live),
+    /// It was deleted; its last state.
+    Deleted(Live),
+}
+
+/// The CRD as it came to be at one generation.
+pub struct Generation {
+    /// What servers make of requests.
+    pub release: Release,
+    /// What is wrong with it.
+    pub findings: SchemaFindings,
+}
+
+/// The number of something that was written to etcd, and what clients know it by.
+#[derive(Debug, Default)]
+pub struct Clock {
+    /// The last revision.
+    pub revision: Revision,
+    uids: Uid,
+}
+
+/// One CRD and its objects.
+pub struct Resource {
+    /// What it may become, what users send, and what the policy allows.
+    pub world: Arc<World>,
+    /// All generations; the last one is in force.
+    pub generations: Vec<Arc<Generation>>,
+    variant: usize,
+    stored_versions: Vec<String>,
+    /// The generation that a server still serves which lags behind.
+    behind: usize,
+    changed: Option<Instant>,
+    /// The resource version of the CRD.
+    pub revision: Revision,
+    /// Our conditions on it.
+    pub conditions: Vec<Condition>,
+    /// The report on it.
+    pub report: Option<DefaultsReport>,
+    /// What etcd holds, by name.
+    pub objects: BTreeMap<String, Live>,
+    /// What happened, by revision.
+    pub events: Vec<(Revision, String, Happened)>,
+    /// The revision up to which nothing is known of what happened.
+    pub compacted: Revision,
+    /// Whether admission refuses what Etch sends for each second object.
+    pub refuses: bool,
+    backup: Option<Backup>,
+}
+
+/// What a backup holds.
+struct Backup {
+    generation: usize,
+    conditions: Vec<Condition>,
+    report: Option<DefaultsReport>,
+    objects: BTreeMap<String, Live>,
+}
+
+impl Resource {
+    /// A CRD without objects.
+    pub fn new(world: Arc<World>, clock: &mut Clock) -> Self {
+        let mut resource = Self {
+            world,
+            generations: Vec::new(),
+            variant: 0,
+            stored_versions: Vec::new(),
+            behind: 0,
+            changed: None,
+            revision: 0,
+            conditions: Vec::new(),
+            report: None,
+            objects: BTreeMap::new(),
+            events: Vec::new(),
+            compacted: 0,
+            refuses: false,
+            backup: None,
+        };
+        resource.become_variant(0, clock);
+        resource
+    }
+
+    fn become_variant(&mut self, variant: usize, clock: &mut Clock) {
+        let versions: &Versions = &self.world.versions[variant];
+        self.stored_versions.retain(|name| versions.iter().any(|(known, _)| known == name));
+        if let Some((storage, _)) = versions.last()
+            && !self.stored_versions.iter().any(|name| name == storage)
+        {
+            self.stored_versions.push((*storage).to_owned());
+        }
+        let document = definition(versions, self.generations.len() + 1);
+        let (_, findings) = judge(&Json::from(document.clone()), &Pool::default());
+        let release = Release::new(document, &self.stored_versions);
+        self.generations.push(Arc::new(Generation { release, findings }));
+        self.variant = variant;
+        clock.revision += 1;
+        self.revision = clock.revision;
+    }
+
+    /// The generation in force, counted from zero.
+    pub fn generation(&self) -> usize {
+        self.generations.len() - 1
+    }
+
+    /// What is in force.
+    pub fn release(&self) -> &Release {
+        &self.generations[self.generation()].release
+    }
+
+    /// The generation that a server serves.
+    pub fn served(&self, server: Server) -> usize {
+        match server {
+            Server::Current => self.generation(),
+            Server::Behind => self.behind,
+        }
+    }
+
+    /// Whether a server lags behind.
+    pub fn lags(&self) -> bool {
+        self.behind != self.generation()
+    }
+
+    /// Changes the CRD, to what comes next or back to what it was; whether the API server allows it.
+    pub fn upgrade(&mut self, is_back: bool, is_slow: bool, now: Instant, clock: &mut Clock) -> bool {
+        let next = if is_back { self.variant.checked_sub(1) } else { Some(self.variant + 1) };
+        let Some(next) = next.filter(|next| *next < self.world.versions.len()) else { return false };
+        // The server refuses to drop a version at which objects are stored; and one that lags behind knows
+        // none of what is two changes away.
+        let has = |version: &str| self.world.versions[next].iter().any(|(known, _)| *known == version);
+        if self.lags() || !self.objects.values().all(|live| has(&live.content.version)) {
+            return false;
+        }
+        self.become_variant(next, clock);
+        self.changed = Some(now);
+        if !is_slow {
+            self.behind = self.generation();
+        }
+        true
+    }
+
+    /// Has every server serve what is in force.
+    pub fn catch_up(&mut self) {
+        self.behind = self.generation();
+    }
+
+    /// No server lags behind for longer than [`LAG`], with some of it to spare.
+    pub fn take_time(&mut self, now: Instant) {
+        if self.changed.is_some_and(|changed| now >= changed + LAG - Duration::from_secs(60)) {
+            self.catch_up();
+        }
+    }
+
+    /// The CRD as it is read.
+    pub fn document(&self) -> Value {
+        let mut document = self.release().document.clone();
+        document["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        document["status"] = json!({ "storedVersions": self.stored_versions, "conditions": self.conditions });
+        document
+    }
+
+    /// The CRD.
+    pub fn crd(&self) -> &Arc<Crd> {
+        &self.release().crd
+    }
+
+    /// An object as a server shows it to a client that knows a generation.
+    pub fn shown(
+        &self,
+        name: &str,
+        live: &Live,
+        server: Server,
+        version: &str,
+    ) -> Result<Object, Refused> {
+        let release = &self.generations[self.served(server)].release;
+        let mut document = document(release, &live.content, live.tag, version)?;
+        document["metadata"]["name"] = json!(name);
+        Ok(Object::from(document))
+    }
+
+    /// Processes a request for an object: the object as it is then; none where it is gone.
+    ///
+    /// # Errors
+    /// The server refuses it.
+    pub fn process(
+        &mut self,
+        clock: &mut Clock,
+        name: &str,
+        server: Server,
+        request: &Request,
+    ) -> Result<Option<Live>, Refused> {
+        let generation = self.generations[self.served(server)].clone();
+        let before = self.objects.get(name).cloned();
+        let known = before.as_ref().map(|live| (&*live.content, live.tag));
+        let effect = server::handle(&generation.release, self.world.untypable, known, request)?;
+        let content = match effect {
+            Effect::Deleted => {
+                clock.revision += 1;
+                if let Some(live) = self.objects.remove(name) {
+                    let tag = Tag { revision: clock.revision, ..live.tag };
+                    let last = Happened::Deleted(Live { tag, ..live });
+                    self.events.push((clock.revision, name.to_owned(), last));
+                }
+                return Ok(None);
+            }
+            Effect::Stored(content) if request.verb == Verb::DryRun => {
+                let tag = before.map_or(Tag { uid: 0, revision: 0 }, |live| live.tag);
+                return Ok(Some(Live { content: Arc::new(content), tag, is_late: false }));
+            }
+            Effect::Stored(content) => content,
+        };
+        if let Some(live) = before.as_ref().filter(|live| *live.content == content) {
+            return Ok(Some(live.clone()));
+        }
+        clock.revision += 1;
+        clock.uids += Uid::from(before.is_none());
+        let uid = before.as_ref().map_or(clock.uids, |live| live.tag.uid);
+        let is_late = server == Server::Behind && self.lags();
+        let tag = Tag { uid, revision: clock.revision };
+        let live = Live { content: Arc::new(content), tag, is_late };
+        let happened = match before {
+            None => Happened::Created(live.clone()),
+            Some(_) => Happened::Changed(live.clone()),
+        };
+        self.events.push((clock.revision, name.to_owned(), happened));
+        self.objects.insert(name.to_owned(), live.clone());
+        Ok(Some(live))
+    }
+
+    /// Which law a change of an object by Etch breaks: it had last seen `basis` of it, and knew a generation.
+    pub fn broken(
+        &self,
+        (before, after): (Option<&Live>, Option<&Live>),
+        server: Server,
+        basis: Tag,
+        follows: bool,
+        knows: usize,
+    ) -> Option<Law> {
+        let (before, after) = match (before, after) {
+            (None, None) => return None,
+            (Some(before), Some(after)) => (before, after),
+            _ => return Some(Law::Creates),
+        };
+        if before.tag == after.tag {
+            return None;
+        }
+        if before.tag.uid != basis.uid {
+            return Some(Law::Creates);
+        }
+        let served = &self.generations[self.served(server)].release;
+        // A default that changes while Etch's write is on its way comes too late for the object.
+        let reader = (knows == self.generation()).then(|| self.release());
+        let law = laws::broken(
+            &self.world,
+            (self.release(), Some(served), reader),
+            (&before.content, &after.content),
+            follows,
+        );
+        law.or((before.tag != basis).then_some(Law::Race))
+    }
+
+    /// Takes a backup of etcd.
+    pub fn back_up(&mut self) {
+        self.backup = Some(Backup {
+            generation: self.generation(),
+            conditions: self.conditions.clone(),
+            report: self.report.clone(),
+            objects: self.objects.clone(),
+        });
+    }
+
+    /// Puts back what was there; whether there was anything. What a watch has not brought yet is lost.
+    pub fn restore(&mut self, clock: &mut Clock) -> bool {
+        let Some(backup) = self.backup.take() else { return false };
+        if backup.generation != self.generation() {
+            return false;
+        }
+        clock.revision += 1;
+        (self.conditions, self.report, self.objects) = (backup.conditions, backup.report, backup.objects);
+        self.events.clear();
+        self.compacted = clock.revision;
+        true
+    }
+
+    /// Forgets what has happened so far.
+    pub fn compact(&mut self, clock: &Clock) {
+        self.events.clear();
+        self.compacted = clock.revision;
+    }
+
+    /// Whether admission refuses what Etch sends for an object.
+    pub fn refuses(&self, name: &str) -> bool {
+        self.refuses && name.bytes().last().is_some_and(|last| last % 2 == 1)
+    }
+}
+
+/// The name of an object by its number.
+pub fn name(number: usize) -> String {
+    format!("{NAME}{number:03}")
+}
