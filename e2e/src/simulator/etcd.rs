@@ -211,13 +211,7 @@ impl Resource {
     }
 
     /// An object as a server shows it to a client that knows a generation.
-    pub fn shown(
-        &self,
-        name: &str,
-        live: &Live,
-        server: Server,
-        version: &str,
-    ) -> Result<Object, Refused> {
+    pub fn shown(&self, name: &str, live: &Live, server: Server, version: &str) -> Result<Object, Refused> {
         let release = &self.generations[self.served(server)].release;
         let mut document = document(release, &live.content, live.tag, version)?;
         document["metadata"]["name"] = json!(name);

@@ -1,7 +1,5 @@
 //! Etch's side of one CRD: it performs what the [`CrdMachine`] asks for, one request at a time, in any order.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use etch_core::api::{DefaultsReport, DefaultsReportSpec, Pause, Settings};
@@ -33,7 +31,7 @@ use super::dice::Dice;
 use super::etcd::{Clock, Happened, Live, Resource, Server};
 use super::laws::Law;
 use super::sabotage::Sabotage;
-use super::server::{NAMESPACE, Refused, Request, Revision, Tag, Verb, refusal, uid};
+use super::server::{Refused, Request, Revision, Tag, Verb, refusal, uid};
 
 /// Objects to a page.
 const PER_PAGE: usize = 5;
@@ -126,8 +124,15 @@ struct ObjectTask {
     work: Work<Seen>,
     /// When the object was read.
     read: Instant,
-    write: Option<(WriteMachine, plan::Request, Sent)>,
+    write: Option<WriteUnderWay>,
     is_confirmed: bool,
+}
+
+/// A write: what it was answered so far, and the request that waits for an answer.
+struct WriteUnderWay {
+    answers: Vec<Result<Object, Refused>>,
+    request: plan::Request,
+    sent: Sent,
 }
 
 /// A request as it is sent.
@@ -338,7 +343,7 @@ impl Driver {
         self.tasks.retain_mut(|task| match task {
             Task::Status(_) | Task::Ask(_) => true,
             Task::Object(task) => {
-                if let Some((.., sent)) = task.write.take().filter(|_| task.is_confirmed) {
+                if let Some(WriteUnderWay { sent, .. }) = task.write.take().filter(|_| task.is_confirmed) {
                     let name = task.work.identity.name.clone();
                     strays.push(Stray { resource, name, sent, knows });
                 }
@@ -356,7 +361,8 @@ impl Driver {
     fn can_hear(&self, resource: &Resource) -> bool {
         self.machine.wants_changes()
             && self.watch.as_ref().is_some_and(|watch| {
-                let has_news = resource.events.last().is_some_and(|(revision, ..)| *revision > watch.delivered);
+                let has_news =
+                    resource.events.last().is_some_and(|(revision, ..)| *revision > watch.delivered);
                 watch.is_expired || has_news
             })
     }
@@ -441,8 +447,8 @@ impl Driver {
                 self.machine.status().crd_read(now, answer.map(|()| Some(document)));
             }
             status::Command::ReadGeneration => {
-                let is_same = resource.generation() == self.knows
-                    || at.sabotage == Some(Sabotage::RecordsWhatIsOver);
+                let is_same =
+                    resource.generation() == self.knows || at.sabotage == Some(Sabotage::RecordsWhatIsOver);
                 self.machine.status().generation_read(now, answer.map(|()| is_same));
             }
             status::Command::Emit(_) | status::Command::Count(_) => {}
@@ -694,32 +700,32 @@ impl Driver {
         resource: &mut Resource,
         at: &mut Surroundings<'_>,
     ) -> Result<(), Law> {
-        let Some((mut machine, request, sent)) = task.write.take().or_else(|| self.begin(&task, at)) else {
+        let Some(write) = task.write.take().or_else(|| self.begin(&task, at)) else {
             let step = task.work.machine.wrote(None);
             return self.go_on(task, step);
         };
         if !task.is_confirmed {
-            let since = if request.keeps_fields { task.read } else { at.now.at };
+            let since = if write.request.keeps_fields { task.read } else { at.now.at };
             if !self.is_confirmed(since, resource, at) {
                 let outcome = self.is_over.then_some(Outcome::CrdChanged);
                 let step = task.work.machine.wrote(outcome);
                 return self.go_on(task, step);
             }
-            task.is_confirmed = true;
-            task.write = Some((machine, request, sent));
+            (task.is_confirmed, task.write) = (true, Some(write));
             self.tasks.push(Task::Object(Box::new(task)));
             return Ok(());
         }
         task.is_confirmed = false;
+        let WriteUnderWay { mut answers, sent, .. } = write;
         let name = task.work.identity.name.clone();
         let fate = if at.has_faults { at.dice.roll(12) } else { 12 };
-        let believes = at.sabotage == Some(Sabotage::BelievesInSilence);
         if fate == 0 {
             if at.dice.roll(2) == 0 {
                 at.strays.push(Stray { resource: self.resource, name, sent, knows: self.knows });
             }
-            let revision = task.work.machine.object().resource_version().to_owned();
-            let silence = || Outcome::Written { resource_version: revision, proof: plan::Proof::WriteAnswered };
+            let resource_version = task.work.machine.object().resource_version().to_owned();
+            let silence = || Outcome::Written { resource_version, proof: plan::Proof::WriteAnswered };
+            let believes = at.sabotage == Some(Sabotage::BelievesInSilence);
             let step = task.work.machine.wrote(believes.then(silence));
             return self.go_on(task, step);
         }
@@ -729,19 +735,16 @@ impl Driver {
             let step = task.work.machine.wrote(None);
             return self.go_on(task, step);
         }
-        let step = match answer {
-            Ok(live) => match resource.shown(&name, &live, server, &self.version()) {
-                Ok(object) => {
-                    task.work.hold = server;
-                    machine.answered(object)
-                }
-                Err(refused) => machine.refused(refusal(&refused)),
-            },
-            Err(refused) => machine.refused(refusal(&refused)),
-        };
+        let answer = answer.and_then(|live| resource.shown(&name, &live, server, &self.version()));
+        if answer.is_ok() {
+            task.work.hold = server;
+        }
+        answers.push(answer);
+        let step = self.run(&task, &answers);
         let outcome = match step {
-            plan::Step::Send(next) if at.sabotage == Some(Sabotage::LeavesItsEntry)
-                && super::sabotage::is_release(&next.body) =>
+            Some(plan::Step::Send(next))
+                if at.sabotage == Some(Sabotage::LeavesItsEntry)
+                    && super::sabotage::is_release(&next.body) =>
             {
                 let resource_version = resource.objects.get(&name).map(|live| live.tag.revision.to_string());
                 resource_version.map(|resource_version| Outcome::Written {
@@ -749,15 +752,16 @@ impl Driver {
                     proof: plan::Proof::WriteAnswered,
                 })
             }
-            plan::Step::Send(next) => {
-                let basis = resource.objects.get(&name).map_or(sent.basis, |live| live.tag);
-                let sent = self.sent(&next, &task, basis, sent.follows, at);
-                task.write = Some((machine, next, sent));
+            Some(plan::Step::Send(request)) => {
+                let last = answers.iter().rev().find_map(|answer| answer.as_ref().ok());
+                let basis = last.map_or(sent.basis, tag);
+                let sent = self.sent(&request, &task, basis, sent.follows, at);
+                task.write = Some(WriteUnderWay { answers, request, sent });
                 self.tasks.push(Task::Object(Box::new(task)));
                 return Ok(());
             }
-            plan::Step::Done(outcome) => Some(outcome),
-            plan::Step::Failed(_) => None,
+            Some(plan::Step::Done(outcome)) => Some(outcome),
+            Some(plan::Step::Failed(_)) | None => None,
         };
         if let Some(Outcome::FieldsDropped { paths }) = &outcome {
             self.dropped.push((task.work.identity.clone(), paths.clone()));
@@ -770,23 +774,32 @@ impl Driver {
         self.go_on(task, step)
     }
 
+    /// Runs a write through the answers so far; its last step.
+    fn run(&self, task: &ObjectTask, answers: &[Result<Object, Refused>]) -> Option<plan::Step> {
+        let Assignment { crd, settings, .. } = self.machine.task();
+        let (object, write) = (task.work.machine.object(), task.work.machine.planned()?);
+        let (mut machine, request) = WriteMachine::begin(crd, object, write, &settings.terms);
+        let mut step = plan::Step::Send(request);
+        for answer in answers {
+            step = match answer {
+                Ok(object) => machine.answered(object.clone()),
+                Err(refused) => machine.refused(refusal(refused)),
+            };
+        }
+        Some(step)
+    }
+
     fn go_on(&mut self, mut task: ObjectTask, step: Step) -> Result<(), Law> {
         task.work.step = step;
         self.tasks.push(Task::Object(Box::new(task)));
         Ok(())
     }
 
-    fn begin(&self, task: &ObjectTask, at: &Surroundings<'_>) -> Option<(WriteMachine, plan::Request, Sent)> {
-        let write = task.work.machine.planned()?;
-        let object = task.work.machine.object();
-        let Assignment { crd, settings, .. } = self.machine.task();
-        let (machine, request) = WriteMachine::begin(crd, object, write, &settings.terms);
-        let basis = Tag {
-            uid: object.uid().trim_start_matches("uid-").parse().unwrap_or_default(),
-            revision: object.resource_version().parse().unwrap_or_default(),
-        };
-        let sent = self.sent(&request, task, basis, write.strategy == Strategy::Follow, at);
-        Some((machine, request, sent))
+    fn begin(&self, task: &ObjectTask, at: &Surroundings<'_>) -> Option<WriteUnderWay> {
+        let follows = task.work.machine.planned()?.strategy == Strategy::Follow;
+        let plan::Step::Send(request) = self.run(task, &[])? else { return None };
+        let sent = self.sent(&request, task, tag(task.work.machine.object()), follows, at);
+        Some(WriteUnderWay { answers: Vec::new(), request, sent })
     }
 
     /// A request as it is sent: a sabotage changes it on its way out.
@@ -860,9 +873,7 @@ fn send(
     let before = resource.objects.get(name).cloned();
     let answer = resource.process(clock, name, server, &sent.request);
     let after = resource.objects.get(name);
-    if let Some(law) =
-        resource.broken((before.as_ref(), after), server, sent.basis, sent.follows, knows)
-    {
+    if let Some(law) = resource.broken((before.as_ref(), after), server, sent.basis, sent.follows, knows) {
         return Err(law);
     }
     Ok(answer.and_then(|live| live.ok_or_else(|| Refused { code: 404, message: "not found".to_owned() })))
@@ -876,6 +887,14 @@ impl Stray {
     pub fn arrive(self, resource: &mut Resource, clock: &mut Clock) -> Result<(), Law> {
         let Self { name, sent, knows, .. } = self;
         send(&name, &sent, knows, Server::Current, resource, clock).map(drop)
+    }
+}
+
+/// Which bytes an object shows.
+fn tag(object: &Object) -> Tag {
+    Tag {
+        uid: object.uid().trim_start_matches("uid-").parse().unwrap_or_default(),
+        revision: object.resource_version().parse().unwrap_or_default(),
     }
 }
 

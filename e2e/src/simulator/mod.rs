@@ -1,7 +1,22 @@
-//! Whole clusters in one process, on virtual time.
+//! Whole clusters in one process, on virtual time: CRDs and their objects, two API servers of which one may
+//! lag behind, users at every version, and Etch, whose [machine](etch_core::engine::crd::machine::CrdMachine)
+//! of each CRD is driven as the operator drives it. Whatever happens follows from a seed.
+//!
+//! | file | is |
+//! |---|---|
+//! | [`server`], `write`, [`fields`] | what an API server makes of one request, held against a real one by `tests/model` |
+//! | [`etcd`] | one CRD and its objects, at all its generations |
+//! | [`etch`] | what performs the machine's commands, and loses answers |
+//! | [`life`] | what happens, and what must be so in the end |
+//! | [`laws`], [`sabotage`] | what Etch may not do, and ways to do it |
+//! | [`worlds`] | how CRDs change, and what users send |
 
+pub mod dice;
+pub mod etcd;
+pub mod etch;
 pub mod fields;
 pub mod laws;
+pub mod life;
 pub mod sabotage;
 pub mod server;
 pub mod worlds;

@@ -1,6 +1,9 @@
 //! Each law broken on purpose, where Etch meets the world: in a request on its way out, in an answer, or in
 //! what is remembered. It must not be known to the product.
 
+use std::fmt;
+use std::str::FromStr;
+
 use etch_core::object::Object;
 use serde_json::{Value, json};
 
@@ -21,6 +24,8 @@ pub enum Sabotage {
     ForcesValues,
     /// Merge patches carry the values that were read, as they were read first.
     PutsBackWhatWasRead,
+    /// No value follows its default.
+    FollowsNothing,
     /// Values follow their default whoever owns them.
     FollowsWhatIsOwned,
     /// Owners are not moved: an empty merge patch is sent in place of it.
@@ -56,6 +61,33 @@ pub enum Sabotage {
 }
 
 impl Sabotage {
+    /// All of them.
+    pub const ALL: [Self; 23] = [
+        Self::NamesNoRevision,
+        Self::NamesNobody,
+        Self::CreatesWhatIsGone,
+        Self::AppliesValues,
+        Self::ForcesValues,
+        Self::PutsBackWhatWasRead,
+        Self::FollowsNothing,
+        Self::FollowsWhatIsOwned,
+        Self::LeavesOwnersBehind,
+        Self::EndsWithARewrite,
+        Self::LeavesItsEntry,
+        Self::IgnoresHiddenFields,
+        Self::ProvesNothing,
+        Self::BelievesEveryAnswer,
+        Self::RemembersTooMuch,
+        Self::SendsNoChangedValues,
+        Self::DoubtsNothing,
+        Self::VerifiesNothing,
+        Self::RecordsAhead,
+        Self::RecordsWhatIsOver,
+        Self::BelievesInSilence,
+        Self::MarksWhatItWrites,
+        Self::HearsNothing,
+    ];
+
     /// The request that is sent in place of another.
     pub fn change(self, request: Request, object: &dyn Fn() -> Object) -> Request {
         let Request { version, manager, verb, body } = request;
@@ -107,6 +139,24 @@ fn path(operation: &Value) -> Option<&str> {
 /// Whether a request takes an entry out of the owners.
 pub fn is_release(body: &Value) -> bool {
     operations(body).any(|operation| operation["op"] == "remove" && operation["path"] != "/spec/size")
+}
+
+impl fmt::Display for Sabotage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl FromStr for Sabotage {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|sabotage| sabotage.to_string() == name);
+        known.ok_or_else(|| {
+            let all: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
+            format!("one of {}", all.join(", "))
+        })
+    }
 }
 
 /// A body without a field of its metadata.

@@ -340,7 +340,10 @@ mod tests {
         let mut ignored = received("a", "2").object.json().clone();
         ignored["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
         let ignored = Received { object: Object::from(ignored), hold: () };
-        assert!(begins(queue.changed(now, ignored)).is_some(), "one that is left alone now is not waited for");
+        assert!(
+            begins(queue.changed(now, ignored)).is_some(),
+            "one that is left alone now is not waited for"
+        );
         queue.done("a", false);
         let due = queue.due().expect("it waits");
         assert_eq!(queue.next_read(due, 0).expect("its time has come").uid, "a");

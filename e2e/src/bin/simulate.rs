@@ -1,0 +1,85 @@
+//! Lives whole clusters on virtual time, each by a seed of its own, and ends with how many of them have broken
+//! a law.
+
+use std::io::Write as _;
+use std::num::NonZero;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Parser;
+use e2e::simulator::life::{Life, Violation};
+use e2e::simulator::sabotage::Sabotage;
+use e2e::simulator::worlds;
+
+/// How many violations are told in full.
+const TOLD: u64 = 3;
+
+/// Lives whole clusters on virtual time.
+#[derive(Parser)]
+struct Simulate {
+    /// How many lives.
+    #[arg(long, default_value_t = 10_000)]
+    lives: u64,
+    /// The seed of the first one; each one after it has the next.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// A law to be broken on purpose: lives end with the first violation.
+    #[arg(long)]
+    sabotage: Option<Sabotage>,
+    /// Lives at once; as many as there are cores, otherwise.
+    #[arg(long)]
+    threads: Option<NonZero<usize>>,
+}
+
+fn main() -> Result<ExitCode> {
+    let simulate = Simulate::parse();
+    let worlds: Vec<_> = worlds::all().into_iter().map(Arc::new).collect();
+    let threads = simulate.threads.map_or_else(std::thread::available_parallelism, Ok)?.get() as u64;
+    let (begun, is_over) = (Instant::now(), AtomicBool::new(false));
+    let (lives, violations) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (simulate, worlds, is_over, lives, violations) =
+                (&simulate, &worlds, &is_over, &lives, &violations);
+            scope.spawn(move || {
+                let mine = (0..simulate.lives).filter(|index| index % threads == thread);
+                for seed in mine.map(|index| simulate.seed.wrapping_add(index)) {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let life = Life::of(seed, worlds, simulate.sabotage);
+                    let lived = life.live();
+                    lives.fetch_add(1, Ordering::Relaxed);
+                    if let Err(violation) = lived {
+                        let is_told = violations.fetch_add(1, Ordering::Relaxed) < TOLD;
+                        if is_told {
+                            tell(simulate, life, &violation);
+                        }
+                        is_over.fetch_or(simulate.sabotage.is_some(), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let (lives, violations) = (lives.into_inner(), violations.into_inner());
+    let mut out = std::io::stdout();
+    writeln!(out, "{:.0} lives per second", lives as f64 / begun.elapsed().as_secs_f64())?;
+    writeln!(out, "{lives} lives, {violations} violations")?;
+    Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Tells what has gone wrong, with as few happenings as it takes, and how to see it again.
+fn tell(Simulate { sabotage, .. }: &Simulate, life: Life, violation: &Violation) {
+    let seed = life.seed;
+    let shrunk = life.shrunk();
+    let last = shrunk.live().err().unwrap_or_else(|| violation.clone());
+    let sabotage = sabotage.map(|sabotage| format!(" --sabotage {sabotage}")).unwrap_or_default();
+    let again = format!("cargo run --release -p e2e --bin simulate -- --lives 1 --seed {seed}{sabotage}");
+    let told =
+        format!("seed {seed}: {violation}\nwith fewer happenings: {last}\n{}\n  {again}\n", shrunk.story());
+    // Where nobody reads it, nothing is to be done.
+    let _ = std::io::stdout().write_all(told.as_bytes());
+}
