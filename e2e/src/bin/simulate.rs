@@ -54,6 +54,9 @@ fn main() -> Result<ExitCode> {
                     let lived = life.live();
                     lives.fetch_add(1, Ordering::Relaxed);
                     if let Err(violation) = lived {
+                        if std::env::var_os("BRIEF").is_some() {
+                            println!("BRIEF {seed} {violation:.200}");
+                        }
                         let is_told = violations.fetch_add(1, Ordering::Relaxed) < TOLD;
                         if is_told {
                             tell(simulate, life, &violation);
@@ -74,7 +77,7 @@ fn main() -> Result<ExitCode> {
 /// Tells what has gone wrong, with as few happenings as it takes, and how to see it again.
 fn tell(Simulate { sabotage, .. }: &Simulate, life: Life, violation: &Violation) {
     let seed = life.seed;
-    let shrunk = life.shrunk();
+    let shrunk = life.shrunk(violation);
     let last = shrunk.live().err().unwrap_or_else(|| violation.clone());
     let sabotage = sabotage.map(|sabotage| format!(" --sabotage {sabotage}")).unwrap_or_default();
     let again = format!("cargo run --release -p e2e --bin simulate -- --lives 1 --seed {seed}{sabotage}");

@@ -93,6 +93,8 @@ pub struct Resource {
     pub compacted: Revision,
     /// Whether admission refuses what Etch sends for each second object.
     pub refuses: bool,
+    /// Whether etcd was restored: what Etch had said of objects before is not so any more.
+    pub is_restored: bool,
     backup: Option<Backup>,
 }
 
@@ -121,6 +123,7 @@ impl Resource {
             events: Vec::new(),
             compacted: 0,
             refuses: false,
+            is_restored: false,
             backup: None,
         };
         resource.become_variant(0, clock);
@@ -165,6 +168,33 @@ impl Resource {
     /// Whether a server lags behind.
     pub fn lags(&self) -> bool {
         self.behind != self.generation()
+    }
+
+    /// Whether the defaults that the server still gives which lags behind were reported to Etch at any time.
+    ///
+    /// A limit: where they were not, as where Etch is installed within minutes after a change, it cannot tell
+    /// an old default that such a server shows or stores from a user's value.
+    pub fn is_told(&self) -> bool {
+        let behind = self.generations[self.behind].release.crd.compiled();
+        let digest = behind.digest().to_string();
+        let report = self.report.as_ref().and_then(|report| report.status.as_ref());
+        let is_reported = report.is_some_and(|status| {
+            status.digest == digest || status.previous.iter().any(|previous| previous.digest == digest)
+        });
+        !behind.has_defaults() || is_reported
+    }
+
+    /// Whether the report says that everything will be verified once more: what is said until then may be wrong
+    /// where a server lagged behind.
+    pub fn is_verified_later(&self) -> bool {
+        let report = self.report.as_ref().and_then(|report| report.status.as_ref());
+        report.is_none_or(|status| status.verify_at.is_some())
+    }
+
+    /// Whether a server lags behind, and stores what the CRD still knows.
+    pub fn may_store_late(&self) -> bool {
+        let behind = &self.generations[self.behind].release;
+        self.lags() && self.release().has(behind.storage())
     }
 
     /// Changes the CRD, to what comes next or back to what it was; whether the API server allows it.
@@ -317,15 +347,17 @@ impl Resource {
         }
         clock.revision += 1;
         (self.conditions, self.report, self.objects) = (backup.conditions, backup.report, backup.objects);
-        self.events.clear();
-        self.compacted = clock.revision;
+        self.compact();
+        self.is_restored = true;
         true
     }
 
     /// Forgets what has happened so far.
-    pub fn compact(&mut self, clock: &Clock) {
+    pub fn compact(&mut self) {
+        if let Some((revision, ..)) = self.events.last() {
+            self.compacted = *revision;
+        }
         self.events.clear();
-        self.compacted = clock.revision;
     }
 
     /// Whether admission refuses what Etch sends for an object.

@@ -210,6 +210,12 @@ impl Driver {
         self.tasks.is_empty() && (is_waiting || self.machine.watching().is_some())
     }
 
+    /// Whether everything that it knows is reported, or is about to be some minutes later at the earliest.
+    pub fn has_reported(&mut self, now: Instant) -> bool {
+        let soon = now + Duration::from_secs(5);
+        self.is_at_rest() && self.timeout().is_none_or(|timeout| timeout > soon)
+    }
+
     /// Ends it: what it has sent may still arrive. What its writes have dropped is returned.
     pub fn end(mut self, strays: &mut Vec<Stray>) -> Vec<(Identity, Vec<Path>)> {
         self.abandon(strays);
@@ -266,11 +272,32 @@ impl Driver {
         self.measure();
         while let Some(command) = self.machine.poll(at.now) {
             has_asked = true;
+            if std::env::var_os("TELL").is_some() {
+                if let Command::Log(note) = &command {
+                    eprintln!("TELL {} {note:.150?}\n\n", at.now.date);
+                }
+            }
             match command {
                 Command::Status(status::Command::Emit(_) | status::Command::Count(_)) | Command::Log(_) => {}
                 Command::Status(command) => self.tasks.push(Task::Status(command)),
                 Command::Ask(question) => self.tasks.push(Task::Ask(question)),
-                Command::Begin(_) => self.snapshot = None,
+                Command::Begin(rules) => {
+                    if std::env::var_os("TELL").is_some() {
+                        eprintln!(
+                            "TELL begin knows {} lag {} changes {:?}\n report {:?}\n",
+                            self.knows,
+                            rules.changes.servers_may_lag(),
+                            rules.changes.list(),
+                            self.machine.status().report().map(|r| (
+                                &r.previous,
+                                &r.digest,
+                                &r.verify_at,
+                                &r.state
+                            ))
+                        );
+                    }
+                    self.snapshot = None
+                }
                 Command::Pass(command) => self.perform_pass(command, at.strays),
                 Command::Object(watching::Command::Reconcile(work)) => self.tasks.push(object(*work)),
                 Command::Object(watching::Command::Read(identity)) => self.tasks.push(Task::Read(identity)),
@@ -334,6 +361,7 @@ impl Driver {
 
     fn abandon(&mut self, strays: &mut Vec<Stray>) {
         self.drop_objects(strays);
+        self.tasks.retain(|task| matches!(task, Task::Status(_)));
         (self.watch, self.snapshot) = (None, None);
     }
 
@@ -363,7 +391,7 @@ impl Driver {
             && self.watch.as_ref().is_some_and(|watch| {
                 let has_news =
                     resource.events.last().is_some_and(|(revision, ..)| *revision > watch.delivered);
-                watch.is_expired || has_news
+                watch.is_expired || has_news || watch.delivered < resource.compacted
             })
     }
 
@@ -497,7 +525,8 @@ impl Driver {
     /// A server that can answer at the version that Etch asks for.
     fn server(&self, resource: &Resource, at: &mut Surroundings<'_>) -> Server {
         let behind = &resource.generations[resource.served(Server::Behind)].release;
-        match resource.lags() && behind.has(&self.version()) && at.dice.roll(3) == 0 {
+        let is_there = resource.may_store_late() && resource.is_told() && behind.has(&self.version());
+        match is_there && at.dice.roll(3) == 0 {
             true => Server::Behind,
             false => Server::Current,
         }
@@ -602,7 +631,7 @@ impl Driver {
         let step = std::mem::replace(&mut task.work.step, Step::Write);
         let next = match step {
             Step::Done(reconciled) => {
-                let claim = self.claim(&task, &reconciled.state, resource, at);
+                let claim = self.claim(&task, &reconciled.state, resource);
                 self.reconciled(task.work, Ok(reconciled), at.now.at);
                 return claim;
             }
@@ -665,13 +694,7 @@ impl Driver {
     }
 
     /// What is said of an object is so: etcd holds its defaults where it is stored.
-    fn claim(
-        &self,
-        task: &ObjectTask,
-        state: &ObjectState,
-        resource: &Resource,
-        at: &Surroundings<'_>,
-    ) -> Result<(), Law> {
+    fn claim(&self, task: &ObjectTask, state: &ObjectState, resource: &Resource) -> Result<(), Law> {
         let object = task.work.machine.object();
         let revision = match state {
             ObjectState::Stored | ObjectState::AlreadyStored => object.revision(),
@@ -681,15 +704,33 @@ impl Driver {
         let Some(live) = resource.objects.get(object.name()) else { return Ok(()) };
         let is_this = uid(live.tag.uid) == object.uid() && Some(u64::from(live.tag.revision)) == revision;
         // What is said is said of the generation that Etch knows, and its conditions name that.
-        if !is_this || resource.generation() != self.knows || at.clock.revision < resource.compacted {
+        if !is_this || resource.generation() != self.knows || resource.is_restored {
             return Ok(());
         }
         // Until everything is verified, a server that lagged behind may have stored it, or shown it.
-        let may_be_wrong =
-            *state == ObjectState::Stored && (live.is_late || task.work.hold == Server::Behind);
+        let may_be_wrong = *state == ObjectState::Stored
+            && (resource.is_verified_later() || task.work.hold == Server::Behind);
+        if std::env::var_os("TELL").is_some() {
+            eprintln!(
+                "TELL {state:?} of {:?} {} seen by {:?}, late {}\n\n",
+                object.identity(),
+                object.resource_version(),
+                task.work.hold,
+                live.is_late
+            );
+        }
         match may_be_wrong || resource.release().is_stored(&live.content) {
             true => Ok(()),
-            false => Err(Law::Persisted),
+            false => {
+                if std::env::var_os("TELL").is_some() {
+                    eprintln!(
+                        "TELL claim {state:?} of {:?} seen by {:?} live {live:?}",
+                        object.identity(),
+                        task.work.hold
+                    );
+                }
+                Err(Law::Persisted)
+            }
         }
     }
 
@@ -873,6 +914,16 @@ fn send(
     let before = resource.objects.get(name).cloned();
     let answer = resource.process(clock, name, server, &sent.request);
     let after = resource.objects.get(name);
+    if std::env::var_os("TELL").is_some() {
+        eprintln!(
+            "TELL knows {knows} of {} by {server:?} basis {:?} {:?}\n  before {:?}\n  after {:?}",
+            resource.generation(),
+            sent.basis,
+            sent.request,
+            before,
+            after
+        );
+    }
     if let Some(law) = resource.broken((before.as_ref(), after), server, sent.basis, sent.follows, knows) {
         return Err(law);
     }

@@ -1,13 +1,11 @@
 //! The laws, as what one request of Etch's may make of an object, and what must be so where nothing is left
 //! to be done. It must not ask Etch.
 
-use std::collections::BTreeSet;
-
 use etch_core::ownership::MANAGER;
 use etch_core::plan::{HiddenFields, Ownership};
 use serde_json::{Value, json};
 
-use super::fields;
+use super::fields::{self, Fields};
 use super::server::{Content, Entry, Release};
 use super::worlds::World;
 
@@ -95,10 +93,9 @@ pub fn broken(
         law = Some(Law::Owners);
     }
     if law.is_none() && world.terms.hidden_fields == HiddenFields::Hold {
-        let named: BTreeSet<&String> = before.owners.iter().flat_map(|owner| &owner.fields).collect();
         fields::leaves(&before.value, "", &mut |place, _| {
             let is_hidden = get(&known, place).is_none() && get(&after.value, place).is_none();
-            if is_hidden && named.iter().any(|path| place.starts_with(path.as_str())) {
+            if is_hidden && before.owners.iter().any(|owner| is_named(&owner.fields, place)) {
                 law = Some(Law::Hidden);
             }
         });
@@ -124,6 +121,17 @@ pub fn stays_behind(world: &World, release: &Release, earlier: &Release, content
 /// Whether Etch has kept an entry that it should not have.
 pub fn keeps_an_entry(world: &World, content: &Content) -> bool {
     world.terms.ownership == Ownership::None && content.owners.iter().any(|owner| owner.manager == MANAGER)
+}
+
+/// Whether an owner names a place, or something that holds it as a whole.
+fn is_named(fields: &Fields, place: &str) -> bool {
+    let is_inside = |place: &str, path: &str| {
+        place.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    fields.iter().any(|path| {
+        let has_parts = fields.iter().any(|other| other != path && is_inside(other, path));
+        is_inside(place, path) && (place == path || !has_parts)
+    })
 }
 
 fn loses_owners(before: &Content, after: &Content) -> bool {

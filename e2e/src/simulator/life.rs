@@ -151,7 +151,7 @@ impl Life {
 
     /// The same with fewer happenings, as far as one that must not be is left.
     #[must_use]
-    pub fn shrunk(mut self) -> Self {
+    pub fn shrunk(mut self, violation: &Violation) -> Self {
         let mut part = self.script.len() / 2;
         while part > 0 {
             let mut first = 0;
@@ -159,8 +159,8 @@ impl Life {
                 let mut shorter = self.clone();
                 shorter.script.drain(first..(first + part).min(self.script.len()));
                 match shorter.live() {
-                    Err(_) => self = shorter,
-                    Ok(()) => first += part,
+                    Err(other) if other.law == violation.law => self = shorter,
+                    _ => first += part,
                 }
             }
             part /= 2;
@@ -308,7 +308,7 @@ impl<'a> Cluster<'a> {
         let around = Around {
             dice,
             clock,
-            now: Now { at: *now, date: *date },
+            now: Now { at: *now, date: second(*date) },
             strays,
             pause,
             has_faults: *has_faults,
@@ -324,7 +324,8 @@ impl<'a> Cluster<'a> {
                 let (resources, at) = self.split();
                 let resource = &mut resources[*resource];
                 let request = resource.world.menu[*request].clone();
-                let server = if *is_behind && resource.lags() { Server::Behind } else { Server::Current };
+                let server =
+                    if *is_behind && resource.may_store_late() { Server::Behind } else { Server::Current };
                 // What is refused has not happened.
                 let _ = resource.process(at.clock, &name(*object), server, &request);
             }
@@ -335,7 +336,11 @@ impl<'a> Cluster<'a> {
             }
             Happening::CatchUp(resource) => self.resources[*resource].catch_up(),
             Happening::Wait(time) => self.pass(*time),
-            Happening::SetClock(seconds) => self.date += SignedDuration::from_secs(*seconds),
+            Happening::SetClock(seconds) => {
+                // A limit: Etch begins anew with the wall clock, and takes servers to have caught up by that.
+                self.resources.iter_mut().for_each(Resource::catch_up);
+                self.date += SignedDuration::from_secs(*seconds);
+            }
             Happening::Crash => {
                 self.may_stay = true;
                 for driver in std::mem::take(&mut self.drivers) {
@@ -348,16 +353,17 @@ impl<'a> Cluster<'a> {
                 self.set_pause(is_paused.then_some(pause));
             }
             Happening::Expire(resource) => self.drivers[*resource].expire(),
-            Happening::Compact(resource) => {
-                let (resources, at) = self.split();
-                resources[*resource].compact(at.clock);
-            }
+            Happening::Compact(resource) => self.resources[*resource].compact(),
             Happening::BackUp(resource) => self.resources[*resource].back_up(),
+            // A limit: what was found out before, and was not reported yet, is reported afterwards.
+            Happening::Restore(resource) if !self.drivers[*resource].has_reported(now) => {}
             Happening::Restore(resource) => {
                 let (resources, at) = self.split();
                 if resources[*resource].restore(at.clock) {
                     self.may_stay = true;
                     self.drivers[*resource].expire();
+                    // The watch of CRDs brings them as they are now.
+                    self.drivers[*resource].conditions_changed(now);
                 }
             }
             Happening::Refuse(resource, refuses) => self.resources[*resource].refuses = *refuses,
@@ -571,6 +577,11 @@ impl Life {
             upgrades <= 2 && !(upgrades > 0 && matches!(happening, Happening::User { .. }))
         })
     }
+}
+
+/// A time of day as Etch takes it in.
+fn second(date: Timestamp) -> Timestamp {
+    Timestamp::from_second(date.as_second()).unwrap_or(date)
 }
 
 type Dropped = Vec<(etch_core::object::Identity, Vec<kube_structural_schema::path::Path>)>;

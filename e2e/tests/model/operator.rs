@@ -97,7 +97,7 @@ impl System {
             past,
             heard: None,
         };
-        task.known.servers_lag = task.verify && task.covered.is_none();
+        task.known.servers_lag = task.verify && (task.covered.is_none() || task.known.versions_disagree);
         let follows = !parts.worlds[world as usize].follow.is_empty();
         let may_move = follows && !processed && parts.has_changes(world, release, &past);
         if !crd.compiled().has_defaults() && !may_move {

@@ -57,7 +57,8 @@ pub(crate) struct CrdTask {
 
 /// What is under way for a task that runs.
 struct Work {
-    asked: FuturesUnordered<BoxFuture<'static, Done>>,
+    writes: FuturesUnordered<BoxFuture<'static, writer::Answer>>,
+    question: Option<BoxFuture<'static, Answer>>,
     objects: Option<ObjectDriver>,
     watch: Option<ResumingWatch>,
     pass: PassSpan,
@@ -69,12 +70,6 @@ struct Work {
 struct PassSpan {
     span: Span,
     began: Instant,
-}
-
-/// What came of a request.
-enum Done {
-    Status(writer::Answer),
-    Question(Answer),
 }
 
 impl CrdTask {
@@ -89,7 +84,8 @@ impl CrdTask {
         machine.add_dropped(dropped);
         machine.start();
         let mut work = Work {
-            asked: FuturesUnordered::new(),
+            writes: FuturesUnordered::new(),
+            question: None,
             objects: None,
             watch: None,
             pass: PassSpan { span: Span::none(), began: Instant::now() },
@@ -136,16 +132,14 @@ impl CrdTask {
     /// Waits until something happens, and hands it to the machine. This future may be dropped at any time.
     async fn wait(&mut self, work: &mut Work) {
         let Self { machine, writer, signals, turn, .. } = self;
-        let Work { asked, objects, watch, turn_ends, .. } = work;
+        let Work { writes, question, objects, watch, turn_ends, .. } = work;
         let Signals { pause, watch_failure, conditions_changed, restore_sign, permissions } = signals;
         let (is_watching, wants_changes) = (machine.watching().is_some(), machine.wants_changes());
         let reconciler = objects.as_ref().filter(|objects| objects.is_busy());
         let reconciler = reconciler.map(|objects| objects.reconciler().clone());
         tokio::select! {
-            Some(done) = asked.next() => match done {
-                Done::Status(answer) => answer.give(machine.status(), writer.now()),
-                Done::Question(answer) => machine.answered(writer.now(), answer),
-            },
+            Some(answer) = writes.next() => answer.give(machine.status(), writer.now()),
+            answer = next_answer(question) => machine.answered(writer.now(), answer),
             (event, objects) = next_event(objects.as_mut()) => take_in(event, objects, machine),
             update = next_update(watch.as_mut()), if wants_changes => match update {
                 Ok(update) => take_in_update(update, machine, writer),
@@ -175,14 +169,9 @@ impl CrdTask {
         match command {
             Command::Status(command) => {
                 let request = self.writer.perform(self.machine.status().subject(), command);
-                if let Some(request) = request {
-                    work.asked.push(Box::pin(async { Done::Status(request.await) }));
-                }
+                work.writes.extend(request);
             }
-            Command::Ask(question) => {
-                let answer = self.ask(question);
-                work.asked.push(Box::pin(async { Done::Question(answer.await) }));
-            }
+            Command::Ask(question) => work.question = Some(self.ask(question)),
             Command::Begin(rules) => {
                 let digest = self.crd().compiled().digest();
                 work.pass.span.in_scope(|| info!(%digest, "pass started"));
@@ -211,7 +200,7 @@ impl CrdTask {
                     watch.resume_from(from);
                 }
             }
-            Command::Abandon => (work.objects, work.watch) = (None, None),
+            Command::Abandon => (work.objects, work.watch, work.question) = (None, None, None),
             Command::Log(note) => self.log(&mut work.pass, note),
             Command::End(next) => return Some(next),
         }
@@ -319,6 +308,18 @@ impl Work {
             watching.set_slow_writes(slow);
             watching.set_delivered(self.watch.as_ref().and_then(ResumingWatch::delivered));
         }
+    }
+}
+
+/// The answer to the question that is open; for ever where none is.
+async fn next_answer(question: &mut Option<BoxFuture<'static, Answer>>) -> Answer {
+    match question {
+        Some(asked) => {
+            let answer = asked.await;
+            *question = None;
+            answer
+        }
+        None => std::future::pending().await,
     }
 }
 

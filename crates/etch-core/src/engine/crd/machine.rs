@@ -315,7 +315,10 @@ impl<H> CrdMachine<H> {
                 Err(error) => self.halt(error, now),
             };
         }
-        let Phase::Asks(asked) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
+        let asked = match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Asks(asked) => asked,
+            phase => return self.phase = phase,
+        };
         match (asked, answer) {
             (Asked::Report(opening), Answer::Report(Ok(report))) => self.open(opening, report, now),
             (Asked::Report(_), Answer::Report(Err(error))) => self.halt(CrdError::call(error), now),

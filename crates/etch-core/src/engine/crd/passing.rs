@@ -68,17 +68,19 @@ impl<H> Passing<H> {
             status.set_conditions(task.in_progress(&Tally::default(), None));
         }
         let covered = checkpoint.record.through;
+        // What was written since the record asks for an answer in any case.
+        let asks_about_writes = covered.is_none() || checkpoint.record.versions_disagree;
         checkpoint.record.cleared = open.state.dropped().cleared();
         // A pass that goes on from a record asks about what was written since when it is time, and not twice.
         checkpoint.record.servers_lag = match task.writes() {
-            true => may_lag && (verifies || covered.is_none()),
+            true => may_lag && (verifies || asks_about_writes),
             false => checkpoint.record.servers_lag || verify_at.is_some(),
         };
         let limits = Limits {
             stop_after_rejected: task.settings.stop_after_rejected,
             verifies: task.writes(),
             moves_record: true,
-            keeps_record: may_lag && !verifies && covered.is_some() && !checkpoint.record.versions_disagree,
+            keeps_record: may_lag && !verifies && !asks_about_writes,
             ..Limits::default()
         };
         Self {

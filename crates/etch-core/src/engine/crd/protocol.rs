@@ -87,7 +87,7 @@ pub enum Command<H> {
     Resume(String),
     /// Of the steady state; what comes of it goes to [`CrdMachine::watching`](super::machine::CrdMachine::watching).
     Object(watching::Command<H>),
-    /// Drop whatever is under way about objects, and the watch.
+    /// Drop whatever is under way about objects, the watch, and the question that is open.
     Abandon,
     /// Log this.
     Log(Note),
