@@ -128,6 +128,10 @@ control-plane dir *flags:
 conformance *paths:
     cargo run --quiet --release --package e2e --bin conformance -- {{ paths }}
 
+# Live whole clusters on virtual time, for example `just simulate 100000` or `just simulate 1 4711`
+simulate lives="10000" seed="0" *flags:
+    cargo run --quiet --release --package e2e --bin simulate -- --lives {{ lives }} --seed {{ seed }} {{ flags }}
+
 # Compare Etch with the API server's own code on random cases, for example `just differential --pairs 1000000 --seed 7`
 differential *flags:
     cargo run --quiet --release --package e2e --bin differential -- {{ flags }}

@@ -209,6 +209,23 @@ async fn an_object_that_was_read_from_a_lagging_server_is_looked_at_again() {
     operator.await.expect("it ends by itself");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_same_is_found_where_etch_has_restarted_since() {
+    let world = changed().await;
+    world.put(THINGS, {
+        let mut old = thing("old");
+        old["spec"]["size"] = 1.into();
+        old
+    });
+    world.operate(MINUTE).await;
+    let log = world.operate(MINUTE).await;
+    assert_eq!(log.count(is_write), 0, "it seems that a user has set 1");
+    world.serves(5, 5);
+    let log = world.operate(20 * MINUTE).await;
+    assert_eq!(value_and_owners(&world), (json!(5), vec![json!("user")]));
+    assert!(log.count(is_write) >= 1);
+}
+
 /// An object that is written for what Etch owns of it, whatever the default is.
 fn owned(size: Option<u64>) -> Value {
     let mut object = thing("a");

@@ -54,9 +54,6 @@ fn main() -> Result<ExitCode> {
                     let lived = life.live();
                     lives.fetch_add(1, Ordering::Relaxed);
                     if let Err(violation) = lived {
-                        if std::env::var_os("BRIEF").is_some() {
-                            println!("BRIEF {seed} {violation:.200}");
-                        }
                         let is_told = violations.fetch_add(1, Ordering::Relaxed) < TOLD;
                         if is_told {
                             tell(simulate, life, &violation);

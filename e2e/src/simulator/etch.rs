@@ -272,32 +272,11 @@ impl Driver {
         self.measure();
         while let Some(command) = self.machine.poll(at.now) {
             has_asked = true;
-            if std::env::var_os("TELL").is_some() {
-                if let Command::Log(note) = &command {
-                    eprintln!("TELL {} {note:.150?}\n\n", at.now.date);
-                }
-            }
             match command {
                 Command::Status(status::Command::Emit(_) | status::Command::Count(_)) | Command::Log(_) => {}
                 Command::Status(command) => self.tasks.push(Task::Status(command)),
                 Command::Ask(question) => self.tasks.push(Task::Ask(question)),
-                Command::Begin(rules) => {
-                    if std::env::var_os("TELL").is_some() {
-                        eprintln!(
-                            "TELL begin knows {} lag {} changes {:?}\n report {:?}\n",
-                            self.knows,
-                            rules.changes.servers_may_lag(),
-                            rules.changes.list(),
-                            self.machine.status().report().map(|r| (
-                                &r.previous,
-                                &r.digest,
-                                &r.verify_at,
-                                &r.state
-                            ))
-                        );
-                    }
-                    self.snapshot = None
-                }
+                Command::Begin(_) => self.snapshot = None,
                 Command::Pass(command) => self.perform_pass(command, at.strays),
                 Command::Object(watching::Command::Reconcile(work)) => self.tasks.push(object(*work)),
                 Command::Object(watching::Command::Read(identity)) => self.tasks.push(Task::Read(identity)),
@@ -710,27 +689,9 @@ impl Driver {
         // Until everything is verified, a server that lagged behind may have stored it, or shown it.
         let may_be_wrong = *state == ObjectState::Stored
             && (resource.is_verified_later() || task.work.hold == Server::Behind);
-        if std::env::var_os("TELL").is_some() {
-            eprintln!(
-                "TELL {state:?} of {:?} {} seen by {:?}, late {}\n\n",
-                object.identity(),
-                object.resource_version(),
-                task.work.hold,
-                live.is_late
-            );
-        }
         match may_be_wrong || resource.release().is_stored(&live.content) {
             true => Ok(()),
-            false => {
-                if std::env::var_os("TELL").is_some() {
-                    eprintln!(
-                        "TELL claim {state:?} of {:?} seen by {:?} live {live:?}",
-                        object.identity(),
-                        task.work.hold
-                    );
-                }
-                Err(Law::Persisted)
-            }
+            false => Err(Law::Persisted),
         }
     }
 
@@ -914,16 +875,6 @@ fn send(
     let before = resource.objects.get(name).cloned();
     let answer = resource.process(clock, name, server, &sent.request);
     let after = resource.objects.get(name);
-    if std::env::var_os("TELL").is_some() {
-        eprintln!(
-            "TELL knows {knows} of {} by {server:?} basis {:?} {:?}\n  before {:?}\n  after {:?}",
-            resource.generation(),
-            sent.basis,
-            sent.request,
-            before,
-            after
-        );
-    }
     if let Some(law) = resource.broken((before.as_ref(), after), server, sent.basis, sent.follows, knows) {
         return Err(law);
     }

@@ -120,9 +120,9 @@ impl Life {
         // A few objects, mostly: their lives are short, and many.
         let objects = [3, 3, 6, 12, 120][dice.roll(5)];
         let mut script = Vec::new();
-        for resource in 0..worlds.len() {
+        for (resource, world) in worlds.iter().enumerate() {
             for _ in 0..dice.roll(objects) + 1 {
-                let (object, request) = (dice.roll(objects), dice.roll(worlds[resource].menu.len()));
+                let (object, request) = (dice.roll(objects), dice.roll(world.menu.len()));
                 script.push((Happening::User { resource, object, request, is_behind: false }, 0));
             }
         }

@@ -6,7 +6,7 @@ use crate::laws::Law;
 use crate::state::Bounds;
 
 /// All of them, with the law that each breaks, and where: the world, and what may happen in it.
-pub(crate) const ALL: [(Sabotage, Law, &'static str, Bounds); 22] = {
+pub(crate) const ALL: [(Sabotage, Law, &str, Bounds); 22] = {
     const LAGS: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 2, behind: 2, restores: 0 };
     const FAILS: Bounds = Bounds { users: 1, crashes: 1, faults: 1, upgrades: 1, behind: 0, restores: 0 };
     const CRASHES: Bounds = Bounds { users: 1, crashes: 1, faults: 0, upgrades: 3, behind: 0, restores: 0 };

@@ -31,6 +31,8 @@ struct Suspects {
     versions: HashSet<u64>,
     /// Whether no server lags behind any more.
     is_over: bool,
+    /// Whether some may be missing: the first pass that notes them has begun with a record of another one.
+    misses_some: Option<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -131,6 +133,19 @@ impl ChangedDefaults {
         if !self.list.is_empty() {
             self.suspects().get_or_insert_default().is_over = false;
         }
+    }
+
+    /// A pass begins, with a record of objects that were read before or without one.
+    pub fn pass_begins(&self, has_record: bool) {
+        if let Some(suspects) = self.suspects().as_mut() {
+            suspects.misses_some.get_or_insert(has_record);
+        }
+    }
+
+    /// Whether some object may have been read with an old default that is not noted: by another run, or before
+    /// a pause.
+    pub fn misses_suspects(&self) -> bool {
+        self.suspects().as_ref().is_some_and(|suspects| suspects.misses_some == Some(true))
     }
 
     /// Whether an old default that an object shows may not be stored.

@@ -12,6 +12,7 @@ use crate::engine::pass_state::PassState;
 use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
 use crate::engine::{Now, updates};
+use crate::plan::Record;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::open_report::OpenReport;
 use crate::report::state::{Times, is_finished};
@@ -66,6 +67,11 @@ impl<H> Passing<H> {
         }
         if is_begin_reported(task, status, report.is_some()) {
             status.set_conditions(task.in_progress(&Tally::default(), None));
+        }
+        open.changes.pass_begins(checkpoint.record.through.is_some());
+        if verifies && open.changes.misses_suspects() {
+            // What was said of objects that a server showed which lagged behind is on record.
+            checkpoint.record = Record::empty(&task.crd);
         }
         let covered = checkpoint.record.through;
         // What was written since the record asks for an answer in any case.
