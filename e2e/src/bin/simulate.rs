@@ -16,6 +16,8 @@ use e2e::simulator::worlds;
 
 /// How many violations are told in full.
 const TOLD: u64 = 3;
+/// How much of what Etch did last is told, where one life is asked for.
+const TRACED: usize = 60;
 
 /// Lives whole clusters on virtual time.
 #[derive(Parser)]
@@ -72,14 +74,21 @@ fn main() -> Result<ExitCode> {
 }
 
 /// Tells what has gone wrong, with as few happenings as it takes, and how to see it again.
-fn tell(Simulate { sabotage, .. }: &Simulate, life: Life, violation: &Violation) {
-    let seed = life.seed;
+fn tell(simulate: &Simulate, life: Life, violation: &Violation) {
+    let (seed, sabotage) = (life.seed, simulate.sabotage);
     let shrunk = life.shrunk(violation);
-    let last = shrunk.live().err().unwrap_or_else(|| violation.clone());
+    let (last, trace) = shrunk.traced();
+    let last = last.err().unwrap_or_else(|| violation.clone());
+    let trace = match simulate.lives {
+        1 => trace[trace.len().saturating_sub(TRACED)..].iter().map(|line| format!("  {line}\n")).collect(),
+        _ => String::new(),
+    };
     let sabotage = sabotage.map(|sabotage| format!(" --sabotage {sabotage}")).unwrap_or_default();
     let again = format!("cargo run --release -p e2e --bin simulate -- --lives 1 --seed {seed}{sabotage}");
-    let told =
-        format!("seed {seed}: {violation}\nwith fewer happenings: {last}\n{}\n  {again}\n", shrunk.story());
+    let told = format!(
+        "seed {seed}: {violation}\nwith fewer happenings: {last}\n{}\n{trace}  {again}\n",
+        shrunk.story()
+    );
     // Where nobody reads it, nothing is to be done.
     let _ = std::io::stdout().write_all(told.as_bytes());
 }

@@ -54,6 +54,16 @@ pub struct Surroundings<'a> {
     pub sabotage: Option<Sabotage>,
     /// Writes of Etch's that may still arrive.
     pub strays: &'a mut Vec<Stray>,
+    /// What Etch does, where somebody wants to know.
+    pub trace: &'a mut Option<Vec<String>>,
+}
+
+impl Surroundings<'_> {
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = self.trace {
+            trace.push(format!("{} {}", self.now.date, line()));
+        }
+    }
 }
 
 /// A write whose sender does not wait for it any more.
@@ -272,6 +282,9 @@ impl Driver {
         self.measure();
         while let Some(command) = self.machine.poll(at.now) {
             has_asked = true;
+            if let Command::Log(note) = &command {
+                at.note(|| format!("generation {}: {note:?}", self.knows));
+            }
             match command {
                 Command::Status(status::Command::Emit(_) | status::Command::Count(_)) | Command::Log(_) => {}
                 Command::Status(command) => self.tasks.push(Task::Status(command)),
@@ -557,6 +570,9 @@ impl Driver {
         let (server, is_lost) = (self.server(resource, at), Self::fails(at));
         let found = self.get(&identity, resource, server).filter(|_| !is_lost);
         let gone = if is_lost { ObjectState::Unknown } else { ObjectState::Gone };
+        at.note(|| {
+            format!("{identity} is read again, and is {}", if found.is_some() { "there" } else { "not" })
+        });
         let Some(watching) = self.machine.watching() else { return };
         match found {
             Some(object) => watching.read(now, Received { object, hold: server }),
@@ -610,6 +626,11 @@ impl Driver {
         let step = std::mem::replace(&mut task.work.step, Step::Write);
         let next = match step {
             Step::Done(reconciled) => {
+                at.note(|| {
+                    let object = task.work.machine.object();
+                    let (name, revision) = (object.name(), object.resource_version());
+                    format!("{name} at {revision}, seen by {:?}: {:?}", task.work.hold, reconciled.state)
+                });
                 let claim = self.claim(&task, &reconciled.state, resource);
                 self.reconciled(task.work, Ok(reconciled), at.now.at);
                 return claim;
@@ -688,7 +709,7 @@ impl Driver {
         }
         // Until everything is verified, a server that lagged behind may have stored it, or shown it.
         let may_be_wrong = *state == ObjectState::Stored
-            && (resource.is_verified_later() || task.work.hold == Server::Behind);
+            && (live.is_late || task.work.hold == Server::Behind || resource.is_verified_later());
         match may_be_wrong || resource.release().is_stored(&live.content) {
             true => Ok(()),
             false => Err(Law::Persisted),
@@ -732,7 +753,17 @@ impl Driver {
             return self.go_on(task, step);
         }
         let server = self.server(resource, at);
-        let answer = self.send(&name, &sent, server, resource, at)?;
+        let before = resource.objects.get(&name).cloned();
+        let answer = self.send(&name, &sent, server, resource, at);
+        at.note(|| {
+            let after = resource.objects.get(&name);
+            let shown =
+                |live: Option<&Live>| live.map(|live| (live.tag.revision, live.content.value.to_string()));
+            let (before, after) = (shown(before.as_ref()), shown(after));
+            let Request { verb, body, .. } = &sent.request;
+            format!("to {server:?}, {name}: {verb:?} {body}: {before:?} becomes {after:?}")
+        });
+        let answer = answer?;
         if fate == 1 {
             let step = task.work.machine.wrote(None);
             return self.go_on(task, step);

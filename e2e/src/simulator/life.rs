@@ -138,15 +138,14 @@ impl Life {
     /// # Errors
     /// What must not be, and is.
     pub fn live(&self) -> Result<(), Violation> {
-        let mut cluster = Cluster::new(self);
-        for (happening, steps) in &self.script {
-            cluster.happen(happening)?;
-            for _ in 0..*steps {
-                cluster.step()?;
-            }
-        }
-        cluster.rest()?;
-        cluster.judge()
+        Cluster::new(self, None).live()
+    }
+
+    /// The same, and all that happened and Etch did.
+    pub fn traced(&self) -> (Result<(), Violation>, Vec<String>) {
+        let mut cluster = Cluster::new(self, Some(Vec::new()));
+        let lived = cluster.live();
+        (lived, cluster.trace.unwrap_or_default())
     }
 
     /// The same with fewer happenings, as far as one that must not be is left.
@@ -236,10 +235,11 @@ struct Cluster<'a> {
     /// Whether anything has happened after which a value may stay at an old default: a server that lagged
     /// behind, a restore, a request that outlived its sender, or a crash.
     may_stay: bool,
+    trace: Option<Vec<String>>,
 }
 
 impl<'a> Cluster<'a> {
-    fn new(life: &'a Life) -> Self {
+    fn new(life: &'a Life, trace: Option<Vec<String>>) -> Self {
         let (mut dice, mut clock) = (Dice::of(!life.seed), Clock::default());
         let resources = life.worlds.iter().map(|world| Resource::new(world.clone(), &mut clock)).collect();
         let date = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(500_000);
@@ -255,9 +255,24 @@ impl<'a> Cluster<'a> {
             pause: None,
             has_faults: true,
             may_stay: false,
+            trace,
         };
         cluster.begin();
         cluster
+    }
+
+    fn live(&mut self) -> Result<(), Violation> {
+        for (happening, steps) in &self.life.script {
+            if let Some(trace) = &mut self.trace {
+                trace.push(format!("{} {happening:?}", second(self.date)));
+            }
+            self.happen(happening)?;
+            for _ in 0..*steps {
+                self.step()?;
+            }
+        }
+        self.rest()?;
+        self.judge()
     }
 
     fn settings(&self, resource: usize) -> Settings {
@@ -304,7 +319,7 @@ impl<'a> Cluster<'a> {
     }
 
     fn split(&mut self) -> (&mut Vec<Resource>, Around<'_>) {
-        let Self { life, dice, clock, now, date, resources, strays, pause, has_faults, .. } = self;
+        let Self { life, dice, clock, now, date, resources, strays, pause, has_faults, trace, .. } = self;
         let around = Around {
             dice,
             clock,
@@ -313,6 +328,7 @@ impl<'a> Cluster<'a> {
             pause,
             has_faults: *has_faults,
             sabotage: life.sabotage,
+            trace,
         };
         (resources, around)
     }
@@ -595,6 +611,7 @@ struct Around<'a> {
     pause: &'a Option<Pause>,
     has_faults: bool,
     sabotage: Option<Sabotage>,
+    trace: &'a mut Option<Vec<String>>,
 }
 
 impl Around<'_> {
@@ -606,6 +623,7 @@ impl Around<'_> {
             has_faults: self.has_faults,
             sabotage: self.sabotage,
             strays: self.strays,
+            trace: self.trace,
         }
     }
 }

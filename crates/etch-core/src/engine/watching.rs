@@ -305,9 +305,6 @@ impl<H> Watching<H> {
             self.pass.proved.insert(&identity.uid, resource_version);
             self.queue.count_write(now, &identity.uid);
         }
-        if state.is_mutated() {
-            self.queue.back_off(now, identity.clone());
-        }
         let tally = &mut self.pass.tally;
         // What is missing again and again counts once.
         let counted = if self.queue.is_contended(now, &identity.uid) { &[][..] } else { &missing };
@@ -318,6 +315,10 @@ impl<H> Watching<H> {
         };
         if let Some(left_at) = left_at {
             tally.set_rejected_at(identity, &left_at);
+        }
+        // It stays so where nobody answers when it is read again.
+        if tally.is_mutated(identity) {
+            self.queue.back_off(now, identity.clone());
         }
         is_news
     }

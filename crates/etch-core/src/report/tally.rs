@@ -328,6 +328,11 @@ impl Tally {
         self.identities(ObjectState::is_mutated)
     }
 
+    /// Whether admission changes this object on each write.
+    pub fn is_mutated(&self, identity: &Identity) -> bool {
+        self.problems.get(identity).is_some_and(ObjectState::is_mutated)
+    }
+
     /// The objects about which nobody has answered, and that can be stored as soon as somebody does.
     pub fn unanswered(&self) -> Vec<Identity> {
         self.identities(ObjectState::is_unanswered)

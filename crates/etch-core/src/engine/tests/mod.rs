@@ -22,7 +22,7 @@ use crate::crd::sample::{things, with_spec};
 use crate::object::{Identity, Object};
 use crate::object_machine::{Reconciled, Rules, Step};
 use crate::object_state::ObjectState;
-use crate::plan::{Record, Terms};
+use crate::plan::{Record, Rejection, RejectionKind, Terms};
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::Times;
 use crate::report::tally::Tally;
@@ -307,6 +307,28 @@ fn what_changes_is_reconciled_and_counted_and_our_own_write_is_not_news() {
     assert_eq!(watching.objects_at_rest(), Some(2));
     watching.changed(now, Change::Deleted(object("b", 13)));
     assert_eq!(watching.pass().tally.counts().objects, 1);
+}
+
+#[test]
+fn an_object_that_admission_changes_is_read_again_though_nobody_answered_the_last_time() {
+    let (mut watching, mut now) = (watch(), start());
+    watching.changed(now, Change::Applied(received("a", 11)));
+    let Some(watching::Command::Reconcile(work)) = watching.poll(now) else { panic!("not reconciled") };
+    let mutated =
+        Rejection { kind: RejectionKind::Mutated, message: "it changes".to_owned(), fields: Vec::new() };
+    let mutated = Reconciled::of(ObjectState::Rejected(mutated), Vec::new());
+    watching.reconciled(now, &work.identity, Ok(mutated));
+    for _ in 0..3 {
+        let identity = loop {
+            match watching.poll(now) {
+                Some(watching::Command::Read(identity)) => break identity,
+                Some(watching::Command::Publish) => watching.published(now),
+                Some(command) => panic!("{command:?}"),
+                None => now = watching.timeout().expect("it is read again"),
+            }
+        };
+        watching.reconciled(now, &identity, Ok(Reconciled::of(ObjectState::Unknown, Vec::new())));
+    }
 }
 
 #[test]
