@@ -1,10 +1,9 @@
 //! The operator: a kube-runtime controller over CRDs.
 //!
 //! ```text
-//! watch CRDs (metadata) ─┐                       ┌─ status/  conditions, report, events
-//!                        ├─> index ─> reconcile ─┤
-//! watch policies ────────┘    pure    crd/       └─ crd task: sweeps ⇄ engine::Pass     ─┬─> object/reconcile ─> cluster
-//!                                                             watch  ⇄ engine::Watching ─┘
+//! watch CRDs (metadata) ─┐                                                 ┌─> status/writer  conditions, report
+//!                        ├─> index ─> crd/reconcile ─> crd/task ───────────┤                                     ─> cluster
+//! watch policies ────────┘    pure                        ⇅ engine::crd     └─> object/driver  pages, objects
 //! ```
 //!
 //! [`Operator`] runs on every replica and keeps the `index`. Only the leader reconciles ([`Operator::lead`]):

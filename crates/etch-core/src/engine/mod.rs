@@ -11,6 +11,9 @@
 //! the time             ─┘            └─> Publish, End
 //! ```
 //!
+//! [`CrdMachine`](crd::machine::CrdMachine) holds both for one CRD, and decides when which of them goes on; what is
+//! to be written about the CRD is the work of its [`Status`](status::Status).
+//!
 //! A [`Pass`](pass::Pass) is a sweep over all objects that writes, and further ones that verify it for as
 //! long as they find something to write. What is known then is kept up to date by
 //! [`Watching`](watching::Watching) until it ends, and the next pass goes on from what that leaves.
