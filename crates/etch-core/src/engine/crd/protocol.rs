@@ -72,20 +72,20 @@ pub enum Answer {
 /// What is to be done.
 #[derive(Debug)]
 pub enum Command<H> {
-    /// About conditions and report; what comes of it goes to [`CrdMachine::status`](super::machine::CrdMachine::status).
+    /// About conditions and report; what comes of it goes to `CrdMachine::status`.
     Status(status::Command),
-    /// Ask, and call [`CrdMachine::answered`](super::machine::CrdMachine::answered).
+    /// Ask, and call `CrdMachine::answered`.
     Ask(Question),
     /// A pass begins, in which objects are processed by these rules until [`Command::Abandon`].
     Begin(Rules),
-    /// Of the pass; what comes of it goes to [`CrdMachine::pass`](super::machine::CrdMachine::pass).
+    /// Of the pass; what comes of it goes to `CrdMachine::pass`.
     Pass(pass::Command<H>),
     /// Watch the objects from this resource version on; what comes of it goes to
-    /// [`CrdMachine::object_changed`](super::machine::CrdMachine::object_changed), [`CrdMachine::watch_failed`](super::machine::CrdMachine::watch_failed) and [`CrdMachine::watch_expired`](super::machine::CrdMachine::watch_expired).
+    /// `CrdMachine::object_changed`, `CrdMachine::watch_failed` and `CrdMachine::watch_expired`.
     Watch(String),
     /// Watch on from this resource version after the watch has expired.
     Resume(String),
-    /// Of the steady state; what comes of it goes to [`CrdMachine::watching`](super::machine::CrdMachine::watching).
+    /// Of the steady state; what comes of it goes to `CrdMachine::watching`.
     Object(watching::Command<H>),
     /// Drop whatever is under way about objects, the watch, and the question that is open.
     Abandon,
