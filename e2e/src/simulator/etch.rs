@@ -217,7 +217,8 @@ impl Driver {
     /// Whether it has nothing to do, or watches its objects and nothing is under way.
     pub fn is_at_rest(&mut self) -> bool {
         let is_waiting = self.waits.as_ref().is_some_and(|waits| waits.until.is_none());
-        self.tasks.is_empty() && (is_waiting || self.machine.watching().is_some())
+        let is_idle = self.tasks.is_empty() && self.machine.status().is_idle();
+        is_idle && (is_waiting || self.machine.watching().is_some())
     }
 
     /// Whether everything that it knows is reported, or is about to be some minutes later at the earliest.
