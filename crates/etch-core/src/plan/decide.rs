@@ -140,12 +140,26 @@ fn held_for_invalid(mut paths: Vec<Path>, object: &Object, crd: &Crd, missing: &
 
 fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {
     let body = body::merge(object);
-    Write { strategy: Strategy::Merge, body, prove: record.versions_disagree, missing, doubtful: Vec::new() }
+    Write {
+        strategy: Strategy::Merge,
+        body,
+        prove: record.versions_disagree,
+        missing,
+        doubtful: Vec::new(),
+        decides_again: false,
+    }
 }
 
 fn rewrite(object: &Object, crd: &Crd, terms: &Terms, missing: Vec<Path>) -> Write {
     let body = Body::Metadata(rewrite::body(object, crd, terms));
-    Write { strategy: Strategy::Rewrite, body, prove: true, missing, doubtful: Vec::new() }
+    Write {
+        strategy: Strategy::Rewrite,
+        body,
+        prove: true,
+        missing,
+        doubtful: Vec::new(),
+        decides_again: false,
+    }
 }
 
 fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Vec<Path>) -> Write {
@@ -154,5 +168,5 @@ fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Ve
         Ownership::None => Body::Identity(body::identity(object, crd)),
         Ownership::Own => owned_apply::body(object, crd, missing.iter()),
     };
-    Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new() }
+    Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new(), decides_again: false }
 }

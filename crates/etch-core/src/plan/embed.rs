@@ -96,7 +96,14 @@ pub fn embed(object: &Object, crd: &Crd, changes: &[Change]) -> Embedding {
         json!({ "op": op, "path": path, "value": copy(value) })
     }));
     let body = Body::Operations(Value::from(operations).into());
-    Embedding::Write(Write { strategy: Strategy::Embed, body, prove: false, missing, doubtful: Vec::new() })
+    Embedding::Write(Write {
+        strategy: Strategy::Embed,
+        body,
+        prove: false,
+        missing,
+        doubtful: Vec::new(),
+        decides_again: false,
+    })
 }
 
 /// The owners of `before`, but for Etch, of whose fields `after` has others, and those that only `after` has.

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::Write;
 use super::follow::{self, Change};
+use super::{Strategy, Write};
 use crate::object::Object;
 use kube_structural_schema::json::{Json, copy};
 use kube_structural_schema::path::{Path, Step};
@@ -21,11 +21,15 @@ const MOST: usize = 4_000;
 /// written, and the object is read again. Where the dry run is refused, nothing is proved, and the write goes
 /// on.
 ///
+/// A rewrite that begins with the identity alone ends with that: the object shows more defaults then, and is
+/// decided about again.
+///
 /// To be asked while servers may lag behind. Of more than 4,000 such places, the first are asked about; of
 /// those below `status`, and of items of lists, none.
 #[must_use]
 pub fn with_lag_check(write: Write, object: &Object, changes: &[Change]) -> Write {
-    let is_moved = |place: &Path| write.missing.iter().any(|moved| moved.contains(place));
+    let moved = if write.strategy == Strategy::Follow { &write.missing[..] } else { &[] };
+    let is_moved = |place: &Path| moved.iter().any(|moved| moved.contains(place));
     let may_be_removed = |place: &Path| match place.steps() {
         // A write of the object leaves the subresource alone.
         [Step::Field(first), ..] if first == "status" => false,
@@ -35,7 +39,7 @@ pub fn with_lag_check(write: Write, object: &Object, changes: &[Change]) -> Writ
     };
     let shown = follow::shown_past(object, changes).into_iter().map(|(place, _)| place);
     let doubtful = shown.filter(|place| may_be_removed(place) && !is_moved(place)).take(MOST).collect();
-    Write { doubtful, ..write }
+    Write { doubtful, decides_again: !changes.is_empty(), ..write }
 }
 
 /// The body of the dry run.
@@ -60,8 +64,8 @@ pub(super) fn are_stored(object: &Object, answer: &Object, doubtful: &[Path]) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Outcome, PatchKind, Request, Strategy, Terms, WriteMachine, changes, past_of};
-    use super::super::{Step as Next, body};
+    use super::super::{Outcome, PatchKind, Request, Terms, WriteMachine, changes, past_of};
+    use super::super::{Step as Next, body, rewritten};
     use super::*;
     use crate::crd::Crd;
     use crate::crd::sample::{things, with_spec};
@@ -90,10 +94,64 @@ mod tests {
             prove: false,
             missing: Vec::new(),
             doubtful: Vec::new(),
+            decides_again: false,
         };
         let (write, terms) = (with_lag_check(write, &object, &changes), Terms::default());
         let (machine, request) = WriteMachine::begin(&new, &object, &write, &terms);
         then(machine, request);
+    }
+
+    #[test]
+    fn after_the_identity_ahead_of_a_rewrite_the_object_is_decided_about_again() {
+        let (old, new) = (
+            crd(json!({ "type": "integer", "default": 1 })),
+            crd(json!({ "type": "integer", "default": 5 })),
+        );
+        let (object, terms) = (object(json!({ "note": "n" })), Terms::default());
+        let apply = Write {
+            strategy: Strategy::Apply,
+            body: body::merge(&object),
+            prove: true,
+            missing: Vec::new(),
+            doubtful: Vec::new(),
+            decides_again: false,
+        };
+        let rewrite = rewritten(&object, &new, &terms, &apply);
+        let stored = || {
+            let mut json = object.json().clone();
+            (json["spec"]["size"], json["metadata"]["resourceVersion"]) = (1.into(), "8".into());
+            Object::from(json)
+        };
+        for (changes, is_over) in [(changes(&past_of(&old), &new, &[]), true), (Vec::new(), false)] {
+            let write = with_lag_check(rewrite.clone(), &object, &changes);
+            let (mut machine, request) = WriteMachine::begin(&new, &object, &write, &terms);
+            assert_eq!(request.kind, PatchKind::Apply, "the identity alone");
+            let next = machine.answered(stored());
+            assert_eq!(matches!(next, Next::Done(Outcome::Conflict)), is_over, "{next:?}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_was_missing_when_an_apply_was_refused_is_doubtful_where_it_shows_an_old_default_now() {
+        let (old, new) = (
+            crd(json!({ "type": "integer", "default": 1 })),
+            crd(json!({ "type": "integer", "default": 5 })),
+        );
+        let object = object(json!({ "size": 1 }));
+        let place: Path = ".spec.size".parse().expect("a path");
+        for (strategy, doubtful) in [(Strategy::Rewrite, vec![place.clone()]), (Strategy::Follow, Vec::new())]
+        {
+            let write = Write {
+                strategy,
+                body: body::merge(&object),
+                prove: true,
+                missing: vec![place.clone()],
+                doubtful: Vec::new(),
+                decides_again: false,
+            };
+            let write = with_lag_check(write, &object, &changes(&past_of(&old), &new, &[]));
+            assert_eq!(write.doubtful, doubtful, "{strategy:?}");
+        }
     }
 
     #[test]

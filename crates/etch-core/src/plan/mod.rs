@@ -129,6 +129,9 @@ pub struct Write {
     pub missing: Vec<Path>,
     /// The places whose value only a dry run can show to be stored; see [`with_lag_check`].
     pub doubtful: Vec<Path>,
+    /// Whether the object is decided about again after the identity that goes ahead of a rewrite: a server that
+    /// lags behind then shows an old default where the object showed none; see [`with_lag_check`].
+    pub decides_again: bool,
 }
 
 /// The body of a write.

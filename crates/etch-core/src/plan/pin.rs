@@ -107,7 +107,7 @@ mod tests {
             Strategy::Merge | Strategy::Rewrite => Body::Metadata(body.into()),
             Strategy::Follow | Strategy::Embed => Body::Operations(body.into()),
         };
-        Write { strategy, body, prove: true, missing: Vec::new(), doubtful: Vec::new() }
+        Write { strategy, body, prove: true, missing: Vec::new(), doubtful: Vec::new(), decides_again: false }
     }
 
     fn sent(object: &Object, terms: &Terms, changes: &[Change]) -> Vec<(String, Value)> {

@@ -111,7 +111,14 @@ mod tests {
     fn paths(body: fn(Json) -> Body, object: &Object) -> Option<Vec<String>> {
         let body = body(json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7" } }).into());
         let strategy = Strategy::Apply;
-        let write = Write { strategy, body, prove: false, missing: Vec::new(), doubtful: Vec::new() };
+        let write = Write {
+            strategy,
+            body,
+            prove: false,
+            missing: Vec::new(),
+            doubtful: Vec::new(),
+            decides_again: false,
+        };
         let crd = things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
         let patch = checked(&write, object, &crd)?;
         let operations = patch.as_array().expect("operations").iter();
@@ -171,6 +178,7 @@ mod tests {
             prove: false,
             missing: Vec::new(),
             doubtful: Vec::new(),
+            decides_again: false,
         };
         let begin = |object: &Object| {
             let (write, terms) = (apply(object), Terms::default());

@@ -17,5 +17,12 @@ pub fn repeat(object: &Object, crd: &Crd, write: &Write) -> Write {
         Some(_) if write.strategy == Strategy::Merge => (Strategy::Merge, body::merge(object)),
         Some(_) => (Strategy::Apply, owned_apply::body(object, crd, asked.iter())),
     };
-    Write { strategy, body, prove: false, missing: write.missing.clone(), doubtful: Vec::new() }
+    Write {
+        strategy,
+        body,
+        prove: false,
+        missing: write.missing.clone(),
+        doubtful: Vec::new(),
+        decides_again: false,
+    }
 }

@@ -165,6 +165,7 @@ impl<'a> WriteMachine<'a> {
                 }
                 managers => Step::Done(Outcome::Harmful { managers }),
             },
+            (Sent::Identity, _) if self.write.decides_again => Step::Done(Outcome::Conflict),
             (Sent::Identity, _) => {
                 let write = rewritten(&answer, self.crd, self.terms, self.write);
                 self.send(Sent::Write, self.request(&write, &answer))

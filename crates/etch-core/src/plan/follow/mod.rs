@@ -150,7 +150,14 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
         return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths: missing, broken });
     }
     let body = Body::Operations(body(object, moves));
-    Plan::Write(Write { strategy: Strategy::Follow, body, prove: false, missing, doubtful: Vec::new() })
+    Plan::Write(Write {
+        strategy: Strategy::Follow,
+        body,
+        prove: false,
+        missing,
+        doubtful: Vec::new(),
+        decides_again: false,
+    })
 }
 
 /// What the object would break with the moved values and does not break with those that it has.
