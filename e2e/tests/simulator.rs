@@ -10,6 +10,8 @@ use e2e::simulator::worlds::{self, World};
 
 /// The seeds of the usual run.
 const USUAL: std::ops::Range<u64> = 100_000..100_400;
+/// Lives that have found a fault.
+const FOUND_FAULTS: [u64; 8] = [298, 401, 5673, 6102, 8637, 11807, 18136, 20661];
 /// In so many lives each sabotage is found that the simulator knows.
 const FOUND: u64 = 400;
 
@@ -20,7 +22,7 @@ fn worlds() -> Vec<Arc<World>> {
 #[test]
 fn no_life_breaks_a_law() -> Result<()> {
     let worlds = worlds();
-    for seed in USUAL {
+    for seed in USUAL.chain(FOUND_FAULTS) {
         let lived = Life::of(seed, &worlds, None).live();
         ensure!(
             lived.is_ok(),

@@ -58,6 +58,11 @@ impl Updates {
         is_needed
     }
 
+    /// Notes that these totals are published: they may be others by now than those that asked for it.
+    pub fn publishes(&mut self, counts: Counts) {
+        self.published = counts;
+    }
+
     /// Notes that an update was made: the next one has to wait.
     pub fn made(&mut self, now: Instant) {
         self.last = Some(now);
@@ -87,5 +92,13 @@ mod tests {
         updates = Updates::after(none);
         updates.want_totals(now, one);
         assert!(!updates.take(none), "one came and went");
+        updates.want_totals(now, one);
+        assert!(updates.take(one));
+        updates.publishes(none);
+        updates.want_totals(now, one);
+        assert!(
+            updates.due().is_some() && updates.take(one),
+            "what was published is less than what was wanted"
+        );
     }
 }

@@ -177,9 +177,11 @@ impl<H> Watching<H> {
         self.end.is_some()
     }
 
-    /// Takes in until when what is known of the objects holds.
-    pub fn set_finished(&mut self, date: Timestamp) {
+    /// Notes that conditions and report are brought up to date with what is known now, some time after
+    /// [`Command::Publish`] asked for it.
+    pub fn publishes(&mut self, date: Timestamp) {
         self.pass.times.finished = Some(date);
+        self.updates.publishes(self.pass.tally.counts());
     }
 
     /// Takes in what the watch brings.
@@ -323,8 +325,7 @@ impl<H> Watching<H> {
         is_news
     }
 
-    /// Notes that conditions and report are up to date with what was known when [`Command::Publish`] asked
-    /// for it.
+    /// Notes that conditions and report are up to date with what was known at [`Self::publishes`].
     pub fn published(&mut self, now: Instant) {
         self.is_publishing = false;
         self.updates.made(now);

@@ -622,7 +622,7 @@ impl<H> CrdMachine<H> {
         let (Phase::Watches(steady), Some(outcome)) = (&mut self.phase, outcome) else { return };
         match outcome {
             Outcome::Publish => {
-                steady.watching.set_finished(now.date);
+                steady.watching.publishes(now.date);
                 let state = steady.watching.pass();
                 let (counts, phantoms) = (state.tally.counts(), state.tally.phantoms());
                 self.commands.push_back(Command::Log(Note::ObjectsChanged { counts, phantoms }));
