@@ -9,7 +9,7 @@ use e2e::simulator::sabotage::Sabotage;
 use e2e::simulator::worlds::{self, World};
 
 /// The seeds of the usual run.
-const USUAL: std::ops::Range<u64> = 100_000..100_400;
+const USUAL: std::ops::Range<u64> = 100_000..104_000;
 /// Lives that have found a fault.
 const FOUND_FAULTS: [u64; 8] = [298, 401, 5673, 6102, 8637, 11807, 18136, 20661];
 /// In so many lives each sabotage is found that the simulator knows.

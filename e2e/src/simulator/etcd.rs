@@ -170,16 +170,20 @@ impl Resource {
         self.behind != self.generation()
     }
 
-    /// Whether the defaults that the server still gives which lags behind were reported to Etch at any time.
+    /// Whether the defaults that the server still gives which lags behind were reported by Etch since they were
+    /// in force.
     ///
     /// A limit: where they were not, as where Etch is installed within minutes after a change, it cannot tell
     /// an old default that such a server shows or stores from a user's value.
     pub fn is_told(&self) -> bool {
-        let behind = self.generations[self.behind].release.crd.compiled();
-        let digest = behind.digest().to_string();
+        let crd = &self.generations[self.behind].release.crd;
+        let (behind, digest) = (crd.compiled(), crd.compiled().digest().to_string());
+        let is_this = |other: &str, generation: i64| other == digest && generation >= crd.generation();
         let report = self.report.as_ref().and_then(|report| report.status.as_ref());
         let is_reported = report.is_some_and(|status| {
-            status.digest == digest || status.previous.iter().any(|previous| previous.digest == digest)
+            let mut previous = status.previous.iter();
+            is_this(&status.digest, status.generation)
+                || previous.any(|previous| is_this(&previous.digest, previous.generation))
         });
         !behind.has_defaults() || is_reported
     }

@@ -1,7 +1,5 @@
 //! Passes over a list in memory, and what happens afterwards.
 
-mod random;
-
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
