@@ -1,6 +1,6 @@
 //! What is known of a CRD's objects after a pass, and brought up to date while they are watched.
 
-use crate::api::Settings;
+use crate::api::{Counts, Settings};
 use crate::crd::Crd;
 use crate::plan::Record;
 use crate::report::checkpoint::Checkpoint;
@@ -43,8 +43,7 @@ impl PassState {
 /// Whether nothing is to be done for a CRD without defaults. Only where the policy follows changed defaults
 /// may an object wait for what the last ones left behind: otherwise none is written, whatever a write would
 /// be refused for.
-pub fn has_nothing_left(crd: &Crd, settings: &Settings, tally: &Tally) -> bool {
-    let counts = tally.counts();
+pub fn has_nothing_left(crd: &Crd, settings: &Settings, counts: Counts) -> bool {
     let waiting = counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved;
     !crd.compiled().has_defaults() && (settings.follow.is_empty() || waiting == 0)
 }
@@ -85,7 +84,7 @@ mod tests {
             (&without, &follows, &none, true),
             (&without, &follows, &waiting, false),
         ] {
-            assert_eq!(has_nothing_left(crd, settings, tally), expected);
+            assert_eq!(has_nothing_left(crd, settings, tally.counts()), expected);
         }
     }
 }

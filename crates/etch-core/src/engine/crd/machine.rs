@@ -393,7 +393,7 @@ impl<H> CrdMachine<H> {
         let report = self.status.report().cloned();
         let open = Arc::new(self.opened(report.as_deref(), now));
         self.open = Some(open.clone());
-        if opening.is_idle(&self.task, &open) {
+        if opening.is_idle(&self.task, &open, report.as_deref()) {
             if let Some(report) = opening.report_at_rest(&open, report.as_deref()) {
                 self.status.set_report(report);
             }

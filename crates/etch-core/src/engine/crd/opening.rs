@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::task::Task;
 use crate::api::{DefaultsReportStatus, Mode};
 use crate::condition::{CrdStatus, Reason};
+use crate::engine::pass_state::has_nothing_left;
 use crate::message;
 use crate::rbac::MissingPermissions;
 use crate::report::open_report::OpenReport;
@@ -51,10 +52,18 @@ impl Opening {
     }
 
     /// Whether nothing is to be done, though objects may be there. Where the last defaults were taken back,
-    /// one more pass has to count what becomes of their values.
-    pub(super) fn is_idle(&self, task: &Task, open: &OpenReport) -> bool {
+    /// one more pass has to count what becomes of their values, and objects that wait to follow are tried again.
+    pub(super) fn is_idle(
+        &self,
+        task: &Task,
+        open: &OpenReport,
+        report: Option<&DefaultsReportStatus>,
+    ) -> bool {
         let may_look = task.settings.mode != Mode::Ignore && task.crd.storage().served;
-        let is_needed = self.has_defaults() || may_look && open.changes.are_pending();
+        let waits = report
+            .filter(|report| open.state.is_about(report))
+            .is_some_and(|report| !has_nothing_left(&task.crd, &task.settings, report.counts));
+        let is_needed = self.has_defaults() || may_look && (open.changes.are_pending() || waits);
         self.at_rest.is_some() || !is_needed
     }
 

@@ -68,7 +68,7 @@ impl Task {
 
     /// See [`has_nothing_left`].
     pub(super) fn has_nothing_left(&self, tally: &Tally) -> bool {
-        has_nothing_left(&self.crd, &self.settings, tally)
+        has_nothing_left(&self.crd, &self.settings, tally.counts())
     }
 
     /// The status while a pass is under way, or has just been paused.
