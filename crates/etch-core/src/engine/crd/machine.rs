@@ -68,6 +68,8 @@ pub struct CrdMachine<H> {
     restore_check: RestoreCheck,
     /// Since when, and why, changes of CRDs or policies are not noticed.
     watch_failure: Option<String>,
+    /// Whether the steady state has ended, and that is not reported yet.
+    has_watched: bool,
     phase: Phase<H>,
     commands: VecDeque<Command<H>>,
 }
@@ -103,6 +105,8 @@ enum Phase<H> {
 enum Then {
     ReadReport(Box<Opening>),
     CheckPermissions,
+    /// The steady state has ended.
+    ReportEnd(CrdError, Next),
     End(Next),
 }
 
@@ -122,6 +126,8 @@ enum Asked {
     WhyNotServed(CrdError),
     /// A write has dropped fields.
     Generation(CrdError),
+    /// What has ended the steady state is about to be reported.
+    Ended(CrdError, Next),
 }
 
 impl<H> CrdMachine<H> {
@@ -144,6 +150,7 @@ impl<H> CrdMachine<H> {
             missing: None,
             restore_check,
             watch_failure: None,
+            has_watched: false,
             phase: Phase::Over,
             commands: VecDeque::new(),
         }
@@ -350,8 +357,9 @@ impl<H> CrdMachine<H> {
                     Ok(true) => Next::Wait(self.backoff.failed(now.at, None)),
                     Err(failed) => Next::Wait(self.backoff.failed(now.at, failed.retry_after())),
                 };
-                self.end(&error, next);
+                self.end(error, next);
             }
+            (Asked::Ended(error, next), Answer::Report(answer)) => self.report_end(&error, next, answer, now),
             (asked, _) => self.phase = Phase::Asks(asked),
         }
     }
@@ -371,6 +379,9 @@ impl<H> CrdMachine<H> {
             Phase::Writes(Then::CheckPermissions) => {
                 self.commands.push_back(Command::Log(Note::PassBegins));
                 self.ask(Question::Permissions(self.task.verbs()), Asked::Permissions);
+            }
+            Phase::Writes(Then::ReportEnd(error, next)) => {
+                self.ask(Question::Report, Asked::Ended(error, next));
             }
             Phase::Writes(Then::End(next)) => self.commands.push_back(Command::End(next)),
             phase => self.phase = phase,
@@ -642,6 +653,7 @@ impl<H> CrdMachine<H> {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Watches(steady) => {
                 self.commands.push_back(Command::Abandon);
+                self.has_watched = true;
                 self.keep(*steady, &error);
             }
             Phase::Passes(_) => self.commands.push_back(Command::Abandon),
@@ -690,22 +702,55 @@ impl<H> CrdMachine<H> {
             _ => {}
         }
         let next = error.next(&mut self.backoff, now.at);
-        self.end(&error, next);
+        self.end(error, next);
     }
 
-    /// Reports why it does not go on, and ends.
-    fn end(&mut self, error: &CrdError, next: Next) {
+    /// Reports why it does not go on, and ends. What ends the steady state may be a restore of etcd, and only
+    /// the report shows that: it is read before it is replaced.
+    fn end(&mut self, error: CrdError, next: Next) {
         self.commands.push_back(Command::Log(Note::Halted(error.to_string(), next.clone())));
-        self.report_error(error);
+        let is_known = matches!(error, CrdError::Restored(_));
+        let is_reported = error.crd_status(&self.task.findings).is_some();
+        if std::mem::take(&mut self.has_watched) && is_reported && !is_known {
+            self.phase = Phase::Writes(Then::ReportEnd(error, next));
+            return;
+        }
+        self.set_conditions_of(&error);
+        self.set_report_of(&error);
         self.phase = Phase::Writes(Then::End(next));
     }
 
-    fn report_error(&mut self, error: &CrdError) {
-        let Some(crd_status) = error.crd_status(&self.task.findings) else { return };
+    fn report_end(
+        &mut self,
+        error: &CrdError,
+        next: Next,
+        answer: Result<Option<Box<DefaultsReport>>, CallError>,
+        now: Now,
+    ) {
+        // A report that cannot be read is not replaced.
+        if let Ok(report) = answer {
+            let known = self.status.report().map(|known| &**known);
+            let read = report.as_ref().and_then(|report| report.status.as_ref());
+            if !self.status.is_ours(known, read) {
+                return self.respond(CrdError::Restored(Sign::Report), now);
+            }
+            self.set_report_of(error);
+        }
+        self.set_conditions_of(error);
+        self.phase = Phase::Writes(Then::End(next));
+    }
+
+    fn set_conditions_of(&mut self, error: &CrdError) {
+        if let Some(crd_status) = error.crd_status(&self.task.findings) {
+            self.status.set_conditions(crd_status);
+        }
+    }
+
+    fn set_report_of(&mut self, error: &CrdError) {
+        let (Some(crd_status), Some(open)) = (error.crd_status(&self.task.findings), &self.open) else {
+            return;
+        };
         let state = crd_status.reason.as_str();
-        self.status.set_conditions(crd_status);
-        // A report that could not be read is not replaced.
-        let Some(open) = self.open.clone() else { return };
         let about_this = self.status.report().filter(|report| open.state.is_about(report));
         let report = match about_this {
             Some(report) => open.state.with_state(report, state),
