@@ -20,6 +20,7 @@ pub mod operator;
 pub mod permissions;
 pub mod ports;
 pub mod probe;
+mod random;
 pub mod releases;
 pub mod scene;
 pub mod serving;

@@ -14,9 +14,9 @@ use e2e::simulator::life::{Life, Violation};
 use e2e::simulator::sabotage::Sabotage;
 use e2e::simulator::worlds;
 
-/// How many violations are told in full.
-const TOLD: u64 = 3;
-/// How much of what Etch did last is told, where one life is asked for.
+/// How many violations are printed in full.
+const PRINTED: u64 = 3;
+/// How much of what Etch did last is printed, where one life is asked for.
 const TRACED: usize = 60;
 
 /// Lives whole clusters on virtual time.
@@ -56,9 +56,9 @@ fn main() -> Result<ExitCode> {
                     let lived = life.live();
                     lives.fetch_add(1, Ordering::Relaxed);
                     if let Err(violation) = lived {
-                        let is_told = violations.fetch_add(1, Ordering::Relaxed) < TOLD;
-                        if is_told {
-                            tell(simulate, life, &violation);
+                        let is_printed = violations.fetch_add(1, Ordering::Relaxed) < PRINTED;
+                        if is_printed {
+                            print(simulate, life, &violation);
                         }
                         is_over.fetch_or(simulate.sabotage.is_some(), Ordering::Relaxed);
                     }
@@ -73,8 +73,8 @@ fn main() -> Result<ExitCode> {
     Ok(if violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Tells what has gone wrong, with as few happenings as it takes, and how to see it again.
-fn tell(simulate: &Simulate, life: Life, violation: &Violation) {
+/// Prints what has gone wrong, with as few happenings as it takes, and how to see it again.
+fn print(simulate: &Simulate, life: Life, violation: &Violation) {
     let (seed, sabotage) = (life.seed, simulate.sabotage);
     let shrunk = life.shrunk(violation);
     let (last, trace) = shrunk.traced();
@@ -85,10 +85,10 @@ fn tell(simulate: &Simulate, life: Life, violation: &Violation) {
     };
     let sabotage = sabotage.map(|sabotage| format!(" --sabotage {sabotage}")).unwrap_or_default();
     let again = format!("cargo run --release -p e2e --bin simulate -- --lives 1 --seed {seed}{sabotage}");
-    let told = format!(
+    let text = format!(
         "seed {seed}: {violation}\nwith fewer happenings: {last}\n{}\n{trace}  {again}\n",
         shrunk.story()
     );
     // Where nobody reads it, nothing is to be done.
-    let _ = std::io::stdout().write_all(told.as_bytes());
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -5,7 +5,6 @@ mod build;
 mod campaign;
 mod generate;
 mod oracle;
-mod random;
 mod shrink;
 
 pub use build::{Program, Release, build};

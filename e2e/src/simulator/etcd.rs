@@ -175,7 +175,7 @@ impl Resource {
     ///
     /// A limit: where they were not, as where Etch is installed within minutes after a change, it cannot tell
     /// an old default that such a server shows or stores from a user's value.
-    pub fn is_told(&self) -> bool {
+    pub fn was_reported(&self) -> bool {
         let crd = &self.generations[self.behind].release.crd;
         let (behind, digest) = (crd.compiled(), crd.compiled().digest().to_string());
         let is_this = |other: &str, generation: i64| other == digest && generation >= crd.generation();

@@ -21,11 +21,9 @@ use etch_core::object_machine::{Again, Reconciled, Step, Stop};
 use etch_core::object_state::ObjectState;
 use etch_core::ownership::MANAGER;
 use etch_core::plan::{self, Outcome, PatchKind, Strategy, WriteMachine};
-use etch_core::refusal::Refusal;
 use etch_core::report::versions::list_key;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
-use serde_json::json;
 
 use super::dice::Dice;
 use super::etcd::{Clock, Happened, Live, Resource, Server};
@@ -92,8 +90,6 @@ pub struct Driver {
     dropped: Vec<(Identity, Vec<Path>)>,
     /// How many writes were sent.
     pub writes: u64,
-    /// How many requests of any kind were.
-    pub requests: u64,
 }
 
 /// By which server an object was shown.
@@ -205,7 +201,6 @@ impl Driver {
             is_over: false,
             dropped: Vec::new(),
             writes: 0,
-            requests: 0,
         }
     }
 
@@ -398,7 +393,6 @@ impl Driver {
             self.hear(resource, at);
             return Ok(());
         }
-        self.requests += 1;
         match self.tasks.swap_remove(choice) {
             Task::Status(command) => self.write_status(command, resource, at),
             Task::Ask(question) => self.ask(question, resource, at),
@@ -460,7 +454,7 @@ impl Driver {
                     }
                     stored.status = Some(report);
                 }
-                let answer = if is_there { answer } else { Err(refused(404)) };
+                let answer = if is_there { answer } else { Err(refused(404, "not found")) };
                 self.machine.status().written(now, answer);
             }
             status::Command::ReadCrd => {
@@ -518,7 +512,7 @@ impl Driver {
     /// A server that can answer at the version that Etch asks for.
     fn server(&self, resource: &Resource, at: &mut Surroundings<'_>) -> Server {
         let behind = &resource.generations[resource.served(Server::Behind)].release;
-        let is_there = resource.may_store_late() && resource.is_told() && behind.has(&self.version());
+        let is_there = resource.may_store_late() && resource.was_reported() && behind.has(&self.version());
         match is_there && at.dice.roll(3) == 0 {
             true => Server::Behind,
             false => Server::Current,
@@ -545,7 +539,7 @@ impl Driver {
         let end = (first + PER_PAGE).min(objects.len());
         let shown = objects[first..end].iter().map(|(name, live)| {
             let object = resource.shown(name, live, *server, &version);
-            let object = object.map_err(|refused| CallError::Refused(Box::new(refusal(&refused))))?;
+            let object = object.map_err(|refused| call_refused(&refused))?;
             Ok(match request.form {
                 Form::Whole => object,
                 Form::Metadata => {
@@ -594,7 +588,7 @@ impl Driver {
         if watch.is_expired || watch.delivered < resource.compacted {
             let delivered = Some(u64::from(watch.delivered));
             watch.is_expired = true;
-            return self.machine.watch_expired(at.now, expired(), delivered);
+            return self.machine.watch_expired(at.now, refused(410, "too old resource version"), delivered);
         }
         let next = resource.events.iter().find(|(revision, ..)| *revision > watch.delivered);
         let Some((revision, name, happened)) = next else { return };
@@ -614,7 +608,7 @@ impl Driver {
         match change {
             Some(change) => self.machine.object_changed(at.now.at, change),
             // A server that cannot show an object ends the watch.
-            None => self.machine.watch_failed(at.now, refused(500)),
+            None => self.machine.watch_failed(at.now, refused(500, "no")),
         }
     }
 
@@ -940,12 +934,10 @@ fn lost() -> CallError {
     CallError::Connection(ServerName::default(), "the connection was closed".to_owned())
 }
 
-fn refused(code: u16) -> CallError {
-    let status = json!({ "code": code, "message": "no", "reason": "NotFound", "details": { "name": "x" } });
-    CallError::Refused(Box::new(Refusal::read(code, None, &Json::from(status).to_vec())))
+fn refused(code: u16, message: &str) -> CallError {
+    call_refused(&Refused { code, message: message.to_owned() })
 }
 
-fn expired() -> CallError {
-    let status = json!({ "code": 410, "message": "too old resource version", "reason": "Expired" });
-    CallError::Refused(Box::new(Refusal::read(410, None, &Json::from(status).to_vec())))
+fn call_refused(refused: &Refused) -> CallError {
+    CallError::Refused(Box::new(refusal(refused)))
 }

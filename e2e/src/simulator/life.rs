@@ -303,9 +303,9 @@ impl<'a> Cluster<'a> {
 
     fn driver(&mut self, index: usize, dropped: Dropped) -> Driver {
         let settings = self.settings(index);
+        let pause = self.pause.clone();
         let (resources, mut at) = self.split();
-        let pause = at.pause.clone();
-        Driver::new(index, &resources[index], &settings, pause, dropped, &mut at.surroundings())
+        Driver::new(index, &resources[index], &settings, pause, dropped, &mut at)
     }
 
     /// Begins anew with a CRD that has changed.
@@ -318,19 +318,18 @@ impl<'a> Cluster<'a> {
         }
     }
 
-    fn split(&mut self) -> (&mut Vec<Resource>, Around<'_>) {
-        let Self { life, dice, clock, now, date, resources, strays, pause, has_faults, trace, .. } = self;
-        let around = Around {
+    fn split(&mut self) -> (&mut Vec<Resource>, Surroundings<'_>) {
+        let Self { life, dice, clock, now, date, resources, strays, has_faults, trace, .. } = self;
+        let surroundings = Surroundings {
             dice,
             clock,
             now: Now { at: *now, date: second(*date) },
             strays,
-            pause,
             has_faults: *has_faults,
             sabotage: life.sabotage,
             trace,
         };
-        (resources, around)
+        (resources, surroundings)
     }
 
     fn happen(&mut self, happening: &Happening) -> Result<(), Violation> {
@@ -420,7 +419,7 @@ impl<'a> Cluster<'a> {
             let Self { drivers, .. } = self;
             let mut driver = drivers.remove(index);
             let (_, mut at) = self.split();
-            let (has_asked, is_changed) = driver.perform(&mut at.surroundings());
+            let (has_asked, is_changed) = driver.perform(&mut at);
             self.drivers.insert(index, driver);
             has_done |= has_asked;
             if is_changed {
@@ -451,7 +450,7 @@ impl<'a> Cluster<'a> {
             if choice < of_this {
                 let mut driver = self.drivers.remove(index);
                 let (resources, mut at) = self.split();
-                let advanced = driver.advance(&mut resources[index], &mut at.surroundings());
+                let advanced = driver.advance(&mut resources[index], &mut at);
                 self.drivers.insert(index, driver);
                 advanced?;
                 return Ok(true);
@@ -601,29 +600,3 @@ fn second(date: Timestamp) -> Timestamp {
 }
 
 type Dropped = Vec<(etch_core::object::Identity, Vec<kube_structural_schema::path::Path>)>;
-
-/// What is around a CRD.
-struct Around<'a> {
-    dice: &'a mut Dice,
-    clock: &'a mut Clock,
-    now: Now,
-    strays: &'a mut Vec<Stray>,
-    pause: &'a Option<Pause>,
-    has_faults: bool,
-    sabotage: Option<Sabotage>,
-    trace: &'a mut Option<Vec<String>>,
-}
-
-impl Around<'_> {
-    fn surroundings(&mut self) -> Surroundings<'_> {
-        Surroundings {
-            clock: self.clock,
-            dice: self.dice,
-            now: self.now,
-            has_faults: self.has_faults,
-            sabotage: self.sabotage,
-            strays: self.strays,
-            trace: self.trace,
-        }
-    }
-}

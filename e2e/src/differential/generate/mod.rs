@@ -19,8 +19,8 @@ mod words;
 
 use serde_json::Value;
 
-use super::random::Random;
 use crate::conformance::{Case, Op};
+use crate::random::Random;
 
 pub use seeds::{Seeds, crds};
 

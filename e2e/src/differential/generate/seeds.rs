@@ -12,8 +12,8 @@ use kube_structural_schema::json::{Json, copy, level};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::super::random::Random;
 use crate::conformance::Vector;
+use crate::random::Random;
 
 /// Bytes that a seed has at most, as a document: larger schemas are entered until a part is small enough.
 const LARGEST: usize = 6_000;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Generator, words};
-use crate::differential::random::Random;
+use crate::random::Random;
 
 /// How deep values follow a schema.
 const DEPTH: usize = 12;
