@@ -197,13 +197,11 @@ async fn drive(
         while let Some(command) = machine.poll() {
             match command {
                 Command::End(ended) => return ended,
-                command => {
-                    let is_sweep_over = matches!(command, Command::SweepEnds { .. });
-                    objects.perform(command, &Span::none(), machine.tally().counts());
-                    if is_sweep_over {
-                        progress(so_far(&machine));
-                    }
+                Command::SweepEnds { .. } => {
+                    objects.end_sweep(machine.tally().counts());
+                    progress(so_far(&machine));
                 }
+                command => objects.perform(command, &Span::none()),
             }
         }
         objects.read_ahead();

@@ -190,14 +190,20 @@ async fn where_no_server_lags_a_changed_default_costs_one_write_and_no_owner() {
     assert_eq!(log.count(is_write), 1);
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_object_that_was_read_from_a_lagging_server_is_looked_at_again() {
+/// A server that lags behind shows the old default of an object.
+async fn showing_the_old_default() -> World {
     let world = changed().await;
     world.put(THINGS, {
         let mut old = thing("old");
         old["spec"]["size"] = 1.into();
         old
     });
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_was_read_from_a_lagging_server_is_looked_at_again() {
+    let world = showing_the_old_default().await;
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(operate(cluster, HOUR));
     tokio::time::sleep(MINUTE).await;
@@ -211,12 +217,7 @@ async fn an_object_that_was_read_from_a_lagging_server_is_looked_at_again() {
 
 #[tokio::test(start_paused = true)]
 async fn the_same_is_found_where_etch_has_restarted_since() {
-    let world = changed().await;
-    world.put(THINGS, {
-        let mut old = thing("old");
-        old["spec"]["size"] = 1.into();
-        old
-    });
+    let world = showing_the_old_default().await;
     world.operate(MINUTE).await;
     let log = world.operate(MINUTE).await;
     assert_eq!(log.count(is_write), 0, "it seems that a user has set 1");

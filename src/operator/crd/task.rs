@@ -23,6 +23,7 @@ use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::engine::crd::machine::CrdMachine;
 use etch_core::engine::crd::protocol::{Answer, Command, Next, Note, Question};
+use etch_core::engine::pass;
 use etch_core::engine::status::Status;
 use etch_core::engine::watching::Change;
 use etch_core::object_machine::Rules;
@@ -182,10 +183,14 @@ impl CrdTask {
                 work.pass.began = Instant::now();
                 work.objects = Some(ObjectDriver::new(self.reconciler(rules), false));
             }
+            Command::Pass(pass::Command::SweepEnds { .. }) => {
+                if let (Some(objects), Some(pass)) = (&mut work.objects, self.machine.pass()) {
+                    objects.end_sweep(pass.tally().counts());
+                }
+            }
             Command::Pass(command) => {
-                let counts = self.machine.pass().map(|pass| pass.tally().counts()).unwrap_or_default();
                 if let Some(objects) = &mut work.objects {
-                    objects.perform(command, &work.pass.span, counts);
+                    objects.perform(command, &work.pass.span);
                 }
             }
             Command::Object(command) => {

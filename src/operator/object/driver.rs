@@ -92,8 +92,8 @@ impl ObjectDriver {
         !self.under_way.is_empty()
     }
 
-    /// Performs a command of a pass, which has this span and these numbers; its end is not for this.
-    pub(crate) fn perform(&mut self, command: pass::Command<Admission>, pass: &Span, counts: Counts) {
+    /// Performs a command of a pass, which has this span; the ends of it and of its sweeps are not for this.
+    pub(crate) fn perform(&mut self, command: pass::Command<Admission>, pass: &Span) {
         match command {
             pass::Command::SweepBegins { verifies } => {
                 self.sweep = pass.in_scope(|| spans::sweep(&self.reconciler.rules.crd, verifies));
@@ -103,11 +103,7 @@ impl ObjectDriver {
             pass::Command::Admit(bytes) => self.admit(bytes),
             pass::Command::Reconcile(work) => self.reconcile(*work),
             pass::Command::CheckServer => self.check_server(),
-            pass::Command::SweepEnds { .. } => {
-                spans::count(&self.sweep, counts);
-                self.end_sweep();
-            }
-            pass::Command::End(_) => {}
+            pass::Command::SweepEnds { .. } | pass::Command::End(_) => {}
         }
     }
 
@@ -178,8 +174,9 @@ impl ObjectDriver {
         }
     }
 
-    /// Drops what is under way: where the sweep is complete, nothing is.
-    fn end_sweep(&mut self) {
+    /// Ends a sweep with these numbers, and drops what is under way: where it is complete, nothing is.
+    pub(crate) fn end_sweep(&mut self, counts: Counts) {
+        spans::count(&self.sweep, counts);
         self.under_way.clear();
         (self.ahead, self.wanted_ahead) = (None, None);
         self.set_page(Span::none());

@@ -196,8 +196,9 @@ impl Status {
 
     /// Whether a report that was read is the one that was known before. A write whose answer was lost may
     /// have been carried out.
-    pub fn is_ours(&self, known: Option<&DefaultsReportStatus>, read: Option<&DefaultsReportStatus>) -> bool {
-        read == known || read.is_some() && read == self.unwritten.as_deref()
+    pub fn is_ours(&self, read: Option<&DefaultsReport>) -> bool {
+        let (known, read) = (self.report(), read.and_then(|report| report.status.as_ref()));
+        read == known.map(|known| &**known) || read.is_some() && read == self.unwritten.as_deref()
     }
 
     /// The last reason that was given.

@@ -80,13 +80,17 @@ mod tests {
         Object::from(json!({ "metadata": metadata, "spec": spec }))
     }
 
+    /// The CRD whose default has changed from 1 to 5, and that change.
+    fn changed() -> (Crd, Vec<Change>) {
+        let default = |value| crd(json!({ "type": "integer", "default": value }));
+        let (old, new) = (default(1), default(5));
+        let changes = changes(&past_of(&old), &new, &[]);
+        (new, changes)
+    }
+
     /// What happens to an object that shows `spec`, where the default has changed from 1 to 5.
     fn begun(spec: Value, then: impl FnOnce(WriteMachine<'_>, Request)) {
-        let (old, new) = (
-            crd(json!({ "type": "integer", "default": 1 })),
-            crd(json!({ "type": "integer", "default": 5 })),
-        );
-        let changes = changes(&past_of(&old), &new, &[]);
+        let (new, changes) = changed();
         let object = object(spec);
         let write = Write {
             strategy: Strategy::Merge,
@@ -103,10 +107,7 @@ mod tests {
 
     #[test]
     fn after_the_identity_ahead_of_a_rewrite_the_object_is_decided_about_again() {
-        let (old, new) = (
-            crd(json!({ "type": "integer", "default": 1 })),
-            crd(json!({ "type": "integer", "default": 5 })),
-        );
+        let (new, changes) = changed();
         let (object, terms) = (object(json!({ "note": "n" })), Terms::default());
         let apply = Write {
             strategy: Strategy::Apply,
@@ -122,7 +123,7 @@ mod tests {
             (json["spec"]["size"], json["metadata"]["resourceVersion"]) = (1.into(), "8".into());
             Object::from(json)
         };
-        for (changes, is_over) in [(changes(&past_of(&old), &new, &[]), true), (Vec::new(), false)] {
+        for (changes, is_over) in [(changes, true), (Vec::new(), false)] {
             let write = with_lag_check(rewrite.clone(), &object, &changes);
             let (mut machine, request) = WriteMachine::begin(&new, &object, &write, &terms);
             assert_eq!(request.kind, PatchKind::Apply, "the identity alone");
@@ -133,10 +134,7 @@ mod tests {
 
     #[test]
     fn a_place_that_was_missing_when_an_apply_was_refused_is_doubtful_where_it_shows_an_old_default_now() {
-        let (old, new) = (
-            crd(json!({ "type": "integer", "default": 1 })),
-            crd(json!({ "type": "integer", "default": 5 })),
-        );
+        let (_, changes) = changed();
         let object = object(json!({ "size": 1 }));
         let place: Path = ".spec.size".parse().expect("a path");
         for (strategy, doubtful) in [(Strategy::Rewrite, vec![place.clone()]), (Strategy::Follow, Vec::new())]
@@ -149,7 +147,7 @@ mod tests {
                 doubtful: Vec::new(),
                 decides_again: false,
             };
-            let write = with_lag_check(write, &object, &changes(&past_of(&old), &new, &[]));
+            let write = with_lag_check(write, &object, &changes);
             assert_eq!(write.doubtful, doubtful, "{strategy:?}");
         }
     }

@@ -391,9 +391,7 @@ impl<H> CrdMachine<H> {
 
     /// Opens the report that was read, and finds out whether anything is to be done.
     fn open(&mut self, opening: Box<Opening>, report: Option<Box<DefaultsReport>>, now: Now) {
-        let known = self.status.report().cloned();
-        let read = report.as_ref().and_then(|report| report.status.as_ref());
-        let is_other = known.is_some() && !self.status.is_ours(known.as_deref(), read);
+        let is_other = self.status.report().is_some() && !self.status.is_ours(report.as_deref());
         self.status.report_read(report);
         if is_other {
             let note = Note::RecordIgnored(CrdError::Restored(Sign::Report).to_string());
@@ -511,8 +509,9 @@ impl<H> CrdMachine<H> {
         let Some(open) = self.open.clone() else { return };
         let is_due = matches!(self.verification, Verification::At(_, at) if at <= now.at);
         let checkpoint = self.checkpoint.take().unwrap_or_else(|| Checkpoint::empty(&self.task.crd));
-        self.commands.push_back(Command::Begin(self.task.rules(&open)));
-        let passing = Passing::begin(&self.task, open, &mut self.status, is_due, checkpoint, now);
+        let rules = self.task.rules(&open);
+        self.commands.push_back(Command::Begin(rules.clone()));
+        let passing = Passing::begin(&self.task, rules, open, &mut self.status, is_due, checkpoint, now);
         if passing.verifies() {
             self.commands.push_back(Command::Log(Note::PassVerifies));
         }
@@ -551,9 +550,9 @@ impl<H> CrdMachine<H> {
         true
     }
 
-    fn pass_completed(&mut self, verified: Verified, now: Now) {
+    fn pass_completed(&mut self, mut verified: Verified, now: Now) {
         let Phase::Passes(passing) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
-        let Some(open) = self.open.clone() else { return };
+        let open = passing.open.clone();
         if verified.postponed > 0 {
             self.retries.postpone(now.at);
         }
@@ -562,7 +561,6 @@ impl<H> CrdMachine<H> {
             self.checkpoint = Some(verified.checkpoint);
             return self.halt(CrdError::Incomplete, now);
         }
-        let mut verified = verified;
         let before = std::mem::take(&mut verified.before);
         let Passed { state, unchanged, asked } =
             passing.passed(&self.task, verified, self.watch_failure.clone(), now);
@@ -729,9 +727,7 @@ impl<H> CrdMachine<H> {
     ) {
         // A report that cannot be read is not replaced.
         if let Ok(report) = answer {
-            let known = self.status.report().map(|known| &**known);
-            let read = report.as_ref().and_then(|report| report.status.as_ref());
-            if !self.status.is_ours(known, read) {
+            if !self.status.is_ours(report.as_deref()) {
                 return self.respond(CrdError::Restored(Sign::Report), now);
             }
             self.set_report_of(error);

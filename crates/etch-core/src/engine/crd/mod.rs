@@ -15,7 +15,7 @@
 //!
 //! | file | what it decides |
 //! |---|---|
-//! | [`protocol`] | nothing: what the machine asks for, and what it is told |
+//! | [`protocol`] | nothing: what the machine asks for, and the answers |
 //! | [`machine`] | in which order an attempt goes on |
 //! | `opening` | whether anything is to be done, by the CRD and its report |
 //! | `passing` | how a pass begins, what is reported of it, what is known at its end |

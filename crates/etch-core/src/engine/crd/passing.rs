@@ -12,6 +12,7 @@ use crate::engine::pass_state::PassState;
 use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
 use crate::engine::{Now, updates};
+use crate::object_machine::Rules;
 use crate::plan::Record;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::open_report::OpenReport;
@@ -25,7 +26,7 @@ const LOG_EVERY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Passing<H> {
     pub(super) pass: Pass<H>,
-    open: Arc<OpenReport>,
+    pub(super) open: Arc<OpenReport>,
     /// The report of an earlier pass that was finished: then nothing is reported until something is written.
     report: Option<Arc<DefaultsReportStatus>>,
     times: Times,
@@ -52,6 +53,7 @@ impl<H> Passing<H> {
     /// whether it is time to verify what was written since the schema changed.
     pub(super) fn begin(
         task: &Task,
+        rules: Rules,
         open: Arc<OpenReport>,
         status: &mut Status,
         is_verification_due: bool,
@@ -90,7 +92,7 @@ impl<H> Passing<H> {
             ..Limits::default()
         };
         Self {
-            pass: Pass::begin(task.rules(&open), limits, checkpoint),
+            pass: Pass::begin(rules, limits, checkpoint),
             open,
             report,
             times: Times { started: Some(now.date), finished: None, verify_at },

@@ -1,4 +1,4 @@
-//! What a CRD's machine asks for, and what it is told.
+//! What a CRD's machine asks for, and the answers.
 
 use std::time::Duration;
 

@@ -160,10 +160,7 @@ impl<H> Steady<H> {
             (Job::CheckPermissions, Answer::Permissions(Err(error)))
             | (Job::Resume, Answer::Server(Err(error))) => Err(CrdError::call(error)),
             (Job::CheckReport | Job::Resume, Answer::Report(Ok(report)))
-                if !status.is_ours(
-                    status.report().map(|known| &**known),
-                    report.as_ref().and_then(|report| report.status.as_ref()),
-                ) =>
+                if !status.is_ours(report.as_deref()) =>
             {
                 Err(CrdError::Restored(Sign::Report))
             }
