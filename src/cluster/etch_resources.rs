@@ -96,11 +96,12 @@ impl Cluster {
         }
     }
 
-    /// Creates the report on a CRD, or makes one that is left from an earlier CRD of that name this one's.
+    /// Creates the report on a CRD, or makes one that is left from an earlier CRD of that name this one's; its
+    /// resource version.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn open_report(&self, crd: &str, uid: &str) -> Result<(), CallError> {
+    pub async fn open_report(&self, crd: &str, uid: &str) -> Result<String, CallError> {
         let owner = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
@@ -114,21 +115,27 @@ impl Cluster {
             "spec": { "crd": crd, "crdUid": uid },
         });
         // An apply creates what is not there.
-        self.apply(&report_path(crd), body).await.map_err(CallError::of_own_resource)
+        self.apply_for_version(&report_path(crd), body).await.map_err(CallError::of_own_resource)
     }
 
-    /// Replaces the status of the report on a CRD.
+    /// Replaces the status of the report on a CRD where the report has this resource version; the one that it
+    /// has then.
     ///
     /// # Errors
-    /// See [`CallError`]; 404 where there is no report yet.
-    pub async fn set_report(&self, crd: &str, status: &DefaultsReportStatus) -> Result<(), CallError> {
+    /// See [`CallError`]; 404 where there is no report yet, 409 where it has another resource version.
+    pub async fn set_report(
+        &self,
+        crd: &str,
+        status: &DefaultsReportStatus,
+        version: &str,
+    ) -> Result<String, CallError> {
         let body = json!({
             "apiVersion": DefaultsReport::api_version(&()),
             "kind": DefaultsReport::kind(&()),
-            "metadata": { "name": crd },
+            "metadata": { "name": crd, "resourceVersion": version },
             "status": status,
         });
-        self.apply(&format!("{}/status", report_path(crd)), body).await
+        self.apply_for_version(&format!("{}/status", report_path(crd)), body).await
     }
 
     /// All reports; none where their CRD is gone.
@@ -200,6 +207,14 @@ impl Cluster {
     pub(super) async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
         let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
         self.call(request).await.map(drop)
+    }
+
+    /// The same; the resource version that the object has then.
+    async fn apply_for_version(&self, path: &str, body: Value) -> Result<String, CallError> {
+        let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
+        let body = self.call(request).await?;
+        let answer = Json::parse(&body).map_err(CallError::malformed)?;
+        Ok(Object::from(answer).resource_version().to_owned())
     }
 }
 

@@ -27,6 +27,8 @@ use etch_core::message;
 
 /// The state of the report on a CRD that no policy selects any more.
 const NOT_SELECTED: &str = "NotSelected";
+/// How often the report on a CRD that is not worked on is written where another replica writes it meanwhile.
+const REPORT_ATTEMPTS: usize = 3;
 
 /// Brings one CRD to where it should be.
 ///
@@ -87,11 +89,17 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
         }
         (at_rest, ..) => {
             context.writer.write(&mut status).await;
-            context.writer.read_report(&mut status).await?;
-            if let Some((state, policy, forget)) = at_rest {
-                status.set_report_state(state, policy, forget);
+            // Another replica may write it in between, for as long as it has not noticed that this one leads.
+            for _ in 0..REPORT_ATTEMPTS {
+                context.writer.read_report(&mut status).await?;
+                if let Some((state, policy, forget)) = at_rest {
+                    status.set_report_state(state, policy, forget);
+                }
+                context.writer.write(&mut status).await;
+                if !status.take_other() {
+                    break;
+                }
             }
-            context.writer.write(&mut status).await;
             Phase::Idle(Box::new(status), slot.conditions_changed())
         }
     };

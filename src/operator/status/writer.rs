@@ -8,6 +8,7 @@ use tracing::{debug, warn};
 
 use crate::cluster::{Cluster, Events};
 use crate::operator::options::Clock;
+use etch_core::api::DefaultsReport;
 use etch_core::call_error::CallError;
 use etch_core::engine::Now;
 use etch_core::engine::status::{Command, Status, Subject};
@@ -24,6 +25,8 @@ pub(crate) struct StatusWriter {
 /// The answer to a request.
 pub(crate) enum Answer {
     Written(Result<(), CallError>),
+    ReportWritten(Result<String, CallError>),
+    Report(Result<Option<Box<DefaultsReport>>, CallError>),
     Crd(Result<Option<Json>, CallError>),
     Generation(Result<bool, CallError>),
 }
@@ -33,6 +36,8 @@ impl Answer {
     pub(crate) fn give(self, status: &mut Status, now: Now) {
         match self {
             Self::Written(answer) => status.written(now.at, answer),
+            Self::ReportWritten(answer) => status.report_written(now.at, answer),
+            Self::Report(answer) => status.report_read_again(now.at, answer),
             Self::Crd(answer) => status.crd_read(now.at, answer),
             Self::Generation(answer) => status.generation_read(now.at, answer),
         }
@@ -56,12 +61,22 @@ impl StatusWriter {
             .boxed(),
             Command::OpenReport => async move {
                 let answer = cluster.open_report(&name, &uid).await;
-                Answer::Written(answer.inspect_err(|error| log_failure(error, "cannot write the report")))
+                Answer::ReportWritten(
+                    answer.inspect_err(|error| log_failure(error, "cannot write the report")),
+                )
             }
             .boxed(),
-            Command::SetReport(report) => async move {
-                let answer = cluster.set_report(&name, &report).await;
-                Answer::Written(answer.inspect_err(|error| log_failure(error, "cannot write the report")))
+            Command::SetReport(report, version) => async move {
+                let answer = cluster.set_report(&name, &report, &version).await;
+                Answer::ReportWritten(
+                    answer.inspect_err(|error| log_failure(error, "cannot write the report")),
+                )
+            }
+            .boxed(),
+            Command::ReadReport => async move {
+                let answer = cluster.report(&name, &uid).await;
+                let answer = answer.inspect_err(|error| log_failure(error, "cannot read the report"));
+                Answer::Report(answer.map(|report| report.map(Box::new)))
             }
             .boxed(),
             Command::ReadCrd => async move {

@@ -49,7 +49,7 @@ impl Subject {
 }
 
 /// What is to be done. One request is under way at a time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Command {
     /// Apply our conditions to the CRD, and call [`Status::written`].
     SetConditions(Arc<[Condition]>),
@@ -58,10 +58,12 @@ pub enum Command {
     /// Ask whether the CRD still has the generation of the subject, and call [`Status::generation_read`].
     ReadGeneration,
     /// Create the report, or make one that is left from an earlier CRD this one's, and call
-    /// [`Status::written`].
+    /// [`Status::report_written`].
     OpenReport,
-    /// Replace the report, and call [`Status::written`].
-    SetReport(Arc<DefaultsReportStatus>),
+    /// Replace the report where it still has this resource version, and call [`Status::report_written`].
+    SetReport(Arc<DefaultsReportStatus>, String),
+    /// Read the report, and call [`Status::report_read_again`].
+    ReadReport,
     /// Publish an event.
     Emit(Event),
     /// Count the CRD under this reason; under none where there is nothing to see.
@@ -84,13 +86,15 @@ pub struct Status {
     conditions: Desired,
     /// The conditions as they were last set; those from before are in the CRD.
     last: Option<Arc<[Condition]>>,
-    /// Whether the report is known to be there, and about this CRD: one of that name may be left from an
-    /// earlier CRD.
-    is_open: bool,
+    /// The resource version of the report, where it is known to be there and about this CRD: one of that name
+    /// may be left from an earlier CRD.
+    version: Option<String>,
     /// The report as it was last read or written.
     report: Option<Arc<DefaultsReportStatus>>,
     /// A report that could not be written.
     unwritten: Option<Arc<DefaultsReportStatus>>,
+    /// Whether the report was found to be another one than was known, and so was not replaced.
+    is_other: bool,
     /// Whether the last recheck has found conditions that somebody else had changed.
     is_overwritten: bool,
     wanted: VecDeque<Wanted>,
@@ -155,9 +159,10 @@ impl Status {
             reapply_backoff: ReapplyBackoff::default(),
             conditions: Desired::Unknown,
             last: None,
-            is_open: false,
+            version: None,
             report: None,
             unwritten: None,
+            is_other: false,
             is_overwritten: false,
             wanted: VecDeque::new(),
             under_way: None,
@@ -185,13 +190,13 @@ impl Status {
 
     /// Takes in the report as it was read: none where there is none for this CRD.
     pub fn report_read(&mut self, report: Option<Box<DefaultsReport>>) {
-        self.is_open = report.is_some();
+        self.version = report.as_ref().and_then(|report| report.metadata.resource_version.clone());
         self.report = report.and_then(|report| report.status).map(Arc::new);
     }
 
     /// Forgets the report: the next read finds what there is.
     pub fn forget_report(&mut self) {
-        (self.report, self.unwritten, self.is_open) = (None, None, false);
+        (self.report, self.unwritten, self.version) = (None, None, None);
     }
 
     /// Whether a report that was read is the one that was known before. A write whose answer was lost may
@@ -276,6 +281,12 @@ impl Status {
     pub fn recheck(&mut self) {
         self.recheck = None;
         self.wanted.push_back(Wanted::Recheck);
+    }
+
+    /// Whether the report turned out to be another one than was known when it was to be replaced: another
+    /// replica has written it, or etcd was restored. Nothing that was wanted then is written. Asked once.
+    pub fn take_other(&mut self) -> bool {
+        std::mem::take(&mut self.is_other)
     }
 
     /// Whether the last recheck has found conditions that somebody else had changed; asked once.
@@ -370,15 +381,14 @@ impl Status {
                 // What is new on record is on none where the CRD has changed.
                 match write.is_new && write.status.through.is_some() {
                     true => Command::ReadGeneration,
-                    false if !self.is_open => Command::OpenReport,
-                    false => Command::SetReport(write.status.clone()),
+                    false => report_command(&write.status, self.version.as_ref()),
                 }
             }
         };
         self.commands.push_back(command);
     }
 
-    /// Takes in the answer to [`Command::SetConditions`], [`Command::OpenReport`] or [`Command::SetReport`].
+    /// Takes in the answer to [`Command::SetConditions`].
     pub fn written(&mut self, now: Instant, answer: Result<(), CallError>) {
         let Some(UnderWay { what, .. }) = &mut self.under_way else { return };
         match (what, answer) {
@@ -391,25 +401,75 @@ impl Status {
             (What::Conditions { .. }, Err(error)) if matches!(error.code(), Some(404 | 409)) => {
                 self.commands.push_back(Command::ReadCrd);
             }
-            (What::Report(write), Ok(())) if !self.is_open => {
-                self.is_open = true;
-                self.commands.push_back(Command::SetReport(write.status.clone()));
+            (_, Err(error)) => self.attempt_failed(now, &error),
+            (What::Report(_) | What::Recheck, Ok(())) => {}
+        }
+    }
+
+    /// Takes in the answer to [`Command::OpenReport`] or [`Command::SetReport`]: the report's resource version.
+    pub fn report_written(&mut self, now: Instant, answer: Result<String, CallError>) {
+        let Some(UnderWay { what: What::Report(write), .. }) = &mut self.under_way else { return };
+        match answer {
+            Ok(version) => {
+                let was_open = self.version.replace(version.clone()).is_some();
+                match was_open {
+                    true => self.report_stands(),
+                    false => self.commands.push_back(Command::SetReport(write.status.clone(), version)),
+                }
             }
-            (What::Report(write), Ok(())) => {
-                let status = write.status.clone();
-                self.commands.extend(self.news(&status).into_iter().map(Command::Emit));
-                self.report = Some(status);
-                self.write_backoff.succeeded();
-                self.end();
-            }
-            (What::Report(write), Err(error)) if error.code() == Some(404) && !write.was_gone => {
+            // A restore of etcd takes a report away, too.
+            Err(error) if error.code() == Some(404) && self.report.is_some() => self.report_is_other(),
+            Err(error) if error.code() == Some(404) && !write.was_gone => {
                 write.was_gone = true;
-                self.is_open = false;
+                self.version = None;
                 self.commands.push_back(Command::OpenReport);
             }
-            (_, Err(error)) => self.attempt_failed(now, &error),
-            (What::Recheck, Ok(())) => {}
+            Err(error) if error.code() == Some(409) => self.commands.push_back(Command::ReadReport),
+            Err(error) => self.attempt_failed(now, &error),
         }
+    }
+
+    /// Takes in the report as it stands where another was expected; none where there is none for this CRD.
+    pub fn report_read_again(
+        &mut self,
+        now: Instant,
+        answer: Result<Option<Box<DefaultsReport>>, CallError>,
+    ) {
+        let Some(UnderWay { what: What::Report(write), .. }) = &mut self.under_way else { return };
+        let report = match answer {
+            Ok(report) => report,
+            Err(error) => return self.attempt_failed(now, &error),
+        };
+        let status = report.as_ref().and_then(|report| report.status.as_ref());
+        // A write whose answer was lost has been carried out.
+        let is_written = status == Some(&*write.status);
+        let is_known = report.is_some() && status == self.report.as_deref();
+        if is_written || is_known {
+            self.version = report.and_then(|report| report.metadata.resource_version);
+        }
+        if is_written {
+            self.report_stands();
+        } else if is_known {
+            self.rest(now, None);
+        } else {
+            self.report_is_other();
+        }
+    }
+
+    fn report_is_other(&mut self) {
+        self.is_other = true;
+        self.wanted.clear();
+        self.end();
+    }
+
+    /// The report stands as it is wanted.
+    fn report_stands(&mut self) {
+        let Some(UnderWay { what: What::Report(write), .. }) = &self.under_way else { return };
+        let status = write.status.clone();
+        self.commands.extend(self.news(&status).into_iter().map(Command::Emit));
+        self.report = Some(status);
+        self.write_backoff.succeeded();
+        self.end();
     }
 
     /// Takes in the CRD as it was read; none where it is gone.
@@ -438,11 +498,7 @@ impl Status {
                     let status = Arc::make_mut(&mut write.status);
                     (status.through, status.upto) = (None, None);
                 }
-                let next = match self.is_open {
-                    true => Command::SetReport(write.status.clone()),
-                    false => Command::OpenReport,
-                };
-                self.commands.push_back(next);
+                self.commands.push_back(report_command(&write.status, self.version.as_ref()));
             }
             Err(error) => self.attempt_failed(now, &error),
         }
@@ -499,6 +555,14 @@ impl Status {
         if self.recheck.is_none() {
             self.recheck = Some(now + self.write_backoff.failed(now, None));
         }
+    }
+}
+
+/// What brings a report there.
+fn report_command(status: &Arc<DefaultsReportStatus>, version: Option<&String>) -> Command {
+    match version {
+        Some(version) => Command::SetReport(status.clone(), version.clone()),
+        None => Command::OpenReport,
     }
 }
 

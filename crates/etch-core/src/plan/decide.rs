@@ -48,7 +48,7 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     }
     let gaps = missing.len();
     missing.extend(filled(object, crd, record.trust_claims));
-    if missing.is_empty() && !must_release && !may_be_stored_elsewhere(crd, record) {
+    if missing.is_empty() && !must_release && !may_be_stored_elsewhere(object, crd, record) {
         return Plan::Stored(Proof::NothingToFill);
     }
     if terms.hidden_fields == HiddenFields::Hold {
@@ -98,11 +98,15 @@ pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -
 /// Whether an object that the record does not cover, and that no default is missing in, is to be written all
 /// the same: stored at an old version, it is read with that version's defaults (fact R2), and nothing is
 /// proved until it is stored at the storage version. A storage version without defaults has nothing to prove.
-fn may_be_stored_elsewhere(crd: &Crd, record: &Record) -> bool {
-    crd.compiled().has_defaults()
-        && crd.stored_elsewhere()
-        && (record.through.is_none() || record.storage_changed)
-        && !record.trust_claims
+///
+/// A pass has moved every object but its exceptions to the storage version, and so does each write after it,
+/// unless a server that lags behind still stores at another one.
+fn may_be_stored_elsewhere(object: &Object, crd: &Crd, record: &Record) -> bool {
+    let was_moved = record.through.is_some()
+        && !record.storage_changed
+        && !record.servers_lag
+        && !record.exceptions.contains(object.uid());
+    crd.compiled().has_defaults() && crd.stored_elsewhere() && !was_moved && !record.trust_claims
 }
 
 /// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one

@@ -295,6 +295,7 @@ impl<H> CrdMachine<H> {
     /// What is to be done now; none until something is taken in, or the time has come.
     pub fn poll(&mut self, now: Now) -> Option<Command<H>> {
         loop {
+            self.take_other_report(now);
             if let Some(command) = self.next_command(now) {
                 return Some(command);
             }
@@ -307,6 +308,20 @@ impl<H> CrdMachine<H> {
             if !goes_on {
                 return self.next_command(now);
             }
+        }
+    }
+
+    /// Begins anew where the report is another one than was known. An attempt that has yet to read it finds that
+    /// out by itself; a pass goes on writing, for another writer of reports may come again before each attempt,
+    /// and proves nothing.
+    fn take_other_report(&mut self, now: Now) {
+        if !self.status.take_other() {
+            return;
+        }
+        match &mut self.phase {
+            Phase::Writes(Then::ReadReport(_)) | Phase::Over => {}
+            Phase::Passes(passing) => passing.is_report_other = true,
+            _ => self.halt(CrdError::Restored(Sign::Report), now),
         }
     }
 
@@ -528,7 +543,11 @@ impl<H> CrdMachine<H> {
             Some(pass::Command::End(Ok(verified))) => self.pass_completed(*verified, now),
             Some(pass::Command::End(Err(interrupted))) => {
                 let Interrupted { checkpoint, reason, .. } = *interrupted;
-                self.checkpoint = Some(checkpoint);
+                if passing.is_report_other {
+                    self.forget_record();
+                } else {
+                    self.checkpoint = Some(checkpoint);
+                }
                 self.halt(reason.into(), now);
             }
             Some(command) => {
@@ -552,6 +571,9 @@ impl<H> CrdMachine<H> {
 
     fn pass_completed(&mut self, mut verified: Verified, now: Now) {
         let Phase::Passes(passing) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
+        if passing.is_report_other {
+            return self.halt(CrdError::Restored(Sign::Report), now);
+        }
         let open = passing.open.clone();
         if verified.postponed > 0 {
             self.retries.postpone(now.at);
@@ -692,15 +714,17 @@ impl<H> CrdMachine<H> {
             }
             // What follows a changed default is counted anew from the report.
             CrdError::Interrupted(SweepError::Stop(StopReason::Pause)) => self.open = None,
-            CrdError::Restored(_) => {
-                // What is on record is about another past.
-                self.checkpoint = Some(Checkpoint::empty(&self.task.crd));
-                self.status.forget_report();
-            }
+            CrdError::Restored(_) => self.forget_record(),
             _ => {}
         }
         let next = error.next(&mut self.backoff, now.at);
         self.end(error, next);
+    }
+
+    /// Forgets what is on record, which is about another past.
+    fn forget_record(&mut self) {
+        self.checkpoint = Some(Checkpoint::empty(&self.task.crd));
+        self.status.forget_report();
     }
 
     /// Reports why it does not go on, and ends. What ends the steady state may be a restore of etcd, and only

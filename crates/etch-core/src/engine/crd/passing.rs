@@ -34,6 +34,9 @@ pub(super) struct Passing<H> {
     verifies: bool,
     /// The resource version at which the record was.
     covered: Option<u64>,
+    /// Whether the report turned out to be another one than was known: what was known of the objects may be
+    /// about another past.
+    pub(super) is_report_other: bool,
     report_at: Instant,
     is_reporting: bool,
     log_at: Instant,
@@ -99,6 +102,7 @@ impl<H> Passing<H> {
             verifies,
             covered,
             report_at: now.at + updates::EVERY,
+            is_report_other: false,
             is_reporting: false,
             log_at: now.at + LOG_EVERY,
         }

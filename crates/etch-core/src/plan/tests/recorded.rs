@@ -80,6 +80,27 @@ fn an_exception_is_covered_by_no_later_write() {
 }
 
 #[test]
+fn what_no_pass_has_moved_may_be_stored_at_another_version_though_no_default_is_missing() {
+    let crd = stored_at("None", json!({ "type": "integer", "default": 1 }), &["v1beta1", "v1"]);
+    let object =
+        object(owner("Apply", "v1"), json!({ "spec": { "name": "n", "size": 2 }, "status": { "size": 2 } }));
+    let exceptions: Exceptions = [String::from("u")].into_iter().collect();
+    for record in [
+        Record { exceptions: exceptions.clone(), ..record() },
+        Record { servers_lag: true, ..record() },
+        Record { storage_changed: true, versions_disagree: true, ..record() },
+        Record { through: None, ..record() },
+    ] {
+        assert!(matches!(decided(&object, &crd, &record), Plan::Write(_)), "{record:?}");
+    }
+    let moved = Record { versions_disagree: true, ..record() };
+    assert_eq!(decided(&object, &crd, &moved), Plan::Stored(Proof::NothingToFill));
+    let nowhere_else = stored_at("None", json!({ "type": "integer", "default": 1 }), &["v1"]);
+    let excepted = Record { exceptions, ..record() };
+    assert_eq!(decided(&object, &nowhere_else, &excepted), Plan::Stored(Proof::NothingToFill));
+}
+
+#[test]
 fn where_versions_disagreed_or_servers_lag_no_later_write_counts() {
     for record in [
         Record { versions_disagree: true, ..record() },
