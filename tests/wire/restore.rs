@@ -1,14 +1,16 @@
 //! etcd that is set back to an earlier state while the operator runs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use etch::operator::Options;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::pass_status::set_policy;
 use super::server::Request;
-use super::world::{THINGS, World, is_write, operate, operate_with, options};
+use super::world::{THINGS, World, is_write, operate, operate_with, options, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -113,6 +115,59 @@ async fn a_report_that_somebody_deletes_is_there_again() {
     assert!(reads <= 8, "{reads} reads of the report in eleven minutes");
 }
 
+/// Has the report changed once, right before Etch replaces it, as soon as that is wanted.
+fn changes_report(world: &World, edit: fn(&mut Value)) -> Arc<AtomicBool> {
+    let is_wanted = Arc::new(AtomicBool::new(false));
+    let wanted = is_wanted.clone();
+    world.loses(move |world, request| {
+        let is_write = request.method == "PATCH" && request.path.contains("reports");
+        if is_write && wanted.swap(false, Ordering::Relaxed) {
+            world.edit_report(CRD, edit);
+        }
+        None
+    });
+    is_wanted
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_that_another_replica_wrote_late_is_not_replaced_unread() {
+    let world = World::with(&["a", "b"]);
+    let is_wanted =
+        changes_report(&world, |report| report["status"]["settlesAt"] = json!("2026-01-01T00:00:00Z"));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(20 * MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    let lists = log.count(Request::is_list);
+    is_wanted.store(true, Ordering::Relaxed);
+    world.put(THINGS, thing("c"));
+    tokio::time::sleep(10 * MINUTE).await;
+    assert!(!is_wanted.load(Ordering::Relaxed), "the report is not written");
+    // What was known before the report changed is known no more: all objects are looked at again.
+    assert!(log.count(Request::is_list) > lists);
+    assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
+    let status = &world.report(CRD).expect("a report")["status"];
+    assert_eq!((&status["settlesAt"], &status["counts"]["objects"]), (&json!(null), &json!(3)));
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_whose_labels_change_is_replaced_all_the_same() {
+    let world = World::with(&["a", "b"]);
+    let is_wanted = changes_report(&world, |report| report["metadata"]["labels"] = json!({ "team": "a" }));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(20 * MINUTE).await;
+    let lists = log.count(Request::is_list);
+    is_wanted.store(true, Ordering::Relaxed);
+    world.put(THINGS, thing("c"));
+    tokio::time::sleep(10 * MINUTE).await;
+    assert!(!is_wanted.load(Ordering::Relaxed), "the report is not written");
+    assert_eq!(world.report(CRD).expect("a report")["status"]["counts"]["objects"], 3);
+    assert_eq!(log.count(Request::is_list), lists);
+    operator.await.expect("it ends by itself");
+}
+
 /// Without a lease to agree on, the other replica replaces each report that this one writes.
 #[tokio::test(start_paused = true)]
 async fn another_writer_of_reports_keeps_nobody_from_writing_objects() {
@@ -123,7 +178,9 @@ async fn another_writer_of_reports_keeps_nobody_from_writing_objects() {
         if request.method == "PATCH" && request.path.contains("reports") {
             writes += 1;
             world.edit_report(CRD, |report| {
-                report["status"]["settlesAt"] = json!(format!("2026-01-01T00:00:{writes:02}Z"))
+                if report["status"].is_object() {
+                    report["status"]["settlesAt"] = json!(format!("2026-01-01T00:00:{writes:02}Z"));
+                }
             });
         }
         None

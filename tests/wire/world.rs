@@ -194,7 +194,12 @@ impl World {
 
     /// Changes the report on a CRD behind Etch's back.
     pub(crate) fn edit_report(&self, crd: &str, edit: impl FnOnce(&mut Value)) {
-        edit(self.lock().reports.get_mut(crd).expect("a report"));
+        let mut state = self.lock();
+        state.revision += 1;
+        let version = json!(state.revision.to_string());
+        let report = state.reports.get_mut(crd).expect("a report");
+        edit(report);
+        report["metadata"]["resourceVersion"] = version;
     }
 
     pub(crate) fn report(&self, crd: &str) -> Option<Value> {
@@ -473,19 +478,30 @@ impl World {
 
     fn report_answer(&self, crd: &str, request: &Request) -> Answer {
         let mut state = self.lock();
-        let report = state.reports.get_mut(crd);
-        match (request.method.as_str(), request.path.ends_with("/status"), report) {
-            ("GET", _, Some(report)) => Answer::json(report.clone()),
-            ("PATCH", true, Some(report)) => {
-                report["status"] = request.body["status"].clone();
-                Answer::json(json!({}))
-            }
-            ("PATCH", false, _) => {
-                state.reports.insert(crd.to_owned(), request.body.clone());
-                Answer::json(json!({}))
-            }
-            _ => not_found(crd),
+        if request.method == "GET" {
+            return state
+                .reports
+                .get(crd)
+                .map_or_else(|| not_found(crd), |report| Answer::json(report.clone()));
         }
+        let is_status = request.path.ends_with("/status");
+        let before = state.reports.get(crd).cloned();
+        let mut report = match (before, is_status) {
+            (None, true) => return not_found(crd),
+            (before, _) => before.unwrap_or_default(),
+        };
+        let expected = &request.body["metadata"]["resourceVersion"];
+        if !expected.is_null() && *expected != report["metadata"]["resourceVersion"] {
+            return Answer::status(409, "Conflict", "the object has been modified");
+        }
+        for part in if is_status { &["status"][..] } else { &["metadata", "spec"] } {
+            report[part] = request.body[part].clone();
+        }
+        state.revision += 1;
+        report["metadata"]["name"] = json!(crd);
+        report["metadata"]["resourceVersion"] = json!(state.revision.to_string());
+        state.reports.insert(crd.to_owned(), report.clone());
+        Answer::json(json!({ "metadata": report["metadata"] }))
     }
 }
 

@@ -343,6 +343,11 @@ impl Resource {
         });
     }
 
+    /// The report as it stands in the backup.
+    pub fn report_in_backup(&self) -> Option<&DefaultsReport> {
+        self.backup.as_ref()?.report.as_ref()
+    }
+
     /// Puts back what was there; whether there was anything. What a watch has not brought yet is lost.
     pub fn restore(&mut self, clock: &mut Clock) -> bool {
         let Some(backup) = self.backup.take() else { return false };

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use etch_core::api::{DefaultsReport, DefaultsReportSpec, Pause, Settings};
+use etch_core::api::{DefaultsReport, DefaultsReportSpec, DefaultsReportStatus, Pause, Settings};
 use etch_core::call_error::{CallError, Server as ServerName};
 use etch_core::condition::present;
 use etch_core::engine::crd::machine::CrdMachine;
@@ -29,7 +29,7 @@ use super::dice::Dice;
 use super::etcd::{Clock, Happened, Live, Resource, Server};
 use super::laws::Law;
 use super::sabotage::Sabotage;
-use super::server::{Refused, Request, Revision, Tag, Verb, refusal, uid};
+use super::server::{self, Refused, Request, Revision, Tag, Verb, refusal, uid};
 
 /// Objects to a page.
 const PER_PAGE: usize = 5;
@@ -67,11 +67,15 @@ impl Surroundings<'_> {
 /// A write whose sender does not wait for it any more.
 #[derive(Clone)]
 pub struct Stray {
-    /// Which CRD's object, and its name.
+    /// Which CRD it is about.
     pub resource: usize,
-    name: String,
-    sent: Sent,
-    knows: usize,
+    write: StrayWrite,
+}
+
+#[derive(Clone)]
+enum StrayWrite {
+    Object { name: String, sent: Sent, knows: usize },
+    Status(status::Command),
 }
 
 /// What drives the machine of one CRD.
@@ -88,6 +92,8 @@ pub struct Driver {
     confirmed: Option<Instant>,
     is_over: bool,
     dropped: Vec<(Identity, Vec<Path>)>,
+    /// The report as it was read, or as a write of it was answered, last.
+    known_report: Option<DefaultsReportStatus>,
     /// How many writes were sent.
     pub writes: u64,
 }
@@ -200,6 +206,7 @@ impl Driver {
             confirmed: Some(at.now.at),
             is_over: false,
             dropped: Vec::new(),
+            known_report: None,
             writes: 0,
         }
     }
@@ -220,6 +227,11 @@ impl Driver {
     pub fn has_reported(&mut self, now: Instant) -> bool {
         let soon = now + Duration::from_secs(5);
         self.is_at_rest() && self.timeout().is_none_or(|timeout| timeout > soon)
+    }
+
+    /// Whether a report says what it has read or written last.
+    pub fn knows_report(&self, report: Option<&DefaultsReport>) -> bool {
+        self.known_report.as_ref() == report.and_then(|report| report.status.as_ref())
     }
 
     /// Ends it: what it has sent may still arrive. What its writes have dropped is returned.
@@ -361,7 +373,7 @@ impl Driver {
             Task::Object(task) => {
                 if let Some(WriteUnderWay { sent, .. }) = task.write.take().filter(|_| task.is_confirmed) {
                     let name = task.work.identity.name.clone();
-                    strays.push(Stray { resource, name, sent, knows });
+                    strays.push(Stray { resource, write: StrayWrite::Object { name, sent, knows } });
                 }
                 false
             }
@@ -423,51 +435,71 @@ impl Driver {
     }
 
     fn write_status(&mut self, command: status::Command, resource: &mut Resource, at: &mut Surroundings<'_>) {
-        let (is_lost, is_carried_out) = (Self::fails(at), at.dice.roll(2) == 0);
-        let is_written = !is_lost || is_carried_out;
-        let answer = if is_lost { Err(lost()) } else { Ok(()) };
+        let command = match (command, at.sabotage) {
+            (status::Command::SetReport(report, version), Some(Sabotage::RecordsAhead)) => {
+                let mut report = (*report).clone();
+                report.through = report.through.map(|_| at.clock.revision.to_string());
+                report.exceptions = Default::default();
+                status::Command::SetReport(report.into(), version)
+            }
+            (command, _) => command,
+        };
+        let is_lost = Self::fails(at);
         let now = at.now.at;
-        let crd = self.machine.task().crd.clone();
         match command {
-            status::Command::SetConditions(conditions) => {
-                if is_written {
-                    at.clock.revision += 1;
-                    resource.conditions = conditions.to_vec();
-                }
-                self.machine.status().written(now, answer);
+            status::Command::SetConditions(_) => {
+                let answer = self.write_or_lose(command, is_lost, resource, at);
+                self.machine.status().written(now, answer.map(drop));
             }
-            status::Command::OpenReport => {
-                if is_written && resource.report.is_none() {
-                    let spec =
-                        DefaultsReportSpec { crd: crd.name().to_owned(), crd_uid: crd.uid().to_owned() };
-                    resource.report = Some(DefaultsReport::new(crd.name(), spec));
+            status::Command::OpenReport | status::Command::SetReport(..) => {
+                let answer = self.write_or_lose(command, is_lost, resource, at);
+                if answer.is_ok() {
+                    self.note_report(resource);
                 }
-                self.machine.status().written(now, answer);
+                self.machine.status().report_written(now, answer);
             }
-            status::Command::SetReport(report) => {
-                let is_there = resource.report.is_some();
-                if is_written && let Some(stored) = &mut resource.report {
-                    let mut report = (*report).clone();
-                    if at.sabotage == Some(Sabotage::RecordsAhead) {
-                        report.through = report.through.map(|_| at.clock.revision.to_string());
-                        report.exceptions = Default::default();
-                    }
-                    stored.status = Some(report);
+            status::Command::ReadReport => {
+                if !is_lost {
+                    self.note_report(resource);
                 }
-                let answer = if is_there { answer } else { Err(refused(404, "not found")) };
-                self.machine.status().written(now, answer);
+                let report = if is_lost { Err(lost()) } else { Ok(resource.report.clone().map(Box::new)) };
+                self.machine.status().report_read_again(now, report);
             }
             status::Command::ReadCrd => {
-                let document = Json::from(resource.document());
-                self.machine.status().crd_read(now, answer.map(|()| Some(document)));
+                let document = if is_lost { Err(lost()) } else { Ok(Some(Json::from(resource.document()))) };
+                self.machine.status().crd_read(now, document);
             }
             status::Command::ReadGeneration => {
                 let is_same =
                     resource.generation() == self.knows || at.sabotage == Some(Sabotage::RecordsWhatIsOver);
-                self.machine.status().generation_read(now, answer.map(|()| is_same));
+                self.machine.status().generation_read(now, if is_lost { Err(lost()) } else { Ok(is_same) });
             }
             status::Command::Emit(_) | status::Command::Count(_) => {}
         }
+    }
+
+    fn note_report(&mut self, resource: &Resource) {
+        self.known_report = resource.report.as_ref().and_then(|report| report.status.clone());
+    }
+
+    /// Carries out a write of conditions or report, unless it is lost: then it may have been carried out, or be
+    /// carried out later.
+    fn write_or_lose(
+        &self,
+        command: status::Command,
+        is_lost: bool,
+        resource: &mut Resource,
+        at: &mut Surroundings<'_>,
+    ) -> Result<String, CallError> {
+        if !is_lost {
+            return set_status(&command, resource, at.clock).map_err(|refused| call_refused(&refused));
+        }
+        match at.dice.roll(3) {
+            0 => drop(set_status(&command, resource, at.clock)),
+            1 => at.strays.push(Stray { resource: self.resource, write: StrayWrite::Status(command) }),
+            _ => {}
+        }
+        Err(lost())
     }
 
     fn ask(&mut self, question: Question, resource: &Resource, at: &mut Surroundings<'_>) {
@@ -477,6 +509,9 @@ impl Driver {
         }
         let answered = match question {
             Question::Report => {
+                if !is_lost {
+                    self.note_report(resource);
+                }
                 let mut report = resource.report.clone();
                 if at.sabotage == Some(Sabotage::RemembersTooMuch)
                     && let Some(status) = report.as_mut().and_then(|report| report.status.as_mut())
@@ -739,7 +774,8 @@ impl Driver {
         let fate = if at.has_faults { at.dice.roll(12) } else { 12 };
         if fate == 0 {
             if at.dice.roll(2) == 0 {
-                at.strays.push(Stray { resource: self.resource, name, sent, knows: self.knows });
+                let write = StrayWrite::Object { name, sent, knows: self.knows };
+                at.strays.push(Stray { resource: self.resource, write });
             }
             let resource_version = task.work.machine.object().resource_version().to_owned();
             let silence = || Outcome::Written { resource_version, proof: plan::Proof::WriteAnswered };
@@ -913,9 +949,46 @@ impl Stray {
     /// # Errors
     /// The law that it breaks.
     pub fn arrive(self, resource: &mut Resource, clock: &mut Clock) -> Result<(), Law> {
-        let Self { name, sent, knows, .. } = self;
-        send(&name, &sent, knows, Server::Current, resource, clock).map(drop)
+        match self.write {
+            StrayWrite::Object { name, sent, knows } => {
+                send(&name, &sent, knows, Server::Current, resource, clock).map(drop)
+            }
+            StrayWrite::Status(command) => {
+                // What is refused has not happened.
+                let _ = set_status(&command, resource, clock);
+                Ok(())
+            }
+        }
     }
+}
+
+/// Writes conditions or report; the resource version of the report.
+fn set_status(
+    command: &status::Command,
+    resource: &mut Resource,
+    clock: &mut Clock,
+) -> Result<String, Refused> {
+    let version = (clock.revision + 1).to_string();
+    match command {
+        status::Command::SetConditions(conditions) => resource.conditions = conditions.to_vec(),
+        status::Command::OpenReport => {
+            let (crd, crd_uid) = (resource.crd().name().to_owned(), resource.crd().uid().to_owned());
+            let new = || DefaultsReport::new(&crd, DefaultsReportSpec { crd: crd.clone(), crd_uid });
+            let report = resource.report.get_or_insert_with(new);
+            report.metadata.resource_version = Some(version.clone());
+        }
+        status::Command::SetReport(status, expected) => {
+            let Some(report) = &mut resource.report else { return server::refused(404, "not found") };
+            if report.metadata.resource_version.as_ref() != Some(expected) {
+                return server::refused(409, "the object has been modified");
+            }
+            report.metadata.resource_version = Some(version.clone());
+            report.status = Some((**status).clone());
+        }
+        _ => {}
+    }
+    clock.revision += 1;
+    Ok(version)
 }
 
 /// Which bytes an object shows.

@@ -55,9 +55,10 @@ impl Law {
 /// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew
 /// it, and `moves` says that values may follow.
 ///
-/// A limit: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
-/// is new to it is lost where Etch writes through such a server what it has read through another. Without
-/// `served` that counts.
+/// Two limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
+/// is new to it is lost where Etch writes through such a server what it has read through another. And it does
+/// not store a new default of another version at which the object is stored, which other servers show until
+/// then. Without `served` that counts.
 pub fn broken(
     world: &World,
     (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
@@ -66,6 +67,8 @@ pub fn broken(
 ) -> Option<Law> {
     let known = release.known(before);
     let kept = served.map(|served| served.known(before));
+    let shown = served.and_then(|served| served.view(before, release.storage()).ok());
+    let is_elsewhere = before.version != release.storage();
     let is_owned = |path: &String| {
         let others = before.owners.iter().filter(|owner| owner.manager != MANAGER);
         others.flat_map(|owner| &owner.fields).any(|place| place == path)
@@ -77,7 +80,10 @@ pub fn broken(
         fields::leaves(before, "", &mut |place, value| {
             let is_new =
                 kept.as_ref().is_some_and(|kept| get(kept, place).is_none() && get(&known, place).is_some());
-            let is_kept = get(after, place) == Some(value) || is_void(value) || is_new;
+            let is_new_elsewhere = is_elsewhere
+                && get(&known, place).is_none()
+                && shown.as_ref().is_some_and(|shown| get(shown, place).is_none());
+            let is_kept = get(after, place) == Some(value) || is_void(value) || is_new || is_new_elsewhere;
             if !is_kept && !follow.iter().any(|path| path == place) {
                 law = Some(Law::Values);
             }

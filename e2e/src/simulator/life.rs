@@ -370,8 +370,12 @@ impl<'a> Cluster<'a> {
             Happening::Expire(resource) => self.drivers[*resource].expire(),
             Happening::Compact(resource) => self.resources[*resource].compact(),
             Happening::BackUp(resource) => self.resources[*resource].back_up(),
-            // A limit: what was found out before, and was not reported yet, is reported afterwards.
-            Happening::Restore(resource) if !self.drivers[*resource].has_reported(now) => {}
+            // A limit: what was found out since the backup, and was not reported yet, is reported afterwards
+            // where the backup holds the report that Etch knows.
+            Happening::Restore(resource)
+                if !self.drivers[*resource].has_reported(now)
+                    && self.drivers[*resource].knows_report(self.resources[*resource].report_in_backup()) => {
+            }
             Happening::Restore(resource) => {
                 let (resources, at) = self.split();
                 if resources[*resource].restore(at.clock) {
@@ -444,6 +448,8 @@ impl<'a> Cluster<'a> {
             let (resources, at) = self.split();
             let resource = stray.resource;
             stray.arrive(&mut resources[resource], at.clock)?;
+            // It may have replaced conditions.
+            self.drivers[resource].conditions_changed(self.now);
             return Ok(true);
         }
         for (index, of_this) in choices.into_iter().enumerate() {

@@ -229,15 +229,17 @@ impl Release {
         self.convert(value, "", self.storage())
     }
 
-    /// Whether the bytes hold every default that the storage version gives this object.
+    /// Whether the bytes hold every default that the storage version gives this object, and all that readers
+    /// see of those of the version at which it is stored.
     pub fn is_stored(&self, content: &Content) -> bool {
         let known = self.known(content);
-        let filled = self.decode(&known, self.storage());
-        filled.is_ok_and(|filled| {
-            let (mut before, mut after) = (Vec::new(), Vec::new());
-            fields::leaves(&known, "", &mut |place, value| before.push((place.to_owned(), value)));
-            fields::leaves(&filled, "", &mut |place, value| after.push((place.to_owned(), value)));
-            after.iter().all(|leaf| before.contains(leaf))
+        let mut held = Vec::new();
+        fields::leaves(&known, "", &mut |place, value| held.push((place.to_owned(), value)));
+        [self.decode(&known, self.storage()), self.view(content, self.storage())].iter().all(|shown| {
+            let Ok(shown) = shown else { return false };
+            let mut all = true;
+            fields::leaves(shown, "", &mut |place, value| all &= held.contains(&(place.to_owned(), value)));
+            all
         })
     }
 

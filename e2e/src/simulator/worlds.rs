@@ -208,6 +208,26 @@ pub fn all() -> Vec<World> {
             (Delete, "b", "v1", json!(null)),
         ])
     };
+    // What is held stays at the version that it was stored at, whose defaults may change.
+    let holding = vec![
+        vec![("v1", json!({ "note": text(), "old": text(), "size": number() }))],
+        vec![
+            ("v1", json!({ "note": text(), "old": text(), "size": number() })),
+            ("v2", json!({ "note": text(), "size": with(number(), 1) })),
+        ],
+        vec![
+            ("v1", json!({ "note": with(text(), "n"), "old": text(), "size": number() })),
+            ("v2", json!({ "note": text(), "size": with(number(), 1) })),
+        ],
+    ];
+    let held = menu(vec![
+        (Create, "b", "v1", json!({ "old": "x", "size": 7 })),
+        (Create, "b", "v1", json!({ "size": 7 })),
+        (Apply, "a", "v1", json!({ "note": "z" })),
+        (Merge, "b", "v1", json!({ "old": null })),
+        (Edit, "b", "v2", json!({ "size": 3 })),
+        (Delete, "b", "v1", json!(null)),
+    ]);
     use Untypable::{Keeps, Wipes};
     vec![
         world("changing", changing(), sized(), keep, Vec::new(), Keeps),
@@ -220,6 +240,7 @@ pub fn all() -> Vec<World> {
         world("nested", nested, nets, keep, Vec::new(), Keeps),
         world("introduced", introduced(), colored(), keep, Vec::new(), Keeps),
         world("introduced, up to 1.36", introduced(), colored(), keep, Vec::new(), Wipes),
+        world("holding", holding, held, keep, Vec::new(), Keeps),
         world("hiding", hiding(), olds(), keep, Vec::new(), Keeps),
         world("dropping", hiding(), olds(), drop, Vec::new(), Keeps),
     ]

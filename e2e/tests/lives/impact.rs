@@ -112,7 +112,11 @@ fn came_true(
                 let is_unclear =
                     is_claimed(raw, path, |_, _| true) || (word == "appears" && holds(raw, path));
                 if !is_told && (is_certain || !is_unclear) {
-                    note(format!("{name}: {path} {word}: {detail}, stored {}", model::parts(raw)));
+                    note(format!(
+                        "{name}: {path} {word}: {detail}, stored {} at {}",
+                        model::parts(raw),
+                        raw["apiVersion"]
+                    ));
                 }
             }
         }

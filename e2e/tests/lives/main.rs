@@ -195,6 +195,16 @@ async fn judge(
         })
         .await?;
     let after = stage.snapshot(all).await?;
+    for living in all.iter_mut() {
+        if let Some(said) = claims.get(&living.life.plural) {
+            living.log.push(format!("    {said:?}"));
+        }
+        for (name, raw) in &after.raw[&living.life.plural] {
+            let (parts, version, owners) =
+                (model::parts(raw), &raw["apiVersion"], &raw["metadata"]["managedFields"]);
+            living.log.push(format!("    etcd holds {name}: {parts} at {version}; {owners}"));
+        }
+    }
     let audits =
         [stage.etch(&["audit", "--objects"], false).await?, stage.etch(&["audit", "--objects"], true).await?];
     for living in all.iter() {
