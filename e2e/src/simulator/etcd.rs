@@ -138,7 +138,7 @@ impl Resource {
         {
             self.stored_versions.push((*storage).to_owned());
         }
-        let document = definition(versions, self.generations.len() + 1);
+        let document = definition(versions, self.world.status.get(variant), self.generations.len() + 1);
         let (_, findings) = judge(&Json::from(document.clone()), &Pool::default());
         let release = Release::new(document, &self.stored_versions);
         self.generations.push(Arc::new(Generation { release, findings }));

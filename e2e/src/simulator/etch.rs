@@ -1,10 +1,12 @@
 //! Etch's side of one CRD: it performs what the [`CrdMachine`] asks for, one request at a time, in any order.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use etch_core::api::{DefaultsReport, DefaultsReportSpec, DefaultsReportStatus, Pause, Settings};
 use etch_core::call_error::{CallError, Server as ServerName};
 use etch_core::condition::present;
+use etch_core::crd::Crd;
 use etch_core::engine::crd::machine::CrdMachine;
 use etch_core::engine::crd::protocol::{Answer, Command, Next, Question};
 use etch_core::engine::crd::task::Task as Assignment;
@@ -179,7 +181,10 @@ impl Driver {
         at: &mut Surroundings<'_>,
     ) -> Self {
         let document = Json::from(resource.document());
-        let crd = resource.crd().clone();
+        let crd = match at.sabotage {
+            Some(Sabotage::TakesStatusForStored) => without_status(resource.document()),
+            _ => resource.crd().clone(),
+        };
         let subject = Subject {
             name: crd.name().to_owned(),
             uid: crd.uid().to_owned(),
@@ -804,7 +809,7 @@ impl Driver {
             task.work.hold = server;
         }
         answers.push(answer);
-        let step = self.run(&task, &answers);
+        let step = self.run(&task, &answers, at.sabotage);
         let outcome = match step {
             Some(plan::Step::Send(next))
                 if at.sabotage == Some(Sabotage::LeavesItsEntry)
@@ -827,6 +832,23 @@ impl Driver {
             Some(plan::Step::Done(outcome)) => Some(outcome),
             Some(plan::Step::Failed(_)) | None => None,
         };
+        let outcome = match (outcome, at.sabotage, resource.objects.get(&name)) {
+            (Some(Outcome::Unproved), Some(Sabotage::BelievesEveryAnswer), Some(live)) => {
+                Some(Outcome::Written {
+                    resource_version: live.tag.revision.to_string(),
+                    proof: plan::Proof::WriteAnswered,
+                })
+            }
+            (_, Some(Sabotage::CreatesWhatIsGone), None) => return self.create(&name, resource, at),
+            (outcome, ..) => outcome,
+        };
+        let is_end = at.sabotage == Some(Sabotage::EndsWithARewrite)
+            && matches!(outcome, Some(Outcome::Written { .. }))
+            && task.work.machine.planned().is_some_and(|write| write.strategy == Strategy::Rewrite);
+        if is_end {
+            let step = Step::Done(Reconciled::of(ObjectState::AlreadyStored, Vec::new()));
+            return self.go_on(task, step);
+        }
         if let Some(Outcome::FieldsDropped { paths }) = &outcome {
             self.dropped.push((task.work.identity.clone(), paths.clone()));
             self.is_over = true;
@@ -838,10 +860,28 @@ impl Driver {
         self.go_on(task, step)
     }
 
+    /// Creates an object that is gone: a sabotage.
+    fn create(&self, name: &str, resource: &mut Resource, at: &mut Surroundings<'_>) -> Result<(), Law> {
+        let request = resource.world.menu[0].clone();
+        let created = resource.process(at.clock, name, Server::Current, &request);
+        let created = created.ok().flatten();
+        let basis = Tag { uid: 0, revision: 0 };
+        resource
+            .broken((None, created.as_ref()), Server::Current, basis, false, self.knows)
+            .map_or(Ok(()), Err)
+    }
+
     /// Runs a write through the answers so far; its last step.
-    fn run(&self, task: &ObjectTask, answers: &[Result<Object, Refused>]) -> Option<plan::Step> {
+    fn run(
+        &self,
+        task: &ObjectTask,
+        answers: &[Result<Object, Refused>],
+        sabotage: Option<Sabotage>,
+    ) -> Option<plan::Step> {
         let Assignment { crd, settings, .. } = self.machine.task();
-        let (object, write) = (task.work.machine.object(), task.work.machine.planned()?);
+        let (object, planned) = (task.work.machine.object(), task.work.machine.planned()?);
+        let sabotaged = sabotage.map(|sabotage| sabotage.change_write(planned.clone()));
+        let write = sabotaged.as_ref().unwrap_or(planned);
         let (mut machine, request) = WriteMachine::begin(crd, object, write, &settings.terms);
         let mut step = plan::Step::Send(request);
         for answer in answers {
@@ -861,7 +901,7 @@ impl Driver {
 
     fn begin(&self, task: &ObjectTask, at: &Surroundings<'_>) -> Option<WriteUnderWay> {
         let follows = task.work.machine.planned()?.strategy == Strategy::Follow;
-        let plan::Step::Send(request) = self.run(task, &[])? else { return None };
+        let plan::Step::Send(request) = self.run(task, &[], at.sabotage)? else { return None };
         let sent = self.sent(&request, task, tag(task.work.machine.object()), follows, at);
         Some(WriteUnderWay { answers: Vec::new(), request, sent })
     }
@@ -897,7 +937,8 @@ impl Driver {
         if self.is_over {
             return false;
         }
-        if self.confirmed.is_some_and(|asked| asked >= read && asked + COUNTS > at.now.at) {
+        let is_known = self.confirmed.is_some_and(|asked| asked >= read && asked + COUNTS > at.now.at);
+        if is_known || at.sabotage == Some(Sabotage::NeverAsksForTheGeneration) {
             return true;
         }
         if Self::fails(at) {
@@ -989,6 +1030,14 @@ fn set_status(
     }
     clock.revision += 1;
     Ok(version)
+}
+
+/// A CRD that has no status subresource.
+fn without_status(mut document: serde_json::Value) -> Arc<Crd> {
+    for version in document["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        version["subresources"] = serde_json::Value::Null;
+    }
+    Arc::new(Crd::read(&Json::from(document)).expect("it can be read with it"))
 }
 
 /// Which bytes an object shows.

@@ -55,10 +55,11 @@ impl Law {
 /// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew
 /// it, and `moves` says that values may follow.
 ///
-/// Two limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
+/// Three limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
 /// is new to it is lost where Etch writes through such a server what it has read through another. And it does
 /// not store a new default of another version at which the object is stored, which other servers show until
-/// then. Without `served` that counts.
+/// then. And it stores the old default of a status, of which a request for the object carries nothing. Without
+/// `served` that counts.
 pub fn broken(
     world: &World,
     (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
@@ -68,6 +69,7 @@ pub fn broken(
     let known = release.known(before);
     let kept = served.map(|served| served.known(before));
     let shown = served.and_then(|served| served.view(before, release.storage()).ok());
+    let lags = served.is_some_and(|served| !std::ptr::eq(served, release));
     let is_elsewhere = before.version != release.storage();
     let is_owned = |path: &String| {
         let others = before.owners.iter().filter(|owner| owner.manager != MANAGER);
@@ -80,10 +82,15 @@ pub fn broken(
         fields::leaves(before, "", &mut |place, value| {
             let is_new =
                 kept.as_ref().is_some_and(|kept| get(kept, place).is_none() && get(&known, place).is_some());
-            let is_new_elsewhere = is_elsewhere
-                && get(&known, place).is_none()
-                && shown.as_ref().is_some_and(|shown| get(shown, place).is_none());
-            let is_kept = get(after, place) == Some(value) || is_void(value) || is_new || is_new_elsewhere;
+            let is_phantom = get(&known, place).is_none();
+            let is_new_elsewhere =
+                is_elsewhere && is_phantom && shown.as_ref().is_some_and(|shown| get(shown, place).is_none());
+            let is_old_status = lags && is_phantom && place.starts_with(".status");
+            let is_kept = get(after, place) == Some(value)
+                || is_void(value)
+                || is_new
+                || is_new_elsewhere
+                || is_old_status;
             if !is_kept && !follow.iter().any(|path| path == place) {
                 law = Some(Law::Values);
             }

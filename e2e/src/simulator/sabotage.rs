@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use etch_core::object::Object;
+use etch_core::plan::Write;
 use serde_json::{Value, json};
 
 use super::server::{Request, Verb, payload};
@@ -58,11 +59,15 @@ pub enum Sabotage {
     MarksWhatItWrites,
     /// What others write after the pass is not looked at.
     HearsNothing,
+    /// Whether the CRD is still the one that was read is not asked before a write.
+    NeverAsksForTheGeneration,
+    /// That a create drops the status is not known.
+    TakesStatusForStored,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::NamesNoRevision,
         Self::NamesNobody,
         Self::CreatesWhatIsGone,
@@ -86,7 +91,18 @@ impl Sabotage {
         Self::BelievesInSilence,
         Self::MarksWhatItWrites,
         Self::HearsNothing,
+        Self::NeverAsksForTheGeneration,
+        Self::TakesStatusForStored,
     ];
+
+    /// The write that is carried out in place of another.
+    pub fn change_write(self, write: Write) -> Write {
+        match self {
+            Self::ProvesNothing => Write { prove: false, ..write },
+            Self::DoubtsNothing => Write { doubtful: Vec::new(), decides_again: false, ..write },
+            _ => write,
+        }
+    }
 
     /// The request that is sent in place of another.
     pub fn change(self, request: Request, object: &dyn Fn() -> Object) -> Request {
@@ -121,6 +137,7 @@ impl Sabotage {
             Self::MarksWhatItWrites if changes_nothing || moves_owners => {
                 (Verb::Merge, json!({ "spec": { "note": object().resource_version() } }))
             }
+            Self::SendsNoChangedValues if verb == Verb::Json => (verb, without_values(body)),
             Self::LeavesOwnersBehind if moves_owners => (Verb::Merge, json!({ "metadata": metadata() })),
             _ => (verb, body),
         };
@@ -134,6 +151,16 @@ fn operations(body: &Value) -> impl Iterator<Item = &Value> {
 
 fn path(operation: &Value) -> Option<&str> {
     operation["path"].as_str()
+}
+
+/// A JSON patch that changes nothing but metadata.
+fn without_values(mut body: Value) -> Value {
+    if let Value::Array(operations) = &mut body {
+        operations.retain(|operation| {
+            operation["op"] == "move" || path(operation).is_some_and(|path| path.starts_with("/metadata"))
+        });
+    }
+    body
 }
 
 /// Whether a request takes an entry out of the owners.

@@ -36,6 +36,8 @@ pub struct Release {
     /// The same, as it is sent.
     pub document: Value,
     versions: Vec<(String, Schema, Compiled)>,
+    /// Whether the CRD has the status subresource: then a request for an object leaves its status alone.
+    pub has_status: bool,
 }
 
 /// An entry of `managedFields`.
@@ -168,7 +170,8 @@ impl Release {
             (version.name.clone(), schema, compiled)
         });
         let versions = compiled.collect();
-        Self { crd, document, versions }
+        let has_status = document["spec"]["versions"][0]["subresources"]["status"].is_object();
+        Self { crd, document, versions, has_status }
     }
 
     /// The storage version.
@@ -368,7 +371,8 @@ pub fn united(given: impl Iterator<Item = Entry>) -> Vec<Entry> {
 
 /// The part of a document that the schema describes.
 pub fn payload(document: &Value) -> Value {
-    document.get("spec").map_or_else(|| json!({}), |spec| json!({ "spec": spec }))
+    let parts = ["spec", "status"].into_iter();
+    parts.filter_map(|part| Some((part.to_owned(), document.get(part)?.clone()))).collect()
 }
 
 /// RFC 7386.

@@ -7,12 +7,18 @@ use serde_json::{Value, json};
 
 use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, Verb};
 
+/// The worlds that are about more than one object's writes: what is held, how an object came to be, and whether
+/// the CRD is still the one that was read. Only the simulator has all that.
+pub const SIMULATED: [&str; 3] = ["stated", "holding", "losing a field"];
+
 /// One cluster's possible lives.
 pub struct World {
     /// What tells it from others.
     pub name: &'static str,
     /// What the CRD may be, one after the other.
     pub versions: Vec<Versions>,
+    /// The properties of `status` for each of these; none where the CRD has no status subresource.
+    pub status: Vec<Value>,
     /// The CRD as it comes to be.
     pub releases: Vec<Release>,
     /// What users may send at any time.
@@ -47,12 +53,18 @@ fn map(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties })
 }
 
-/// The CRD with these versions; `generation` tells its states apart.
-pub fn definition(versions: &[(&'static str, Value)], generation: usize) -> Value {
+/// The CRD with these versions, and these properties of `status`; `generation` tells its states apart.
+pub fn definition(versions: &[(&'static str, Value)], status: Option<&Value>, generation: usize) -> Value {
     let last = versions.len() - 1;
     let versions = versions.iter().enumerate().map(|(index, (name, properties))| {
-        let schema = map(json!({ "spec": map(properties.clone()) }));
-        json!({ "name": name, "served": true, "storage": index == last, "schema": { "openAPIV3Schema": schema } })
+        let mut schema = map(json!({ "spec": map(properties.clone()) }));
+        let mut version = json!({ "name": name, "served": true, "storage": index == last });
+        if let Some(properties) = status {
+            schema["properties"]["status"] = with(map(properties.clone()), json!({}));
+            version["subresources"] = json!({ "status": {} });
+        }
+        version["schema"] = json!({ "openAPIV3Schema": schema });
+        version
     });
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -66,7 +78,7 @@ pub fn definition(versions: &[(&'static str, Value)], generation: usize) -> Valu
 }
 
 /// The CRD as it comes to be these.
-pub fn releases(all: Vec<Versions>) -> Vec<Release> {
+pub fn releases(all: Vec<Versions>, status: &[Value]) -> Vec<Release> {
     let mut stored: Vec<String> = Vec::new();
     let mut releases = Vec::new();
     for (index, versions) in all.into_iter().enumerate() {
@@ -74,7 +86,7 @@ pub fn releases(all: Vec<Versions>) -> Vec<Release> {
         if let Some((last, _)) = versions.last().filter(|(last, _)| !stored.iter().any(|name| name == last)) {
             stored.push((*last).to_owned());
         }
-        releases.push(Release::new(definition(&versions, index + 1), &stored));
+        releases.push(Release::new(definition(&versions, status.get(index), index + 1), &stored));
     }
     releases
 }
@@ -107,7 +119,8 @@ pub fn all() -> Vec<World> {
     let world = |name, releases: Vec<Versions>, menu, terms, follow, untypable| World {
         name,
         versions: releases.clone(),
-        releases: self::releases(releases),
+        status: Vec::new(),
+        releases: self::releases(releases, &[]),
         menu,
         terms,
         follow,
@@ -198,6 +211,11 @@ pub fn all() -> Vec<World> {
             vec![("v1", json!({ "note": text(), "old": with(text(), "o"), "size": with(number(), 1) }))],
         ]
     };
+    let losing = vec![
+        vec![("v1", json!({ "note": text(), "old": text(), "size": with(number(), 1) }))],
+        vec![("v1", json!({ "note": text(), "size": with(number(), 1) }))],
+        vec![("v1", json!({ "note": text(), "old": with(text(), "o"), "size": with(number(), 1) }))],
+    ];
     let olds = || {
         menu(vec![
             (Create, "b", "v1", json!({ "note": "x" })),
@@ -228,8 +246,29 @@ pub fn all() -> Vec<World> {
         (Edit, "b", "v2", json!({ "size": 3 })),
         (Delete, "b", "v1", json!(null)),
     ]);
+    let phases = |phase: Value| json!({ "seen": number(), "phase": phase });
+    let sized_once = || vec![("v1", json!({ "size": with(number(), 1) }))];
+    let stated = || {
+        let status =
+            vec![phases(text()), phases(with(text(), "New")), phases(with(text(), "Ready")), phases(text())];
+        let requests = vec![
+            (Create, "b", "v1", json!({})),
+            (Create, "b", "v1", json!({ "size": 2 })),
+            (Apply, "a", "v1", json!({ "size": 2 })),
+            (Merge, "b", "v1", json!({ "size": 7 })),
+            (Edit, "b", "v1", json!({ "size": 3 })),
+            (Delete, "b", "v1", json!(null)),
+        ];
+        let releases = vec![sized_once(); status.len()];
+        World {
+            releases: self::releases(releases.clone(), &status),
+            status,
+            ..world("stated", releases, menu(requests), keep, Vec::new(), Untypable::Keeps)
+        }
+    };
     use Untypable::{Keeps, Wipes};
     vec![
+        stated(),
         world("changing", changing(), sized(), keep, Vec::new(), Keeps),
         world("following", changing(), sized(), keep, size(), Keeps),
         world("changing beside another", beside(), sized(), keep, Vec::new(), Keeps),
@@ -243,5 +282,6 @@ pub fn all() -> Vec<World> {
         world("holding", holding, held, keep, Vec::new(), Keeps),
         world("hiding", hiding(), olds(), keep, Vec::new(), Keeps),
         world("dropping", hiding(), olds(), drop, Vec::new(), Keeps),
+        world("losing a field", losing, olds(), keep, Vec::new(), Keeps),
     ]
 }

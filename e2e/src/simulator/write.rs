@@ -22,7 +22,8 @@ impl Write<'_> {
     pub(super) fn update(&self, live: Option<&Content>, body: &Value) -> Result<Effect, Refused> {
         let Self { release, request: Request { version, manager, .. }, .. } = *self;
         let before = live.map_or(Ok(json!({})), |live| release.view(live, version))?;
-        let after = release.decode(&payload(body), version)?;
+        let mut after = release.decode(&payload(body), version)?;
+        self.leave_status(live.map(|_| &before), &mut after);
         let given = body["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
         let known = live.map(|live| live.owners.clone()).unwrap_or_default();
         let owners = match given {
@@ -67,7 +68,8 @@ impl Write<'_> {
 
     pub(super) fn apply(&self, live: Option<&Content>) -> Result<Effect, Refused> {
         let Self { release, request: Request { version, manager, verb, body }, .. } = *self;
-        let config = payload(body);
+        let mut config = payload(body);
+        self.leave_status(None, &mut config);
         release.express(&config, version)?;
         let before = live.map_or(Ok(json!({})), |live| release.view(live, version))?;
         let mut owners = live.map(|live| live.owners.clone()).unwrap_or_default();
@@ -95,12 +97,24 @@ impl Write<'_> {
         if live.is_some() && before == after {
             return Ok(self.store(before, owners));
         }
-        let after = release.fill(after, version);
+        let mut after = release.fill(after, version);
+        self.leave_status(live.map(|_| &before), &mut after);
         // A map that has lost all it had is null by now. Unlike a decoder, nobody drops that.
         if release.decode(&after, version)? != after {
             return refused(422, "must be of type object: \"null\"");
         }
         Ok(self.store(after, owners))
+    }
+
+    /// The status stays as it is where it has a subresource, and a create drops it (fact D11).
+    fn leave_status(&self, before: Option<&Value>, after: &mut Value) {
+        let Value::Object(after) = after else { return };
+        if self.release.has_status {
+            after.remove("status");
+            if let Some(status) = before.and_then(|before| before.get("status")) {
+                after.insert("status".to_owned(), status.clone());
+            }
+        }
     }
 
     /// Whether an object can be put into the terms of all its owners.
