@@ -19,7 +19,7 @@ fmt:
 # Run clippy on everything; warnings are errors
 lint:
     cargo clippy --workspace --all-targets -- --deny warnings
-    cargo clippy --package etch --features otlp --bins -- --deny warnings
+    cargo clippy --workspace --bin etch --features etch/otlp -- --deny warnings
 
 # Run the unit tests, and the operator against a scripted API server, in seconds and without Go; `just test NAME` runs some of them
 test *filter:

@@ -118,6 +118,26 @@ fn no_library_touches_the_world() -> Result<()> {
     Ok(())
 }
 
+/// A feature that only tests turn on has everything above its package compiled twice.
+#[test]
+fn programs_are_built_with_the_features_of_the_tests() -> Result<()> {
+    let tree = |words: &[&str]| -> Result<BTreeSet<String>> {
+        let always = ["tree", "--prefix", "none", "--format", "{p} {f}"];
+        let tree = cargo(root(), &[&always, words].concat())?;
+        Ok(tree.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect())
+    };
+    let tests = tree(&["--workspace", "--edges", "normal,build,dev"])?;
+    for program in [&["--package", "e2e"][..], &["--workspace"]] {
+        let program = tree(&[program, &["--edges", "normal,build"]].concat())?;
+        let other: Vec<_> = program.difference(&tests).collect();
+        ensure!(
+            other.is_empty(),
+            "tests are built with more features of {other:?}: take them as dependencies"
+        );
+    }
+    Ok(())
+}
+
 /// Only what is under `crates/`, with the settings that the packages inherit.
 #[test]
 fn the_libraries_build_without_the_rest() -> Result<()> {
