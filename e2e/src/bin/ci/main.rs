@@ -1,0 +1,115 @@
+//! Every check of the project, one after the other; each is run, whatever came of those before it.
+//!
+//! It knows commands and nothing of what they check: each can be run by hand as it is shown. What failed
+//! tests printed is repeated at the end, where it is looked for. Its last line is the sum of all tests:
+//! `N passed, N failed`.
+
+#![expect(clippy::print_stderr, clippy::print_stdout, reason = "a command line program talks to its user")]
+
+mod report;
+mod scenarios;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use e2e::cargo::forget_package;
+
+use crate::report::Report;
+
+/// The name of a step and its command, whose words hold no spaces. What fails fastest comes first, and the
+/// tests on a control plane last.
+const STEPS: &[(&str, &str)] = &[
+    ("format", "cargo fmt --all --check"),
+    ("lint", "cargo clippy --workspace --all-targets -- --deny warnings"),
+    // All packages, so that nothing that it shares with the step before is checked again.
+    ("lint of otlp", "cargo clippy --workspace --bin etch --features etch/otlp -- --deny warnings"),
+    (
+        "documentation",
+        "cargo doc --workspace --no-deps --document-private-items --config build.rustdocflags=[\"-Dwarnings\"]",
+    ),
+    ("examples in it", "cargo test --workspace --doc --no-fail-fast"),
+    ("unit tests", "cargo test --workspace --lib --bins --no-fail-fast"),
+    // Minutes when go's build cache is cold, which no test should have to wait for.
+    (
+        "control plane",
+        "cargo run --package e2e --bin control-plane -- --build-only --controllers clusterrole-aggregation-controller",
+    ),
+    ("demo", "cargo demo"),
+    ("build of the scenarios", "cargo test --workspace --test * --no-run"),
+    SCENARIOS,
+];
+
+/// What cargo would run one binary after the other.
+const SCENARIOS: (&str, &str) = ("scenarios", "cargo test --workspace --test * --no-fail-fast");
+
+fn main() -> ExitCode {
+    let start = Instant::now();
+    let mut report = Report::default();
+    let mut failures = Vec::new();
+    for (index, step) in STEPS.iter().enumerate() {
+        let (name, command) = step;
+        eprintln!("ci: {}/{} {name}: {}", index + 1, STEPS.len(), shown(command));
+        let begun = Instant::now();
+        let failed = match *step {
+            SCENARIOS => scenarios::run(&mut report),
+            _ => run(command, &mut report),
+        };
+        let seconds = begun.elapsed().as_secs();
+        let failed = failed.unwrap_or_else(|error| {
+            eprintln!("ci: {name}: {error:#}");
+            vec![(*command).to_owned()]
+        });
+        let verdict = if failed.is_empty() { "passed" } else { "failed" };
+        eprintln!("ci: {name} {verdict} in {seconds} s");
+        failures.extend(failed.into_iter().map(|command| (*name, command)));
+    }
+    let minutes = start.elapsed().as_secs().div_ceil(60);
+    for line in &report.failures {
+        eprintln!("{line}");
+    }
+    for (name, command) in &failures {
+        eprintln!("ci: {name} failed; run it again with\n  {}", shown(command));
+    }
+    if failures.is_empty() {
+        eprintln!("ci: all {} steps passed within {minutes} min", STEPS.len());
+    } else {
+        // A linker says nothing of a disk that is full.
+        let free = Command::new("df").arg("-h").arg(workspace()).output();
+        eprint!(
+            "{}",
+            free.map(|free| String::from_utf8_lossy(&free.stdout).into_owned()).unwrap_or_default()
+        );
+    }
+    println!("{} passed, {} failed", report.tests.passed, report.tests.failed);
+    if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs a command in the workspace and passes its output through; the command where it failed.
+fn run(command: &str, report: &mut Report) -> Result<Vec<String>> {
+    let mut words = command.split_whitespace();
+    let program = words.next().context("an empty command")?;
+    let mut process = Command::new(program);
+    process.args(words).current_dir(workspace()).stdout(Stdio::piped());
+    forget_package(&mut process);
+    let mut child = process.spawn().with_context(|| format!("{program} cannot be run"))?;
+    // A test may print anything: what is no UTF-8 is shown as well as it can be.
+    for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).split(b'\n')) {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        report.read(&line);
+    }
+    Ok(if child.wait()?.success() { Vec::new() } else { vec![command.to_owned()] })
+}
+
+fn workspace() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+/// The command as a shell takes it.
+fn shown(command: &str) -> String {
+    command.replace('*', "'*'")
+}
