@@ -147,8 +147,7 @@ pub fn binary() -> Result<&'static Path> {
 /// # Errors
 /// It does not build, or cannot be copied.
 pub fn binary_with(features: &str, folder: &Path) -> Result<PathBuf> {
-    // Nobody waits for what it does, but the tests wait until it is built.
-    let built = build(&["--features", features, "--config", "profile.dev.package.etch.opt-level=0"])?;
+    let built = build(&["--features", features])?;
     let copy = folder.join("etch");
     fs::copy(built, &copy).context("a copy of the binary")?;
     Ok(copy)
