@@ -188,9 +188,10 @@ mutants *flags:
     ulimit -v 6000000
     cargo mutants --package kube-structural-schema {{ flags }}
 
-# Check the licenses, duplicates and sources of the dependencies; needs cargo-deny
-deny:
-    cargo deny check bans licenses sources
+# Check the licenses, duplicates and sources of the dependencies; `just deny advisories` checks known vulnerabilities, and needs GitHub
+deny *checks="bans licenses sources":
+    cargo install cargo-deny@0.20.2 --quiet --locked --debug --root target/tools
+    target/tools/bin/cargo-deny check {{ checks }}
 
 # Build the image; needs docker
 image tag="etch:0.1.0":

@@ -30,6 +30,9 @@ const STEPS: &[(&str, &str)] = &[
         "documentation",
         "cargo doc --workspace --no-deps --document-private-items --config build.rustdocflags=[\"-Dwarnings\"]",
     ),
+    // Compiled once, and kept beside what cargo builds.
+    ("cargo-deny", "cargo install cargo-deny@0.20.2 --locked --debug --root target/tools"),
+    ("dependencies", "target/tools/bin/cargo-deny check bans licenses sources"),
     ("examples in it", "cargo test --workspace --doc --no-fail-fast"),
     ("unit tests", "cargo test --workspace --lib --bins --no-fail-fast"),
     // Minutes when go's build cache is cold, which no test should have to wait for.
@@ -91,7 +94,9 @@ fn main() -> ExitCode {
 fn run(command: &str, report: &mut Report) -> Result<Vec<String>> {
     let mut words = command.split_whitespace();
     let program = words.next().context("an empty command")?;
-    let mut process = Command::new(program);
+    // A path is meant from the workspace, wherever this program was started.
+    let path = if program.contains('/') { workspace().join(program) } else { program.into() };
+    let mut process = Command::new(path);
     process.args(words).current_dir(workspace()).stdout(Stdio::piped());
     forget_package(&mut process);
     let mut child = process.spawn().with_context(|| format!("{program} cannot be run"))?;
