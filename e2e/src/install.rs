@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use crate::operator;
 
-pub use tool::{helm, helm_program, kustomize, migrator_program, promtool_test_rules};
+pub use tool::{helm, helm_program, kube_score, kustomize, migrator_program, promtool_test_rules};
 
 /// A file that is kept in the repository and made from other files of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

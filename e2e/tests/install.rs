@@ -11,13 +11,16 @@ use anyhow::{Context, Result, ensure};
 use e2e::access::{attributes, granted_soon};
 use e2e::cluster::{Answer, Cluster, crd, documents, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::install::{Generated, helm, kustomize, root};
+use e2e::install::{Generated, helm, kube_score, kustomize, root};
 use e2e::operator::Operator;
 use e2e::scene::{AGGREGATION, NAMESPACE, apply, place};
 use etch_core::rbac::{Access, Grant, role};
 use serde_json::{Value, json};
 
 const GROUP: &str = "stable.example.com";
+/// Those that install the operator.
+const OVERLAYS: [&str; 6] =
+    ["default", "cluster-wide", "audit-only", "admission", "admission-self-managed", "admission-service-ca"];
 const CRONTABS: &str = "crontabs.stable.example.com";
 /// What Etch may be granted on custom resources.
 const GRANTED: [&str; 4] = ["get", "list", "watch", "patch"];
@@ -88,16 +91,29 @@ fn every_overlay_takes_the_image_from_one_place() -> Result<()> {
             with_image.push(folder.file_name().context("a name")?.to_owned());
         }
     }
-    for overlay in [
-        "default",
-        "cluster-wide",
-        "audit-only",
-        "admission",
-        "admission-self-managed",
-        "admission-service-ca",
-    ] {
+    for overlay in OVERLAYS {
         ensure!(with_image.iter().any(|name| name == overlay), "{overlay} installs no Deployment");
     }
+    Ok(())
+}
+
+#[test]
+fn kube_score_finds_nothing_in_what_is_installed() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let scored = |name: &str, manifests: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, manifests)?;
+        kube_score(&file)
+    };
+    for overlay in OVERLAYS {
+        let (passed, said) = scored(overlay, &kustomize(&format!("config/{overlay}"))?)?;
+        ensure!(passed, "{overlay}:\n{said}");
+    }
+    let everything = "monitoring.enabled=true,rbac.clusterWide=true,rbac.groups={stable.example.com}";
+    let (passed, said) = scored("chart", &helm(&["--set", everything])?)?;
+    ensure!(passed, "the chart:\n{said}");
+    let careless = kustomize("config/default")?.replace("readOnlyRootFilesystem: true", "privileged: true");
+    ensure!(!scored("careless", &careless)?.0, "a privileged container is found");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Kustomize, Helm, promtool and kube-storage-version-migrator, at the versions that `e2e/build` pins; go
+//! Kustomize, Helm, promtool, kube-score and kube-storage-version-migrator, at the versions that `e2e/build` pins; go
 //! builds them once and keeps them. It must not use a tool that happens to be installed.
 
 use std::path::{Path, PathBuf};
@@ -71,6 +71,19 @@ pub fn promtool_test_rules<'a>(files: impl IntoIterator<Item = &'a Path>) -> Res
     let said =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(said.contains("SUCCESS") || said.contains("FAILED:"), "promtool has tested nothing: {said}");
+    Ok((output.status.success(), said))
+}
+
+/// What kube-score finds in a file with manifests, and whether it finds nothing.
+///
+/// # Errors
+/// There is no go, or kube-score does not build.
+pub fn kube_score(manifests: &Path) -> Result<(bool, String)> {
+    let mut kube_score = go("kube-score", "kube-score");
+    kube_score.args(["score", "--kubernetes-version", "v1.34"]).arg(manifests);
+    let output = kube_score.output().context("run kube-score")?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure!(!said.is_empty(), "kube-score: {}", String::from_utf8_lossy(&output.stderr));
     Ok((output.status.success(), said))
 }
 
