@@ -1,4 +1,4 @@
-//! Every check of the project, one after the other; each is run, whatever came of those before it.
+//! Every check of the project, one after the other; a failure stops none of those after it.
 //!
 //! It knows commands and nothing of what they check: each can be run by hand as it is shown. What failed
 //! tests printed is repeated at the end, where it is looked for. Its last line is the sum of all tests:
@@ -24,7 +24,7 @@ use crate::report::Report;
 const STEPS: &[(&str, &str)] = &[
     ("format", "cargo fmt --all --check"),
     ("lint", "cargo clippy --workspace --all-targets -- --deny warnings"),
-    // All packages, so that nothing that it shares with the step before is checked again.
+    // With --workspace it has the dependencies that the step before has checked.
     ("lint of otlp", "cargo clippy --workspace --bin etch --features etch/otlp -- --deny warnings"),
     (
         "documentation",

@@ -33,8 +33,8 @@ pub(crate) fn run(report: &mut Report) -> Result<Vec<String>> {
     let (tests, etch) = build()?;
     let folder = target_folder()?.join("ci");
     fs::create_dir_all(&folder).context("a folder for output")?;
-    // All tests run this copy. Otherwise each would ask cargo for `etch`, and wait for whoever builds, or run
-    // the one with other features that a test builds into the same place.
+    // All tests run this copy. Otherwise each would ask cargo for `etch`, and wait while another test builds,
+    // or run the `etch` with other features that a test builds into the same place.
     let copy = folder.join("etch");
     fs::copy(etch, &copy).context("a copy of etch")?;
     let waiting = Mutex::new(tests.into_iter());
