@@ -17,6 +17,7 @@ use crate::commands::fill::Fill;
 use crate::commands::global::Global;
 use crate::commands::impact::Impact;
 use crate::commands::lint::Lint;
+use crate::commands::man::Man;
 use crate::commands::persist::Persist;
 use crate::commands::rbac::Rbac;
 use crate::commands::run::Run;
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Rbac(Rbac),
     Clean(Clean),
     Completions(Completions),
+    Man(Man),
     Version(Version),
 }
 
@@ -63,6 +65,7 @@ impl Command {
             | Self::Admit(_)
             | Self::Crds(_)
             | Self::Completions(_)
+            | Self::Man(_)
             | Self::Version(_) => Some("the command reads no objects in a namespace"),
         }
     }

@@ -69,6 +69,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Explain(explain) => asynchronous()?.block_on(explain.run(&global, &mut out))?,
         Command::Crds(crds) => crds.run(&mut out)?,
         Command::Completions(completions) => completions.run(Cli::definition(false), &mut out)?,
+        Command::Man(man) => man.run(Cli::definition(false))?,
         Command::Version(version) => version.run(&mut out)?,
     };
     out.flush()?;

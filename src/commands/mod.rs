@@ -14,6 +14,7 @@ pub(crate) mod fill;
 pub(crate) mod global;
 pub(crate) mod impact;
 pub(crate) mod lint;
+pub(crate) mod man;
 mod names;
 mod openapi;
 pub(crate) mod outcome;

@@ -81,7 +81,11 @@ fn as_a_plugin_it_is_called_kubectl_etch() -> Result<()> {
 
 #[test]
 fn version_says_what_it_is_for() -> Result<()> {
-    ensure!(etch(&["version"])?.out.starts_with("etch 0.1.0, for Kubernetes 1.34 to 1.37"));
+    ensure!(etch(&["version"])?.out.starts_with(concat!(
+        "etch ",
+        env!("CARGO_PKG_VERSION"),
+        ", for Kubernetes 1.34 to 1.37"
+    )));
     ensure!(etch(&["version", "-o", "json"])?.json()?["kubernetes"]["newest"] == "1.37");
     Ok(())
 }

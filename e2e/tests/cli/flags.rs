@@ -127,6 +127,11 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
         // Whatever is written is one.
         "prefix" | "text" => &[],
         "namespace" => &[("No Such", "'No Such'"), ("a/b", "'a/b'")],
+        "folder" => &[
+            ("deployment.yaml", "deployment.yaml: cannot be written: File exists"),
+            ("deployment.yaml/man", "deployment.yaml/man: cannot be written: Not a directory"),
+            ("", ": cannot be written"),
+        ],
         "switch" => &[("x", "unexpected value 'x'")],
         _ => return None,
     })
@@ -185,6 +190,7 @@ fn base(command: &str, flag: &str) -> Result<Vec<&'static str>> {
         ("crds", _) => vec!["crds"],
         ("clean", _) => vec!["clean"],
         ("completions", _) => vec!["completions"],
+        ("man", _) => vec!["man"],
         ("version", _) => vec!["version"],
         _ => anyhow::bail!("no command line for {command} {flag}"),
     })
