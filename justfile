@@ -192,6 +192,18 @@ deny *checks="bans licenses sources":
     cargo install cargo-deny@0.20.2 --quiet --locked --debug --root target/tools
     target/tools/bin/cargo-deny check {{ checks }}
 
+# Build a static binary for each architecture that the toolchain has, in target/binaries
+release-binaries:
+    cargo run --quiet --package e2e --bin release -- binaries
+
+# Make everything that is published, in target/dist; `--registry`, `--source` and `--binary` say what for and of what
+release *flags:
+    cargo run --quiet --package e2e --bin release -- make {{ flags }}
+
+# Push the image and the chart of target/dist to their registry; needs go
+publish *flags:
+    cargo run --quiet --package e2e --bin release -- push {{ flags }}
+
 # Build the image; needs docker
-image tag="etch:0.1.0":
+image tag="etch:dev":
     docker build --tag {{ tag }} .

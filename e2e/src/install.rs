@@ -3,6 +3,7 @@
 
 mod chart;
 mod tool;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,11 @@ use anyhow::Result;
 
 use crate::operator;
 
-pub use tool::{helm, helm_program, kube_score, kustomize, migrator_program, promtool_test_rules};
+pub use tool::{
+    actionlint, crane, crane_program, helm, helm_program, krew_program, kube_score, kustomize, migrator_program,
+    promtool_test_rules,
+};
+pub use version::versioned;
 
 /// A file that is kept in the repository and made from other files of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

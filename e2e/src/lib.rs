@@ -10,6 +10,7 @@ pub mod control_plane;
 pub mod corpus;
 pub mod demo;
 pub mod differential;
+pub mod dist;
 pub mod drift;
 pub mod faults;
 pub mod generate;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::access::{attributes, granted_soon};
 use e2e::cluster::{Answer, Cluster, crd, documents, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::install::{Generated, helm, kube_score, kustomize, root};
+use e2e::install::{Generated, helm, kube_score, kustomize, root, versioned};
 use e2e::operator::Operator;
 use e2e::scene::{AGGREGATION, NAMESPACE, apply, place};
 use etch_core::rbac::{Access, Grant, role};
@@ -27,6 +27,10 @@ const GRANTED: [&str; 4] = ["get", "list", "watch", "patch"];
 
 #[test]
 fn generated_files_are_what_they_are_made_from() -> Result<()> {
+    for file in versioned()? {
+        let found = std::fs::read_to_string(file.path)?;
+        ensure!(found == file.text, "{} has another version; run `just generate` and commit it", file.name);
+    }
     for file in Generated::ALL {
         let found = std::fs::read_to_string(file.path()).with_context(|| file.name())?;
         ensure!(found == file.text()?, "{} is out of date; run `just generate` and commit it", file.name());
@@ -76,7 +80,8 @@ fn every_overlay_takes_the_image_from_one_place() -> Result<()> {
     let text = std::fs::read_to_string(&place)?;
     std::fs::write(
         &place,
-        text.replace("newName: etch", "newName: registry.example.com/etch").replace("0.1.0", "9.9.9"),
+        text.replace("newName: etch", "newName: registry.example.com/etch")
+            .replace(e2e::dist::VERSION, "9.9.9"),
     )?;
     let mut with_image = Vec::new();
     for folder in std::fs::read_dir(&config)? {

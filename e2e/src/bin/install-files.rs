@@ -6,13 +6,14 @@
 use std::process::ExitCode;
 
 use e2e::drift::{File, main as write};
-use e2e::install::Generated;
+use e2e::install::{Generated, versioned};
 
 fn main() -> ExitCode {
     write("install-files", "generate", || {
         let file = |file: Generated| {
             Ok(File { name: file.name().to_owned(), path: file.path(), text: file.text()? })
         };
-        Ok(Generated::ALL.into_iter().map(file))
+        // Some of what is generated contains the version.
+        Ok(versioned()?.into_iter().map(Ok).chain(Generated::ALL.into_iter().map(file)))
     })
 }

@@ -1,4 +1,5 @@
-//! Kustomize, Helm, promtool, kube-score and kube-storage-version-migrator, at the versions that `e2e/build` pins; go
+//! Kustomize, Helm, promtool, kube-score, kube-storage-version-migrator, crane, krew and actionlint, at the versions that
+//! `e2e/build` pins; go
 //! builds them once and keeps them. It must not use a tool that happens to be installed.
 
 use std::path::{Path, PathBuf};
@@ -47,6 +48,38 @@ pub fn helm_program(folder: &Path) -> Result<PathBuf> {
 /// There is no go, or it does not build.
 pub fn migrator_program(folder: &Path) -> Result<PathBuf> {
     program("migrator", "sigs.k8s.io/kube-storage-version-migrator/cmd/migrator", folder)
+}
+
+/// What `crane` prints, which pushes images and charts.
+///
+/// # Errors
+/// There is no go, or crane fails.
+pub fn crane(arguments: &[&str]) -> Result<String> {
+    output(go("crane", "crane").args(arguments))
+}
+
+/// `crane` itself, whose `registry serve` is a registry; built into a folder.
+///
+/// # Errors
+/// There is no go, or it does not build.
+pub fn crane_program(folder: &Path) -> Result<PathBuf> {
+    program("crane", "github.com/google/go-containerregistry/cmd/crane", folder)
+}
+
+/// krew, which installs plugins of kubectl; built into a folder.
+///
+/// # Errors
+/// There is no go, or it does not build.
+pub fn krew_program(folder: &Path) -> Result<PathBuf> {
+    program("krew", "sigs.k8s.io/krew/cmd/krew", folder)
+}
+
+/// Fails if actionlint finds anything in a workflow, and says what.
+///
+/// # Errors
+/// There is no go, or actionlint has findings.
+pub fn actionlint<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    output(go("actionlint", "actionlint").args(files)).map(drop)
 }
 
 /// Builds `package` of the module `e2e/build/NAME` as `folder/NAME`.
