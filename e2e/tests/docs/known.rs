@@ -22,7 +22,7 @@ const DOCKER: Manner = Left("there is no docker, nor a registry");
 /// The commands of all pages, as they stand there.
 pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // README
-    ("export IMAGE=registry.example.com/etch:0.1.0", WELL),
+    ("export IMAGE=registry.example.com/etch:dev", WELL),
     ("docker build --tag \"$IMAGE\" .", DOCKER),
     ("docker push \"$IMAGE\"", DOCKER),
     ("kubectl apply -f config/crd/crds.yaml", WELL),
@@ -44,6 +44,12 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch persist --dry-run", LOOKED),
     ("etch lint config/crd/", WELL),
     ("etch fill --crd crds.yaml object.yaml", WELL),
+    // releasing
+    (
+        "cosign verify-blob --bundle SHA256SUMS.sigstore.json --certificate-identity-regexp 'https://github.com/acme/etch/' --certificate-oidc-issuer https://token.actions.githubusercontent.com SHA256SUMS",
+        Left("the workflow of a hosting service signs"),
+    ),
+    ("sha256sum --check --ignore-missing SHA256SUMS", Left("e2e/tests/release.rs checks the sums")),
     // upgrades
     ("helm template cert-manager | etch impact -f - --live", LOOKED),
     ("etch impact -f new.yaml --old old.yaml --objects backup/", LOOKED),
