@@ -156,12 +156,16 @@ fn build(target: &str) -> Result<PathBuf> {
         prefixes.push((folder.clone(), "/etch/target"));
     }
     // No path of this machine: the same commit gives the same bytes.
-    let paths = prefixes.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display()));
-    let flags: Vec<_> = ["-Ctarget-feature=+crt-static".to_owned()].into_iter().chain(paths).collect();
+    let renamed = |flag: &str| -> Vec<String> {
+        prefixes.iter().map(|(from, to)| format!("{flag}={}={to}", from.display())).collect()
+    };
+    let rust = ["-Ctarget-feature=+crt-static".to_owned()].into_iter().chain(renamed("--remap-path-prefix"));
     let mut cargo = Command::new(option_env!("CARGO").unwrap_or("cargo"));
     cargo.args(["build", "--release", "--locked", "--package", "etch", "--bin", "etch", "--target", target]);
     // These flags, and none that a user has set.
-    cargo.current_dir(root()).env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
+    cargo.current_dir(root()).env("CARGO_ENCODED_RUSTFLAGS", rust.collect::<Vec<_>>().join("\u{1f}"));
+    // The same for C code, whose assertions name files.
+    cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), renamed("-ffile-prefix-map").join(" "));
     forget_package(&mut cargo);
     let status = cargo.status().context("run cargo")?;
     ensure!(status.success(), "etch does not build for {target}: {status}");
