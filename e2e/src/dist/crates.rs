@@ -45,8 +45,12 @@ pub(super) fn of_etch() -> Result<BTreeMap<Id, Crate>> {
         packages.iter().map(|package| (text(&package["id"]), id(package))).collect();
     let mut dependencies = BTreeMap::new();
     for node in array(&metadata["resolve"]["nodes"]) {
-        let known = array(&node["dependencies"]);
-        let known = known.iter().filter_map(|id| ids.get(id.as_str()?)).filter(|id| all.contains(id));
+        let needed = array(&node["deps"]);
+        let needed = needed
+            .iter()
+            .filter(|needed| array(&needed["dep_kinds"]).iter().any(|kind| kind["kind"] != "dev"));
+        let known =
+            needed.filter_map(|needed| ids.get(needed["pkg"].as_str()?)).filter(|id| all.contains(id));
         dependencies.insert(text(&node["id"]), known.cloned().collect::<BTreeSet<_>>());
     }
     let mut crates = BTreeMap::new();

@@ -130,7 +130,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
         "folder" => &[
             ("deployment.yaml", "deployment.yaml: cannot be written: File exists"),
             ("deployment.yaml/man", "deployment.yaml/man: cannot be written: Not a directory"),
-            ("", ": cannot be written"),
+            ("", "a value is required"),
         ],
         "switch" => &[("x", "unexpected value 'x'")],
         _ => return None,
