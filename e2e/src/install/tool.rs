@@ -1,6 +1,5 @@
-//! Kustomize, Helm, promtool, kube-score, kube-storage-version-migrator, crane, krew and actionlint, at the versions that
-//! `e2e/build` pins; go
-//! builds them once and keeps them. It must not use a tool that happens to be installed.
+//! Kustomize, Helm, promtool, kube-score, kube-storage-version-migrator, crane, krew and actionlint, at the versions
+//! that `e2e/build` pins; go builds them once and keeps them. A tool that happens to be installed is not used.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
