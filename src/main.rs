@@ -56,24 +56,25 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         global.has_no_scope(cannot)?;
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    let outcome = match command {
-        Command::Run(run) => asynchronous()?.block_on(run.run(&global.target()))?,
-        Command::Lint(lint) => lint.run(&global, &mut out)?,
-        Command::Fill(fill) => fill.run(&global, &mut out)?,
-        Command::Admit(admit) => admit.run(&mut out)?,
-        Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out))?,
-        Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out))?,
-        Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out))?,
-        Command::Audit(audit) => asynchronous()?.block_on(audit.run(&global, &mut out))?,
-        Command::Persist(persist) => asynchronous()?.block_on(persist.run(&global, &mut out))?,
-        Command::Explain(explain) => asynchronous()?.block_on(explain.run(&global, &mut out))?,
-        Command::Crds(crds) => crds.run(&mut out)?,
-        Command::Completions(completions) => completions.run(Cli::definition(false), &mut out)?,
-        Command::Man(man) => man.run(Cli::definition(false))?,
-        Command::Version(version) => version.run(&mut out)?,
+    let result = match command {
+        Command::Run(run) => asynchronous()?.block_on(run.run(&global.target())),
+        Command::Lint(lint) => lint.run(&global, &mut out),
+        Command::Fill(fill) => fill.run(&global, &mut out),
+        Command::Admit(admit) => admit.run(&mut out),
+        Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out)),
+        Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out)),
+        Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out)),
+        Command::Audit(audit) => asynchronous()?.block_on(audit.run(&global, &mut out)),
+        Command::Persist(persist) => asynchronous()?.block_on(persist.run(&global, &mut out)),
+        Command::Explain(explain) => asynchronous()?.block_on(explain.run(&global, &mut out)),
+        Command::Crds(crds) => crds.run(&mut out),
+        Command::Completions(completions) => completions.run(Cli::definition(false), &mut out),
+        Command::Man(man) => man.run(Cli::definition(false)),
+        Command::Version(version) => version.run(&mut out),
     };
+    // What a command has printed before it failed comes before the failure.
     out.flush()?;
-    Ok(outcome)
+    result
 }
 
 /// The error and its causes, each of them once: some texts include their causes.

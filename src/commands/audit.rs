@@ -11,7 +11,6 @@ use clap::Args;
 use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
 use etch::cluster::{Cluster, Scan, Scope, Witnesses, crds};
 use etch::operator::record_of;
-use etch::report;
 use etch_core::api::DefaultsReportStatus;
 use etch_core::audit::{Totals, by_view};
 use etch_core::crd::Crd;
@@ -31,6 +30,7 @@ use super::failures::{self, Failure};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};
 use super::{crds_named, failure, scope, serves_its_objects};
+use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -92,22 +92,18 @@ impl Audit {
         };
         // Where nothing at all was read there are no numbers either.
         if !all.is_empty() && all.iter().all(Audited::is_nothing) {
-            return Err(failed(&all, &scope));
+            return Err(failure(failed(&all, &scope)));
         }
-        match self.output {
-            Output::Table => {
+        emit(
+            out,
+            self.output,
+            || document(&all, &scope),
+            |out| {
                 scope::write(out, &scope)?;
-                print::table(out, &global.style(), &all, self.objects)?;
-            }
-            Output::Json => report::write_json(out, &document(&all, &scope))?,
-            Output::Yaml => report::write_yaml(out, &document(&all, &scope))?,
-        }
-        if all.iter().any(|audited| audited.error.is_some()) {
-            out.flush()?;
-            return Err(failed(&all, &scope));
-        }
-        let is_clean = all.iter().all(|audited| audited.totals.is_clean());
-        Ok(if is_clean { Outcome::Clean } else { Outcome::Findings })
+                print::table(out, &global.style(), &all, self.objects)
+            },
+        )?;
+        ended(failed(&all, &scope), all.iter().all(|audited| audited.totals.is_clean()))
     }
 
     /// Looks at the objects of a cluster, by their views or by what its etcd holds.
@@ -309,12 +305,12 @@ async fn compare(
 }
 
 /// What went wrong with each CRD.
-fn failed(all: &[Audited], scope: &Scope) -> anyhow::Error {
+fn failed(all: &[Audited], scope: &Scope) -> Vec<String> {
     let failures = all.iter().filter_map(|audited| {
         let error = audited.error.clone()?;
         Some(Failure { crd: audited.crd.clone(), error, resume: String::new() })
     });
-    failure(failures::lines(failures.collect(), scope))
+    failures::lines(failures.collect(), scope)
 }
 
 fn document(all: &[Audited], scope: &Scope) -> Value {

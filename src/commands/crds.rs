@@ -4,9 +4,9 @@ use std::io::Write;
 
 use clap::Args;
 use etch::installed_crds;
-use etch::report::write_yaml;
 use serde_json::json;
 
+use crate::commands::emit::emit_object;
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
@@ -28,12 +28,12 @@ impl Crds {
             Format::Yaml => {
                 for crd in crds {
                     writeln!(out, "---")?;
-                    write_yaml(out, &crd)?;
+                    emit_object(out, Format::Yaml, &crd)?;
                 }
             }
             Format::Json => {
                 let list = json!({ "apiVersion": "v1", "kind": "List", "items": crds });
-                writeln!(out, "{}", serde_json::to_string_pretty(&list)?)?;
+                emit_object(out, Format::Json, &list)?;
             }
         }
         Ok(Outcome::Clean)

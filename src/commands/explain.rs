@@ -10,7 +10,7 @@ use clap::Args;
 use etch::cluster::etcd::decode;
 use etch::cluster::{Cluster, Scope, Witnesses};
 use etch::operator::record_of;
-use etch::report::{self, Align, Cell, Table, Tone};
+use etch::report::{Align, Cell, Table, Tone};
 use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
@@ -25,6 +25,7 @@ use super::names::is_object;
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
 use super::{one_stdin, openapi, serves_its_objects};
+use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -126,7 +127,7 @@ impl Explain {
         let explanations = explain(&object, &crd, &deciding, &missing, exact);
         policies.announce()?;
         self.print(global, out, &crd, &object, &explanations, &rules)?;
-        Ok(if missing.is_empty() { Outcome::Clean } else { Outcome::Findings })
+        ended(Vec::new(), missing.is_empty())
     }
 
     async fn explain_type(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -166,7 +167,7 @@ impl Explain {
         object: &Object,
         explanations: &[DefaultExplanation],
         rules: &Rules,
-    ) -> anyhow::Result<()> {
+    ) -> io::Result<()> {
         let skipped = skip(object);
         let document = || {
             json!({
@@ -177,45 +178,34 @@ impl Explain {
                 "defaults": explanations.iter().map(explanation).collect::<Vec<_>>(),
             })
         };
-        if self.output == Output::Table {
+        emit(out, self.output, document, |out| {
             write_all(out, std::iter::once((crd.name(), rules)))?;
-        }
-        if let (Output::Table, Some(why)) = (self.output, skipped) {
-            let remedy = match why {
-                Skip::Ignored | Skip::IgnoredUnclear => {
-                    format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}")
-                }
-                Skip::Terminating => String::new(),
-            };
-            writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;
-        }
-        match self.output {
-            Output::Table if explanations.is_empty() => writeln!(out, "No default applies to this object.")?,
-            Output::Table => {
-                let left = |name| (name, Align::Left);
-                let mut table = Table::new([
-                    left("DEFAULT"),
-                    left("STATE"),
-                    left("VALUE FROM"),
-                    left("OWNER"),
-                    left("REASON"),
-                ]);
-                for explanation in explanations {
-                    let tone = if explanation.state == State::Stored { Tone::Good } else { Tone::Warning };
-                    table.row([
-                        explanation.path.to_string().into(),
-                        Cell::new(explanation.state.as_str(), tone),
-                        explanation.origin.into(),
-                        explanation.owners.join(", ").into(),
-                        explanation.reason.as_str().into(),
-                    ]);
-                }
-                table.write(out, &global.style())?;
+            if let Some(why) = skipped {
+                let remedy = match why {
+                    Skip::Ignored | Skip::IgnoredUnclear => {
+                        format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}")
+                    }
+                    Skip::Terminating => String::new(),
+                };
+                writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;
             }
-            Output::Json => report::write_json(out, &document())?,
-            Output::Yaml => report::write_yaml(out, &document())?,
-        }
-        Ok(())
+            if explanations.is_empty() {
+                return writeln!(out, "No default applies to this object.");
+            }
+            let heads = ["DEFAULT", "STATE", "VALUE FROM", "OWNER", "REASON"];
+            let mut table = Table::new(heads.map(|head| (head, Align::Left)));
+            for explanation in explanations {
+                let tone = if explanation.state == State::Stored { Tone::Good } else { Tone::Warning };
+                table.row([
+                    explanation.path.to_string().into(),
+                    Cell::new(explanation.state.as_str(), tone),
+                    explanation.origin.into(),
+                    explanation.owners.join(", ").into(),
+                    explanation.reason.as_str().into(),
+                ]);
+            }
+            table.write(out, &global.style())
+        })
     }
 }
 

@@ -20,7 +20,8 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::openapi::{self, Live};
-use super::{asynchronous, failure, none_of, one_stdin};
+use super::{asynchronous, none_of, one_stdin};
+use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::{Format, Global};
 use crate::commands::outcome::Outcome;
 
@@ -110,12 +111,7 @@ impl Fill {
         if self.output == Format::Json {
             self.json(printed, out)?;
         }
-        if failures.is_empty() {
-            Ok(Outcome::Clean)
-        } else {
-            out.flush()?;
-            Err(failure(failures))
-        }
+        ended(failures, true)
     }
 
     fn yaml(&self, filled: &Filled, out: &mut dyn Write) -> io::Result<()> {
@@ -149,12 +145,12 @@ impl Fill {
             })
             .collect();
         if items.len() == 1 {
-            return report::write_json(out, &items.remove(0));
+            return emit_object(out, Format::Json, &items.remove(0));
         }
         let items = items.into_iter().map(Json::into_inner).collect();
         let mut list = Json::from(json!({"apiVersion": "v1", "kind": "List"}));
         list["items"] = serde_json::Value::Array(items);
-        report::write_json(out, &list)
+        emit_object(out, Format::Json, &list)
     }
 }
 

@@ -27,6 +27,7 @@ use super::failures::way_out;
 use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
 use super::{none_of, one_stdin, openapi, scope, serves_its_objects};
+use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
@@ -218,18 +219,16 @@ impl Impact {
         if all.iter().any(|impact| impact.tally.counts.total > 0) {
             policies.announce()?;
         }
-        match self.output {
-            Output::Table => {
+        emit(
+            out,
+            self.output,
+            || print::document(&all, &scope),
+            |out| {
                 scope::write(out, &scope)?;
-                for impact in &all {
-                    print::table(out, &global.style(), impact)?;
-                }
-            }
-            Output::Json => report::write_json(out, &print::document(&all, &scope))?,
-            Output::Yaml => report::write_yaml(out, &print::document(&all, &scope))?,
-        }
-        let counts = all.iter().flat_map(CrdImpact::kinds).any(|kind| self.fail_on.counts(kind));
-        Ok(if counts { Outcome::Findings } else { Outcome::Clean })
+                all.iter().try_for_each(|impact| print::table(out, &global.style(), impact))
+            },
+        )?;
+        self.judged(all.iter().flat_map(CrdImpact::kinds))
     }
 
     /// Compares what two releases publish.
@@ -259,13 +258,14 @@ impl Impact {
         };
         let installed = left_out_of_release(&old, &new, &crds)?;
         let changes = changes_without(&old, &new, &installed);
-        match self.output {
-            Output::Table => published::table(out, &global.style(), &changes)?,
-            Output::Json => report::write_json(out, &published::document(&changes))?,
-            Output::Yaml => report::write_yaml(out, &published::document(&changes))?,
-        }
-        let counts = published::kinds(&changes).into_iter().any(|kind| self.fail_on.counts(kind));
-        Ok(if counts { Outcome::Findings } else { Outcome::Clean })
+        let document = || published::document(&changes);
+        emit(out, self.output, document, |out| published::table(out, &global.style(), &changes))?;
+        self.judged(published::kinds(&changes))
+    }
+
+    /// How the command ended, by the sorts of what was found.
+    fn judged(&self, kinds: impl IntoIterator<Item = Kind>) -> anyhow::Result<Outcome> {
+        ended(Vec::new(), !kinds.into_iter().any(|kind| self.fail_on.counts(kind)))
     }
 
     /// Whether objects are looked at, and not the schemas alone.

@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod clean;
 pub(crate) mod completions;
 pub(crate) mod crds;
+mod emit;
 mod etcd;
 mod exact;
 pub(crate) mod explain;

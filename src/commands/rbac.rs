@@ -19,6 +19,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{each, none_of};
+use crate::commands::emit::emit_object;
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
@@ -82,10 +83,7 @@ impl Rbac {
             }
         };
         let role = role(&name, grants);
-        match self.output {
-            Format::Yaml => report::write_yaml(out, &role)?,
-            Format::Json => report::write_json(out, &role)?,
-        }
+        emit_object(out, self.output, &role)?;
         Ok(Outcome::Clean)
     }
 

@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use clap::Args;
-use etch::{SUPPORTED_KUBERNETES, report};
+use etch::SUPPORTED_KUBERNETES;
 use serde_json::json;
 
+use crate::commands::emit::emit;
 use crate::commands::global::Output;
 use crate::commands::outcome::Outcome;
 
@@ -24,12 +25,10 @@ impl Version {
     pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let version = env!("CARGO_PKG_VERSION");
         let (oldest, newest) = SUPPORTED_KUBERNETES;
-        let document = json!({ "version": version, "kubernetes": { "oldest": oldest, "newest": newest } });
-        match self.output {
-            Output::Table => writeln!(out, "etch {version}, for Kubernetes {oldest} to {newest}")?,
-            Output::Json => report::write_json(out, &document)?,
-            Output::Yaml => report::write_yaml(out, &document)?,
-        }
+        let document = || json!({ "version": version, "kubernetes": { "oldest": oldest, "newest": newest } });
+        emit(out, self.output, document, |out| {
+            writeln!(out, "etch {version}, for Kubernetes {oldest} to {newest}")
+        })?;
         Ok(Outcome::Clean)
     }
 }

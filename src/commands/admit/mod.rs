@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use etch::report;
 use etch::source::{self, Embedded};
 use etch_admission::Operation;
 use kube_structural_schema::json::Json;
 use serde_json::{Map, Value};
 
 use super::one_stdin;
+use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 use requests::{Asked, Asking};
@@ -103,11 +103,8 @@ impl Admit {
             bail!("--old needs --operation UPDATE");
         }
         let answer = asking.answer(Asked::new(object(path)?, old))?;
-        match self.output {
-            Format::Json => report::write_json(out, &answer)?,
-            Format::Yaml => report::write_yaml(out, &*answer)?,
-        }
-        Ok(outcome(&answer))
+        emit_object(out, self.output, &*answer)?;
+        ended(Vec::new(), is_allowed(&answer))
     }
 }
 
@@ -116,7 +113,7 @@ fn many(asking: &Asking, path: &Path, out: &mut dyn Write) -> Result<Outcome> {
         true => Box::new(io::stdin().lock()),
         false => Box::new(File::open(path).with_context(|| format!("{}: cannot be read", path.display()))?),
     };
-    let mut all = Outcome::Clean;
+    let mut is_clean = true;
     for (number, line) in BufReader::new(reader).lines().enumerate() {
         let place = || format!("{}, line {}", path.display(), number + 1);
         let line = line.with_context(place)?;
@@ -125,17 +122,15 @@ fn many(asking: &Asking, path: &Path, out: &mut dyn Write) -> Result<Outcome> {
         }
         let answer =
             Asked::parse(line.as_bytes()).and_then(|asked| asking.answer(asked)).with_context(place)?;
-        if outcome(&answer) == Outcome::Findings {
-            all = Outcome::Findings;
-        }
+        is_clean &= is_allowed(&answer);
         out.write_all(&answer.to_vec())?;
         writeln!(out)?;
     }
-    Ok(all)
+    ended(Vec::new(), is_clean)
 }
 
-fn outcome(answer: &Json) -> Outcome {
-    if answer.get("allowed") == Some(&Value::Bool(true)) { Outcome::Clean } else { Outcome::Findings }
+fn is_allowed(answer: &Json) -> bool {
+    answer.get("allowed") == Some(&Value::Bool(true))
 }
 
 fn without_ratcheting(one: Embedded) -> Embedded {

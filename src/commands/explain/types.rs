@@ -1,14 +1,15 @@
 //! What is published of a type: each default, and when it applies.
 //! It must not look at objects.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use anyhow::Result;
-use etch::report::{self, Align, Table, counted};
+use etch::report::{Align, Table, counted};
 use etch_lint::published::{AppliesWhen, Document, Named, PublishedDefault, named, short};
 use kube_structural_schema::json::is_zero;
 use serde_json::{Value, json};
 
+use crate::commands::emit::emit;
 use crate::commands::global::{Global, Output};
 
 /// Prints the defaults of the type, or of the field in it, that was typed.
@@ -27,24 +28,20 @@ pub(super) fn explain(
             "defaults": defaults.iter().map(default).collect::<Vec<_>>(),
         })
     };
-    match output {
-        Output::Json => report::write_json(out, &programs())?,
-        Output::Yaml => report::write_yaml(out, &programs())?,
-        Output::Table => {
-            let (zero, shown): (Vec<_>, Vec<_>) =
-                defaults.iter().partition(|published| is_zero(&published.default));
-            table(out, global, &shown)?;
-            let zero = zero.len() as u64;
-            match (shown.is_empty(), zero) {
-                (true, 0) => writeln!(out, "No default is published here.")?,
-                (true, zero) => {
-                    writeln!(out, "No default is published here but {}; -o json lists them.", zeros(zero))?;
-                }
-                (false, 0) => {}
-                (false, zero) => writeln!(out, "\nNot shown: {}; -o json lists them.", zeros(zero))?,
+    emit(out, output, programs, |out| {
+        let (zero, shown): (Vec<_>, Vec<_>) =
+            defaults.iter().partition(|published| is_zero(&published.default));
+        table(out, global, &shown)?;
+        let zero = zero.len() as u64;
+        match (shown.is_empty(), zero) {
+            (true, 0) => writeln!(out, "No default is published here."),
+            (true, zero) => {
+                writeln!(out, "No default is published here but {}; -o json lists them.", zeros(zero))
             }
+            (false, 0) => Ok(()),
+            (false, zero) => writeln!(out, "\nNot shown: {}; -o json lists them.", zeros(zero)),
         }
-    }
+    })?;
     Ok(())
 }
 
@@ -54,7 +51,7 @@ fn zeros(count: u64) -> String {
     format!("{} with a zero value ({{}}, \"\", 0 and the like)", counted(count, "default"))
 }
 
-fn table(out: &mut dyn Write, global: &Global, defaults: &[&PublishedDefault]) -> Result<()> {
+fn table(out: &mut dyn Write, global: &Global, defaults: &[&PublishedDefault]) -> io::Result<()> {
     if defaults.is_empty() {
         return Ok(());
     }
@@ -67,7 +64,7 @@ fn table(out: &mut dyn Write, global: &Global, defaults: &[&PublishedDefault]) -
             short(definition).into(),
         ]);
     }
-    Ok(table.write(out, &global.style())?)
+    table.write(out, &global.style())
 }
 
 fn applies(applies_when: &AppliesWhen) -> String {

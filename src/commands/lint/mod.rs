@@ -23,7 +23,8 @@ use kube_crd_validation::crd::Release;
 use self::check::{Checked, Located, embedded, files, go, live, live_types, old, openapi};
 use self::document::document;
 use super::{failure, one_stdin};
-use crate::commands::global::Global;
+use crate::commands::emit::{emit_object, ended};
+use crate::commands::global::{Format, Global};
 use crate::commands::outcome::Outcome;
 
 /// The releases whose answers are known, as they are typed.
@@ -149,18 +150,14 @@ impl Lint {
         }
         match self.output {
             Output::Table => print::table(out, &global.style(), &checked, self.severity.map(Severity::from))?,
-            Output::Json => report::write_json(out, &document(&checked))?,
-            Output::Yaml => report::write_yaml(out, &document(&checked))?,
-            Output::Sarif => report::write_json(out, &sarif::log(&checked.findings))?,
+            Output::Json => emit_object(out, Format::Json, &document(&checked))?,
+            Output::Yaml => emit_object(out, Format::Yaml, &document(&checked))?,
+            Output::Sarif => emit_object(out, Format::Json, &sarif::log(&checked.findings))?,
             Output::Github => print::github(out, &checked)?,
-        }
-        if !checked.failures.is_empty() {
-            out.flush()?;
-            return Err(failure(checked.failures));
         }
         let is_serious =
             |located: &Located| located.accepted.is_none() && located.finding.rule.severity > Severity::Info;
-        Ok(if checked.findings.iter().any(is_serious) { Outcome::Findings } else { Outcome::Clean })
+        ended(checked.failures, !checked.findings.iter().any(is_serious))
     }
 }
 

@@ -31,6 +31,7 @@ use super::failures::{self, Failure};
 use super::sample::LimitArg;
 use super::signals::Signals;
 use super::{failure, scope, serves_its_objects};
+use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 use crate::commands::values::{PaceArg, in_flight};
@@ -174,16 +175,10 @@ impl Persist {
         }
         let not_begun = (chosen.len() - all.len()) as u64;
         let document = || print::document(&all, not_begun, &work.scope, self.dry_run);
-        match self.output {
-            Output::Table => print::table(out, &global.style(), &all, not_begun, self.dry_run)?,
-            Output::Json => report::write_json(out, &document())?,
-            Output::Yaml => report::write_yaml(out, &document())?,
-        }
-        if !failures.is_empty() {
-            out.flush()?;
-            return Err(failure(failures));
-        }
-        Ok(if all.iter().all(CrdPass::is_clean) { Outcome::Clean } else { Outcome::Findings })
+        emit(out, self.output, document, |out| {
+            print::table(out, &global.style(), &all, not_begun, self.dry_run)
+        })?;
+        ended(failures, all.iter().all(CrdPass::is_clean))
     }
 
     /// The object behind which the first CRD is begun.

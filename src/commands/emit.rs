@@ -1,0 +1,43 @@
+//! Writing what a command found, in the form that was asked for.
+//! It does not flush: the main function does, whether the command failed or not.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use etch::report;
+use serde::Serialize;
+
+use super::failure;
+use super::global::{Format, Output};
+use super::outcome::Outcome;
+
+/// Writes a report: as a table for people, or as a document for programs.
+pub(crate) fn emit<D: Serialize>(
+    out: &mut dyn Write,
+    output: Output,
+    document: impl FnOnce() -> D,
+    table: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    match output {
+        Output::Table => table(out),
+        Output::Json => emit_object(out, Format::Json, &document()),
+        Output::Yaml => emit_object(out, Format::Yaml, &document()),
+    }
+}
+
+/// Writes one Kubernetes object, or what is not for people either.
+pub(crate) fn emit_object(out: &mut dyn Write, format: Format, object: &impl Serialize) -> io::Result<()> {
+    match format {
+        Format::Json => report::write_json(out, object),
+        Format::Yaml => report::write_yaml(out, object),
+    }
+}
+
+/// How a command ended that has written what it could: it failed where there are failures.
+pub(crate) fn ended(failures: Vec<String>, is_clean: bool) -> Result<Outcome> {
+    match (failures.is_empty(), is_clean) {
+        (false, _) => Err(failure(failures)),
+        (true, true) => Ok(Outcome::Clean),
+        (true, false) => Ok(Outcome::Findings),
+    }
+}
