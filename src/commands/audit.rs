@@ -4,28 +4,24 @@ mod audited;
 mod print;
 
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 
 use anyhow::bail;
 use clap::Args;
-use etch::cluster::etcd::{Etcd, Snapshot, decode, definition, identity_of, prefix_of};
-use etch::cluster::{Cluster, Scan, Scope, Witnesses, crds};
+use etch::cluster::etcd::{RawValue, decode, definition};
+use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses, crds};
 use etch::operator::record_of;
-use etch_core::api::DefaultsReportStatus;
-use etch_core::audit::{Totals, by_view};
+use etch_core::audit::{Exact, Totals, by_bytes, by_view};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
 use etch_core::object::Identity;
 use etch_core::plan::Record;
-use futures::stream::{self, StreamExt};
-use kube_structural_schema::json::Json;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use kube_structural_schema::schema::rules::crd::judge;
 use serde_json::{Value, json};
 
 use self::audited::Audited;
 pub(crate) use self::audited::why_skipped;
-use super::etcd::{Bytes, EtcdArgs, evidence, narrowed, report_on};
-use super::exact::{CONVERSIONS, converted, known};
+use super::etcd::{EtcdArgs, evidence, report_on};
 use super::failures::{self, Failure};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};
@@ -68,22 +64,34 @@ pub(crate) struct Audit {
     etcd: EtcdArgs,
 }
 
+/// How many objects the server is asked to convert at once.
+const CONVERSIONS: usize = 8;
+
+/// A CRD whose objects are looked at.
+struct Look<'a> {
+    crd: &'a Crd,
+    decoder: Decoder<'a>,
+    /// What proves objects to be stored that are shown as the API server reads them.
+    proof: Record,
+    audited: &'a mut Audited,
+}
+
 impl Audit {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let scope = global.scope()?;
         let policies = self.policy.read(&mut io::stdin().lock())?;
-        let bytes = Bytes::open(&self.etcd).await?;
-        let all = match bytes.as_ref().and_then(Bytes::snapshot) {
-            Some(snapshot) => self.snapshot(snapshot, &scope, &policies.unwrap_or_default())?,
-            None => {
+        let all = match self.etcd.open().await? {
+            Some(snapshot @ ObjectSource::Snapshot(..)) => {
+                self.snapshot(&snapshot, &scope, &policies.unwrap_or_default()).await?
+            }
+            etcd => {
                 let cluster = Cluster::connect(&global.target()).await?;
                 scope::exists(&cluster, &scope).await?;
                 let policies = match policies {
                     Some(policies) => policies,
                     None => Known::of(&cluster).await?,
                 };
-                let all =
-                    self.live(&cluster, bytes.as_ref().and_then(Bytes::etcd), &scope, &policies).await?;
+                let all = self.live(&cluster, etcd, &scope, &policies).await?;
                 if all.iter().any(|audited| !audited.is_nothing()) {
                     policies.announce()?;
                 }
@@ -110,25 +118,25 @@ impl Audit {
     async fn live(
         &self,
         cluster: &Cluster,
-        etcd: Option<(&Etcd, &str)>,
+        etcd: Option<ObjectSource>,
         scope: &Scope,
         policies: &Known,
     ) -> anyhow::Result<Vec<Audited>> {
         let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
+        let is_by_view = etcd.is_none();
+        let source = etcd.unwrap_or_else(|| ObjectSource::Cluster(cluster.clone()));
         for name in crds_named(cluster, &self.crds).await? {
-            let document = match cluster.crd(&name).await {
-                Ok(Some(document)) => document,
+            let document = cluster.crd(&name).await.map_err(|error| error.to_string());
+            let read = document.and_then(|document| {
+                let Some(document) = document else { return Ok(None) };
+                Ok(Some((Crd::read(&document).map_err(|error| error.to_string())?, document)))
+            });
+            let (crd, document) = match read {
+                Ok(Some(read)) => read,
                 // Deleted since it was listed.
                 Ok(None) => continue,
                 Err(error) => {
-                    all.push(self.failed(&name, error.to_string()));
-                    continue;
-                }
-            };
-            let crd = match Crd::read(&document) {
-                Ok(crd) => crd,
-                Err(error) => {
-                    all.push(self.failed(&name, error.to_string()));
+                    all.push(self.failed(&name, error));
                     continue;
                 }
             };
@@ -141,68 +149,90 @@ impl Audit {
             let report = report_on(cluster, &crd).await;
             audited.record = record_of(report.as_ref(), &document, &crd);
             audited.due = due(report.as_ref(), &crd, &audited.rules);
-            let ended = match etcd {
-                Some((etcd, registry)) => compare(&mut audited, cluster, etcd, registry, &crd, scope).await,
-                None => {
-                    let known = (report.as_ref(), &mut witnesses);
-                    self.views(cluster, &document, &crd, known, scope, &mut audited).await
+            let ended = async {
+                let mut proof = Record::default();
+                if is_by_view {
+                    serves_its_objects(cluster, &crd).await?;
+                    proof = evidence(cluster, &document, &crd, report.as_ref(), scope, &mut witnesses).await;
                 }
+                let look = Look { crd: &crd, decoder: Decoder::new(&crd), proof, audited: &mut audited };
+                self.look(&source, Some(cluster), vec![look], scope).await
             };
+            let ended = ended.await;
             audited.error = ended.err().map(|error| format!("{error:#}"));
             all.push(audited);
         }
         Ok(all)
     }
 
-    async fn views(
+    /// Looks at all objects of CRDs.
+    async fn look(
         &self,
-        cluster: &Cluster,
-        document: &Json,
-        crd: &Crd,
-        (report, witnesses): (Option<&DefaultsReportStatus>, &mut Witnesses),
+        source: &ObjectSource,
+        cluster: Option<&Cluster>,
+        mut looks: Vec<Look<'_>>,
         scope: &Scope,
-        audited: &mut Audited,
     ) -> anyhow::Result<()> {
-        serves_its_objects(cluster, crd).await?;
-        let record = evidence(cluster, document, crd, report, scope, witnesses).await;
-        let mut scan = Scan::new(cluster.clone(), crd.resource(), scope.clone());
-        while let Some(page) = scan.next().await? {
-            for object in page.objects {
-                let missing = by_view(&object, crd, &record, self.trust_owners);
-                audited.add(crd, &object, missing, Vec::new());
+        let resources = looks.iter().map(|look| look.crd.resource()).collect();
+        let mut pages = source.pages(resources, scope);
+        while let Some(page) = pages.try_next().await? {
+            let Look { crd, decoder, proof, audited } = &mut looks[page.of];
+            let (crd, decoder, proof) = (*crd, &*decoder, &*proof);
+            let known = stream::iter(page.objects).map(async |shown| match shown {
+                Shown::View(object) | Shown::Written(object) => {
+                    let missing = by_view(&object, crd, proof, self.trust_owners);
+                    (object.identity(), Ok(Exact { object, missing, hidden: Vec::new(), unconverted: false }))
+                }
+                Shown::Stored(identity, value) => {
+                    let exact = match (known(&value, crd, decoder), cluster) {
+                        (Ok(exact), Some(cluster)) if exact.unconverted => {
+                            Ok(converted(exact, cluster, crd, &identity, value.revision).await)
+                        }
+                        (exact, _) => exact,
+                    };
+                    (identity, exact)
+                }
+            });
+            let mut known = std::pin::pin!(known.buffered(CONVERSIONS));
+            while let Some((identity, exact)) = known.next().await {
+                audited.take(crd, identity, exact);
             }
         }
         Ok(())
     }
 
     /// Looks at what a snapshot holds: its CRDs, and their objects.
-    fn snapshot(&self, snapshot: &Snapshot, scope: &Scope, policies: &Known) -> anyhow::Result<Vec<Audited>> {
+    async fn snapshot(
+        &self,
+        snapshot: &ObjectSource,
+        scope: &Scope,
+        policies: &Known,
+    ) -> anyhow::Result<Vec<Audited>> {
         let mut all: Vec<(Option<Crd>, Audited)> = Vec::new();
-        let crds = prefix_of(&self.etcd.etcd_prefix, &crds());
-        snapshot.each(&|key| key.starts_with(crds.as_bytes()), &mut |value| {
-            let name = identity_of(&crds, &value.key).map_or("", |(_, name)| name);
-            let is_asked_for = self.crds.is_empty() || self.crds.iter().any(|asked| asked == name);
-            if is_asked_for {
-                let crd = match decode(&value.bytes).map(definition) {
-                    Ok(document) => {
-                        let crd = Crd::read(&document).map_err(|error| error.to_string());
-                        crd.map(|crd| (crd, labels(&document), judge(&document["spec"]).message()))
-                    }
-                    Err(opaque) => Err(opaque.to_string()),
-                };
+        let is_asked_for = |name: &String| self.crds.is_empty() || self.crds.contains(name);
+        let mut pages = snapshot.pages(vec![crds()], &Scope::All);
+        while let Some(page) = pages.try_next().await? {
+            for shown in page.objects {
+                let Shown::Stored(Identity { name, .. }, value) = shown else { continue };
+                if !is_asked_for(&name) {
+                    continue;
+                }
+                let document = decode(&value.bytes).map(definition).map_err(|opaque| opaque.to_string());
+                let crd = document.and_then(|document| {
+                    let crd = Crd::read(&document).map_err(|error| error.to_string())?;
+                    Ok((crd, labels(&document), judge(&document["spec"]).message()))
+                });
                 match crd {
-                    Err(error) => all.push((None, self.failed(name, error))),
+                    Err(error) => all.push((None, self.failed(&name, error))),
                     Ok((crd, ..)) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
                     Ok((crd, ..)) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
                     Ok((crd, labels, non_structural)) => {
                         let audited = self.begun(&crd, policies.rules(&crd, &labels));
-                        let audited = Audited { non_structural, ..audited };
-                        all.push((Some(crd), audited));
+                        all.push((Some(crd), Audited { non_structural, ..audited }));
                     }
                 }
             }
-            ControlFlow::Continue(())
-        })?;
+        }
         if let Some(name) =
             self.crds.iter().find(|name| !all.iter().any(|(_, audited)| audited.crd == **name))
         {
@@ -212,26 +242,11 @@ impl Audit {
             scope::covers(scope, crd, true)?;
         }
         all.sort_by(|(_, a), (_, b)| a.crd.cmp(&b.crd));
-        let mut looks: Vec<(String, &Crd, Decoder<'_>, &mut Audited)> = all
-            .iter_mut()
-            .filter_map(|(crd, audited)| {
-                let crd = crd.as_ref()?;
-                Some((prefix_of(&self.etcd.etcd_prefix, &crd.resource()), crd, Decoder::new(crd), audited))
-            })
-            .collect();
-        let prefixes: Vec<Vec<u8>> = looks.iter().map(|(prefix, ..)| prefix.clone().into_bytes()).collect();
-        snapshot.each(&|key| prefixes.iter().any(|prefix| key.starts_with(prefix)), &mut |value| {
-            if let Some((prefix, crd, decoder, audited)) =
-                looks.iter_mut().find(|(prefix, ..)| value.key.starts_with(prefix.as_str()))
-                && let Some((namespace, name)) = identity_of(prefix, &value.key)
-                && scope.contains(namespace)
-            {
-                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
-                let identity = Identity { namespace, name, uid: String::new() };
-                audited.take(crd, identity, known(&value.bytes, crd, decoder));
-            }
-            ControlFlow::Continue(())
-        })?;
+        let looks = all.iter_mut().filter_map(|(crd, audited)| {
+            let (crd, proof) = (crd.as_ref()?, Record::default());
+            Some(Look { crd, decoder: Decoder::new(crd), proof, audited })
+        });
+        self.look(snapshot, None, looks.collect(), scope).await?;
         Ok(all.into_iter().map(|(_, audited)| audited).collect())
     }
 
@@ -266,41 +281,25 @@ impl Audit {
     }
 }
 
-/// Looks at what a running etcd holds of all objects.
-async fn compare(
-    audited: &mut Audited,
+/// What the bytes in etcd prove of an object, or why they prove nothing.
+fn known(value: &RawValue, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
+    let stored = decode(&value.bytes).map_err(|opaque| opaque.to_string())?;
+    by_bytes(&stored, crd, decoder).map_err(|unreadable| unreadable.to_string())
+}
+
+/// Has the server ask the webhook what it makes of an object. Where that fails, or the object has changed
+/// meanwhile, what is open stays open.
+async fn converted(
+    exact: Exact,
     cluster: &Cluster,
-    etcd: &Etcd,
-    registry: &str,
     crd: &Crd,
-    scope: &Scope,
-) -> anyhow::Result<()> {
-    let (prefix, decoder) = (prefix_of(registry, &crd.resource()), Decoder::new(crd));
-    let mut after = None;
-    loop {
-        let page = etcd.page(&narrowed(&prefix, scope), after.as_ref()).await?;
-        let known = stream::iter(&page.values).map(async |value| {
-            let (namespace, name) = identity_of(&prefix, &value.key)?;
-            let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
-            let identity = Identity { namespace, name, uid: String::new() };
-            let exact = match known(&value.bytes, crd, &decoder) {
-                Ok(exact) if exact.unconverted => {
-                    Ok(converted(exact, cluster, crd, &identity, value.revision).await)
-                }
-                exact => exact,
-            };
-            Some((identity, exact))
-        });
-        let mut known = std::pin::pin!(known.buffered(CONVERSIONS));
-        while let Some(looked) = known.next().await {
-            if let Some((identity, exact)) = looked {
-                audited.take(crd, identity, exact);
-            }
-        }
-        after = page.next;
-        if after.is_none() {
-            return Ok(());
-        }
+    Identity { namespace, name, .. }: &Identity,
+    revision: u64,
+) -> Exact {
+    let view = cluster.object_named(&crd.resource(), namespace.as_deref(), name).await;
+    match view.ok().flatten().filter(|view| view.revision() == Some(revision)) {
+        Some(view) => exact.seen(view, crd),
+        None => exact,
     }
 }
 

@@ -1,21 +1,17 @@
 //! Where commands take what etcd holds from: a running etcd, or a snapshot.
-//! It must not interpret the values.
+//! It must not read the values.
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::etcd::{
-    After, Endpoint, Etcd, EtcdTarget, REGISTRY, RawValue, Snapshot, decode, definition, identity_of,
-    prefix_of,
-};
-use etch::cluster::{Cluster, Scope, Witnesses, crds};
+use etch::cluster::etcd::{Endpoint, Etcd, EtcdTarget, REGISTRY, Snapshot};
+use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
 use etch::operator::record_of;
 use etch_core::api::DefaultsReportStatus;
-use etch_core::crd::{Crd, Resource};
-use etch_core::object::Identity;
+use etch_core::crd::Crd;
 use etch_core::plan::Record;
 use kube_structural_schema::json::Json;
 
@@ -25,7 +21,7 @@ use kube_structural_schema::json::Json;
 pub(crate) struct EtcdArgs {
     /// Read etcd directly: URLs, or hosts with ports, separated by commas
     #[arg(long, value_name = "ENDPOINT", value_delimiter = ',')]
-    pub(crate) etcd_endpoints: Vec<Endpoint>,
+    etcd_endpoints: Vec<Endpoint>,
     /// The certificate authority of etcd, in PEM
     #[arg(long, value_name = "FILE", requires = "etcd_endpoints")]
     etcd_cacert: Option<PathBuf>,
@@ -40,13 +36,41 @@ pub(crate) struct EtcdArgs {
     pub(crate) etcd_snapshot: Option<PathBuf>,
     /// The prefix of the API server's keys
     #[arg(long, value_name = "PREFIX", default_value = REGISTRY)]
-    pub(crate) etcd_prefix: String,
+    etcd_prefix: String,
 }
 
 impl EtcdArgs {
     /// Whether they name anything.
     pub(crate) fn is_given(&self) -> bool {
         self.etcd_snapshot.is_some() || !self.etcd_endpoints.is_empty()
+    }
+
+    /// What they give access to; none if they name nothing.
+    pub(crate) async fn open(&self) -> anyhow::Result<Option<ObjectSource>> {
+        if let Some(path) = &self.etcd_snapshot {
+            let snapshot = Snapshot::open(path).with_context(|| path.display().to_string())?;
+            return Ok(Some(ObjectSource::Snapshot(Arc::new(snapshot), self.etcd_prefix.clone())));
+        }
+        if self.etcd_endpoints.is_empty() {
+            return Ok(None);
+        }
+        let files = [
+            ("--etcd-cacert", &self.etcd_cacert, "CERTIFICATE"),
+            ("--etcd-cert", &self.etcd_cert, "CERTIFICATE"),
+            ("--etcd-key", &self.etcd_key, "PRIVATE KEY"),
+        ];
+        for (option, path, label) in files {
+            path.as_deref().map_or(Ok(()), |path| holds_pem(path, label)).context(option)?;
+        }
+        let target = EtcdTarget {
+            endpoints: self.etcd_endpoints.clone(),
+            cacert: self.etcd_cacert.clone(),
+            cert: self.etcd_cert.clone(),
+            key: self.etcd_key.clone(),
+        };
+        let etcd = Etcd::connect(&target).await?;
+        etcd.check(&format!("{}/", self.etcd_prefix.trim_end_matches('/'))).await?;
+        Ok(Some(ObjectSource::Etcd(etcd, self.etcd_prefix.clone())))
     }
 }
 
@@ -67,145 +91,6 @@ fn holds_pem(path: &Path, label: &str) -> anyhow::Result<()> {
         bail!("{}: no {} in PEM", path.display(), label.to_lowercase());
     }
     Ok(())
-}
-
-/// Access to the bytes.
-pub(crate) struct Bytes {
-    prefix: String,
-    source: Source,
-}
-
-enum Source {
-    Etcd(Etcd),
-    Snapshot(Snapshot),
-}
-
-impl Bytes {
-    /// What the arguments give access to; none if they name nothing.
-    pub(crate) async fn open(args: &EtcdArgs) -> anyhow::Result<Option<Self>> {
-        let source = if let Some(path) = &args.etcd_snapshot {
-            Source::Snapshot(Snapshot::open(path).with_context(|| path.display().to_string())?)
-        } else if args.etcd_endpoints.is_empty() {
-            return Ok(None);
-        } else {
-            let files = [
-                ("--etcd-cacert", &args.etcd_cacert, "CERTIFICATE"),
-                ("--etcd-cert", &args.etcd_cert, "CERTIFICATE"),
-                ("--etcd-key", &args.etcd_key, "PRIVATE KEY"),
-            ];
-            for (option, path, label) in files {
-                path.as_deref().map_or(Ok(()), |path| holds_pem(path, label)).context(option)?;
-            }
-            let target = EtcdTarget {
-                endpoints: args.etcd_endpoints.clone(),
-                cacert: args.etcd_cacert.clone(),
-                cert: args.etcd_cert.clone(),
-                key: args.etcd_key.clone(),
-            };
-            let etcd = Etcd::connect(&target).await?;
-            etcd.check(&format!("{}/", args.etcd_prefix.trim_end_matches('/'))).await?;
-            Source::Etcd(etcd)
-        };
-        Ok(Some(Self { prefix: args.etcd_prefix.clone(), source }))
-    }
-
-    /// The snapshot, if it is one.
-    pub(crate) fn snapshot(&self) -> Option<&Snapshot> {
-        match &self.source {
-            Source::Snapshot(snapshot) => Some(snapshot),
-            Source::Etcd(_) => None,
-        }
-    }
-
-    /// The running etcd and the prefix of its keys, if it is one.
-    pub(crate) fn etcd(&self) -> Option<(&Etcd, &str)> {
-        match &self.source {
-            Source::Etcd(etcd) => Some((etcd, &self.prefix)),
-            Source::Snapshot(_) => None,
-        }
-    }
-
-    /// Visits what is stored for each object of a resource that is in the scope, a page at a time.
-    pub(crate) async fn each(
-        &self,
-        resource: &Resource,
-        scope: &Scope,
-        visit: &mut (dyn FnMut(Identity, &[u8]) + Send),
-    ) -> anyhow::Result<()> {
-        let prefix = prefix_of(&self.prefix, resource);
-        let wanted = narrowed(&prefix, scope);
-        let mut visit = |key: &str, bytes: &[u8]| {
-            if let Some((namespace, name)) = identity_of(&prefix, key) {
-                let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
-                visit(Identity { namespace, name, uid: String::new() }, bytes);
-            }
-        };
-        match &self.source {
-            Source::Snapshot(snapshot) => {
-                let wanted = |key: &[u8]| key.starts_with(wanted.as_bytes());
-                snapshot.each(&wanted, &mut |value| {
-                    visit(&value.key, &value.bytes);
-                    ControlFlow::Continue(())
-                })?;
-            }
-            Source::Etcd(etcd) => {
-                let mut after: Option<After> = None;
-                loop {
-                    let page = etcd.page(&wanted, after.as_ref()).await?;
-                    page.values.iter().for_each(|value| visit(&value.key, &value.bytes));
-                    after = page.next;
-                    if after.is_none() {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What is stored for one object; none if there is none.
-    pub(crate) async fn object(
-        &self,
-        resource: &Resource,
-        namespace: Option<&str>,
-        name: &str,
-    ) -> anyhow::Result<Option<RawValue>> {
-        let prefix = prefix_of(&self.prefix, resource);
-        let key = match namespace {
-            Some(namespace) => format!("{prefix}{namespace}/{name}"),
-            None => format!("{prefix}{name}"),
-        };
-        match &self.source {
-            Source::Etcd(etcd) => Ok(etcd.value(&key).await?),
-            Source::Snapshot(snapshot) => of_snapshot(snapshot, &key),
-        }
-    }
-
-    /// A CRD of a snapshot, in the form in which servers serve it; none if there is none, or this is a running etcd.
-    pub(crate) fn crd(&self, name: &str) -> anyhow::Result<Option<Json>> {
-        let Source::Snapshot(snapshot) = &self.source else { return Ok(None) };
-        let key = format!("{}{name}", prefix_of(&self.prefix, &crds()));
-        let Some(value) = of_snapshot(snapshot, &key)? else { return Ok(None) };
-        let document = decode(&value.bytes).with_context(|| format!("the CRD {name} in the snapshot"))?;
-        Ok(Some(definition(document)))
-    }
-}
-
-/// The prefix of the keys of the objects in a scope, of that of all.
-pub(crate) fn narrowed(prefix: &str, scope: &Scope) -> String {
-    match scope.namespace() {
-        Some(namespace) => format!("{prefix}{namespace}/"),
-        None => prefix.to_owned(),
-    }
-}
-
-fn of_snapshot(snapshot: &Snapshot, key: &str) -> anyhow::Result<Option<RawValue>> {
-    let mut found = None;
-    snapshot.each(&|other| other == key.as_bytes(), &mut |value| {
-        found = Some(value);
-        ControlFlow::Break(())
-    })?;
-    Ok(found)
 }
 
 /// What proves objects of a CRD to be stored, before they are read: what is on record, and what else in the cluster tells when they were

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::decode;
-use etch::cluster::{Cluster, Scope, Witnesses};
+use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
 use etch::operator::record_of;
 use etch::report::{Align, Cell, Table, Tone};
 use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
@@ -20,7 +20,7 @@ use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 use super::audit::why_skipped;
-use super::etcd::{Bytes, EtcdArgs, evidence, report_on};
+use super::etcd::{EtcdArgs, evidence, report_on};
 use super::names::is_object;
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
@@ -77,7 +77,7 @@ impl Explain {
         }
         let (kind, name) = self.typed()?;
         let policies = self.policy.read(&mut io::stdin().lock())?;
-        let bytes = Bytes::open(&self.etcd).await?;
+        let bytes = self.etcd.open().await?;
         let cluster = Cluster::connect(&global.target()).await?;
         let crd = cluster.resolve(kind).await?;
         let document = cluster.crd(&crd).await?.with_context(|| format!("CRD {crd} was deleted"))?;
@@ -223,13 +223,13 @@ fn within(namespace: Option<&str>) -> String {
 
 /// What etcd holds of the object, and at which revision, where there is access to it.
 async fn stored(
-    bytes: Option<&Bytes>,
+    bytes: Option<&ObjectSource>,
     crd: &Crd,
     namespace: Option<&str>,
     name: &str,
 ) -> anyhow::Result<Option<(Json, u64)>> {
     let Some(bytes) = bytes else { return Ok(None) };
-    let value = bytes.object(&crd.resource(), namespace, name).await?;
+    let value = bytes.stored(&crd.resource(), namespace, name).await?;
     let value = value.context("etcd has no such object; see --etcd-prefix")?;
     let stored = decode(&value.bytes).context("what etcd holds of it")?;
     Ok(Some((stored, value.revision)))

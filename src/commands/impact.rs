@@ -10,19 +10,22 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::{Cluster, Scan, Scope, Witnesses};
+use etch::cluster::etcd::{decode, definition};
+use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
 use etch::operator::{record_of, upgrade_under_policy};
 use etch::{report, source};
-use etch_core::crd::{Crd, Version};
+use etch_core::crd::{Crd, Resource, Version};
 use etch_core::impact::{Kind, Upgrade};
 use etch_core::object::Object;
+use etch_core::plan::Record;
 use etch_lint::published::{Document, TypeName, changes_without, installed};
+use futures::TryStreamExt;
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::DEEPEST;
 
 use self::crd_impact::CrdImpact;
-use super::etcd::{Bytes, EtcdArgs, evidence, report_on};
+use super::etcd::{EtcdArgs, evidence, report_on};
 use super::failures::way_out;
 use super::policy::{Known, Labels, PolicyArg, labels};
 use super::sample::LimitArg;
@@ -122,10 +125,10 @@ impl Impact {
         }
         one_stdin([&self.new, &self.old, &self.objects, &self.policy.files].into_iter().flatten())?;
         let mut stdin = io::stdin().lock();
-        let mut new = crds(&self.new, &mut stdin).context("-f")?;
+        let mut new = given(&self.new, &mut stdin).context("-f")?;
         left_out(&mut new, &scope)?;
-        let old = crds(&self.old, &mut stdin).context("--old")?;
-        let mut objects = objects(&self.objects, &new, &scope, &mut stdin).context("--objects")?;
+        let old = given(&self.old, &mut stdin).context("--old")?;
+        let objects = objects(&self.objects, &new, &scope, &mut stdin).context("--objects")?;
         let policies = self.policy.read(&mut stdin)?;
         drop(stdin);
         let is_asked = self.live || self.old.is_empty() && self.etcd.etcd_snapshot.is_none();
@@ -136,28 +139,34 @@ impl Impact {
         if let (Some(cluster), true) = (&cluster, self.live) {
             scope::exists(cluster, &scope).await?;
         }
-        let bytes = Bytes::open(&self.etcd).await?;
+        let bytes = self.etcd.open().await?;
         let policies = match (policies, &cluster) {
             (Some(policies), _) => policies,
             (None, Some(cluster)) if self.has_objects() => Known::of(cluster).await?,
             (None, _) => Known::default(),
         };
         let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
+        let live = cluster.clone().filter(|_| self.live).map(ObjectSource::Cluster);
+        let source = bytes.as_ref().or(live.as_ref());
         for (name, Given { crd: new, labels, written }) in &new {
             let present = match (&cluster, &bytes) {
                 (Some(cluster), _) => cluster.crd(name).await.with_context(|| format!("the CRD {name}"))?,
-                (None, Some(bytes)) if self.old.is_empty() => bytes.crd(name)?,
+                (None, Some(snapshot)) if self.old.is_empty() => {
+                    let value = snapshot.stored(&crds(), None, name).await?;
+                    let document = value.map(|value| decode(&value.bytes)).transpose();
+                    document.with_context(|| format!("the CRD {name} in the snapshot"))?.map(definition)
+                }
                 _ => None,
             };
             let read = present.as_ref().map(Crd::read).transpose();
             let read = read.with_context(|| format!("the CRD {name}"))?;
-            let (given, before) = match old.get(name) {
+            let (from_file, before) = match old.get(name) {
                 Some(Given { crd, written, .. }) => (Some(crd), Some(written)),
                 None => (None, None),
             };
             let labels = labels_after(present.as_ref(), labels);
             let document = present.filter(|_| self.old.is_empty());
-            let old = if self.old.is_empty() { read.as_ref() } else { given };
+            let old = if self.old.is_empty() { read.as_ref() } else { from_file };
             let rules = policies.rules(old.unwrap_or(new), &labels);
             let mut impact = CrdImpact::new(name, old, new, self.limit.of(self.output), rules);
             impact.in_cluster = !self.live || read.is_some();
@@ -177,41 +186,32 @@ impl Impact {
                     impact.rules.settings(),
                     report.as_ref(),
                 );
-                for object in objects.remove(name).unwrap_or_default() {
-                    let identity = object.identity();
-                    impact.add(identity, upgrade.object(&object), false, Some((&object, old)));
-                }
-                match (&bytes, &cluster, read.as_ref().filter(|_| self.live)) {
-                    (Some(bytes), ..) => {
-                        bytes
-                            .each(&old.resource(), &scope, &mut |name, value| {
-                                impact.look(&upgrade, old, name, value)
-                            })
-                            .await?;
-                    }
-                    (None, Some(cluster), Some(served)) => {
+                // What proves objects to be stored that are shown as the API server reads them.
+                let record = match (source, &cluster, &read) {
+                    (Some(ObjectSource::Cluster(_)), Some(cluster), Some(served)) => {
                         is_served(old, served)?;
                         serves_its_objects(cluster, old).await.context(name.clone())?;
-                        let record = match &document {
+                        match &document {
                             Some(document) => {
                                 evidence(cluster, document, old, report.as_ref(), &scope, &mut witnesses)
                                     .await
                             }
                             None => record_of(report.as_ref(), &Json::default(), old),
-                        };
-                        let mut scan = Scan::new(cluster.clone(), old.resource(), scope.clone());
-                        let failed = |error: &dyn std::fmt::Display| {
-                            let error = error.to_string();
-                            anyhow!("{name}: the objects: {error}{}", way_out(&error, &scope))
-                        };
-                        while let Some(page) = scan.next().await.map_err(|error| failed(&error))? {
-                            for object in page.objects {
-                                let (effect, exact) = upgrade.on_record(&object, &record);
-                                impact.add(object.identity(), effect, exact, Some((&object, old)));
-                            }
                         }
                     }
-                    _ => {}
+                    _ => Record::default(),
+                };
+                let source =
+                    source.filter(|source| !matches!(source, ObjectSource::Cluster(_)) || read.is_some());
+                for source in [Some(&objects), source].into_iter().flatten() {
+                    let mut pages = source.pages(vec![old.resource()], &scope);
+                    while let Some(page) =
+                        pages.try_next().await.map_err(|error| failed(error, name, &scope))?
+                    {
+                        for shown in page.objects {
+                            impact.look(&upgrade, old, &record, shown);
+                        }
+                    }
                 }
             }
             all.push(impact);
@@ -301,6 +301,17 @@ fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
     labels
 }
 
+/// Why the objects of a CRD cannot be read.
+fn failed(error: ReadError, name: &str, scope: &Scope) -> anyhow::Error {
+    match error {
+        ReadError::Call(error) => {
+            let error = error.to_string();
+            anyhow!("{name}: the objects: {error}{}", way_out(&error, scope))
+        }
+        error => error.into(),
+    }
+}
+
 /// Makes sure that the cluster serves objects in the terms of the old CRD, where that came from a file.
 fn is_served(old: &Crd, served: &Crd) -> anyhow::Result<()> {
     let version = &old.storage().name;
@@ -322,7 +333,7 @@ struct Given {
 }
 
 /// The CRDs among the documents, by name.
-fn crds(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Given>> {
+fn given(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Given>> {
     let mut found = BTreeMap::new();
     let documents = source::documents(paths, stdin)?;
     for document in documents.iter().filter(|document| document.is_crd() && !document.is_part_of_crd()) {
@@ -365,15 +376,15 @@ fn left_out(crds: &mut BTreeMap<String, Given>, scope: &Scope) -> anyhow::Result
     Ok(())
 }
 
-/// The objects of these CRDs among the documents that are in the scope, by the CRD's name. One that names no namespace may
+/// The objects of these CRDs among the documents that are in the scope. One that names no namespace may
 /// come to be in any.
 fn objects(
     paths: &[PathBuf],
     crds: &BTreeMap<String, Given>,
     scope: &Scope,
     stdin: &mut dyn io::Read,
-) -> anyhow::Result<BTreeMap<String, Vec<Object>>> {
-    let mut found: BTreeMap<String, Vec<Object>> = BTreeMap::new();
+) -> anyhow::Result<ObjectSource> {
+    let mut found: BTreeMap<_, Vec<Object>> = BTreeMap::new();
     let mut other = None;
     for document in source::documents(paths, stdin)? {
         let group = document.api_version().split_once('/').map_or("", |(group, _)| group);
@@ -384,7 +395,8 @@ fn objects(
         match crd {
             Some(crd) => {
                 let object = document.into_object()?.1;
-                let found = found.entry(crd.name().to_owned()).or_default();
+                let Resource { group, plural, .. } = crd.resource();
+                let found = found.entry((group, plural)).or_default();
                 if object.namespace().is_none() || scope.contains(object.namespace()) {
                     found.push(object);
                 }
@@ -395,7 +407,7 @@ fn objects(
     if found.is_empty() && !paths.is_empty() {
         bail!(none_of("object of the CRDs that are upgraded", paths, other));
     }
-    Ok(found)
+    Ok(ObjectSource::Files(found))
 }
 
 #[cfg(test)]

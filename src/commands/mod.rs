@@ -8,7 +8,6 @@ pub(crate) mod completions;
 pub(crate) mod crds;
 mod emit;
 mod etcd;
-mod exact;
 pub(crate) mod explain;
 mod failures;
 pub(crate) mod fill;
@@ -33,9 +32,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use etch::cluster::Cluster;
+use etch::cluster::{Cluster, ObjectSource, Scope};
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
+use futures::TryStreamExt;
 
 /// What runs requests.
 pub(crate) fn asynchronous() -> io::Result<tokio::runtime::Runtime> {
@@ -63,16 +63,12 @@ pub(crate) async fn each(
     resource: &Resource,
     visit: &mut dyn FnMut(Object),
 ) -> Result<()> {
-    let mut next = None;
-    loop {
-        let page =
-            cluster.page(resource, next.as_deref()).await.with_context(|| format!("list {resource}"))?;
-        page.objects.into_iter().for_each(&mut *visit);
-        next = page.next;
-        if next.is_none() {
-            return Ok(());
-        }
+    let source = ObjectSource::Cluster(cluster.clone());
+    let mut pages = source.pages(vec![resource.clone()], &Scope::All);
+    while let Some(page) = pages.try_next().await.with_context(|| format!("list {resource}"))? {
+        page.views().for_each(&mut *visit);
     }
+    Ok(())
 }
 
 /// Makes sure that requests for a CRD's objects reach those. Where nobody may read APIServices, that is taken

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use etch::cluster::Shown;
 use etch::cluster::etcd::decode;
 use etch_core::crd::Crd;
 use etch_core::impact::{Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare_crds};
 use etch_core::object::{Identity, Object};
-use etch_core::plan::Skip;
+use etch_core::plan::{Record, Skip};
 use etch_lint::Finding;
 
 use crate::commands::policy::Rules;
@@ -82,27 +83,34 @@ impl CrdImpact {
         self.narrowed = findings;
     }
 
-    /// Adds what happens to an object of which etcd holds this.
-    pub(super) fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, identity: Identity, value: &[u8]) {
-        let wrong = |problem| Effect { problems: vec![problem], ..Effect::default() };
-        let looked = match decode(value) {
+    /// Adds what happens to an object, by what its source shows of it.
+    pub(super) fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, record: &Record, shown: Shown) {
+        let (identity, value) = match shown {
+            Shown::View(object) => {
+                let (effect, exact) = upgrade.on_record(&object, record);
+                return self.add(object.identity(), effect, exact, Some((&object, old)));
+            }
+            Shown::Written(object) => {
+                let effect = upgrade.object(&object);
+                return self.add(object.identity(), effect, false, Some((&object, old)));
+            }
+            Shown::Stored(identity, value) => (identity, value),
+        };
+        let looked = match decode(&value.bytes) {
             Ok(stored) => upgrade.stored(stored).map_err(Problem::Unreadable),
             Err(opaque) => Err(Problem::Opaque { why: opaque.to_string() }),
         };
         match looked {
             Ok((object, effect)) => self.add(identity, effect, true, Some((&object, old))),
-            Err(problem) => self.add(identity, wrong(problem), true, None),
+            Err(problem) => {
+                let effect = Effect { problems: vec![problem], ..Effect::default() };
+                self.add(identity, effect, true, None);
+            }
         }
     }
 
     /// Adds what happens to an object, which comes as it is read before the upgrade where it can be read.
-    pub(super) fn add(
-        &mut self,
-        identity: Identity,
-        mut effect: Effect,
-        exact: bool,
-        read: Option<(&Object, &Crd)>,
-    ) {
+    fn add(&mut self, identity: Identity, mut effect: Effect, exact: bool, read: Option<(&Object, &Crd)>) {
         let Counted { skipped, .. } = self.tally.add(&mut effect, read);
         self.is_exact &= exact;
         if effect.is_none() {

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etch::cluster::Scan;
+use etch::cluster::ObjectSource;
 use etch::operator::Passed;
 use etch_core::crd::Crd;
 use etch_core::engine::stage::is_left_out;
 use etch_core::object::Identity;
 use etch_core::plan::{Broken, Plan, Record, Skip, Strategy, decide};
+use futures::TryStreamExt;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
@@ -64,9 +65,10 @@ impl Persist {
     ) -> anyhow::Result<(Passed, Plans)> {
         let objects = Sample::new(self.limit.of(self.output));
         let (mut passed, mut plans) = (Passed::default(), Plans { objects, ..Plans::default() });
-        let mut scan = Scan::new(work.cluster.clone(), crd.resource(), work.scope.clone());
-        while let Some(page) = scan.next().await? {
-            for object in page.objects {
+        let source = ObjectSource::Cluster(work.cluster.clone());
+        let mut pages = source.pages(vec![crd.resource()], &work.scope);
+        while let Some(page) = pages.try_next().await? {
+            for object in page.views() {
                 if is_left_out(&object, after) {
                     passed.left_out += 1;
                     continue;

@@ -274,6 +274,6 @@ fn named(object: &Object, resource: &Resource) -> ObjectName {
 fn unlisted(error: &CallError, resource: &Resource) -> String {
     match error.code() {
         Some(404) => format!("{resource} is not served"),
-        _ => unreadable(error, &resource.to_string()),
+        code => unreadable(code, &resource.to_string()),
     }
 }

@@ -9,20 +9,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::TryStreamExt;
 use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cluster::{Cluster, Scan, Scope};
+use crate::cluster::{Cluster, ObjectPage, ObjectPages, ObjectSource, ReadError, Scope};
 use crate::operator::policy_lookup::{GoverningPolicy, PolicyLookup};
 use crate::operator::prediction::{record_of, upgrade_under_policy};
 use crate::server::admission::Update;
 use etch_core::api::{DefaultsReportStatus, Settings};
-use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Version};
 use etch_core::impact::Upgrade;
-use etch_core::object::Object;
 use etch_core::plan::Witness;
 use etch_core::upgrade::{
     ALLOW_ANNOTATION, Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, NewViolations, decide,
@@ -105,7 +104,7 @@ impl UpgradeGuard {
             Ok(Ok(Some(stored))) if is_stored(&old, &stored) => {}
             // Somebody else was first, and then the API server asks again; or nobody upgrades this CRD.
             Ok(Ok(_)) => return (unknown("the CRD in the request is not the stored one"), digest),
-            Ok(Err(error)) => return (unknown(&unreadable(&error, "the CRD")), digest),
+            Ok(Err(error)) => return (unknown(&unreadable(error.code(), "the CRD")), digest),
             Err(_) => return late(),
         }
         // Requests for its objects would be answered with built-in ones.
@@ -127,7 +126,7 @@ impl UpgradeGuard {
         place: OwnedSemaphorePermit,
     ) -> Findings {
         let (violations, name) = (crds.violations.clone(), crds.old.name().to_owned());
-        let scan = Scan::new(self.cluster.clone(), crds.old.resource(), Scope::All);
+        let (source, resource) = (ObjectSource::Cluster(self.cluster.clone()), crds.old.resource());
         let progress =
             Arc::new(Mutex::new(Progress { builder: FindingsBuilder::new(settings.terms), of: None }));
         let (send, pages) = mpsc::channel(1);
@@ -140,14 +139,14 @@ impl UpgradeGuard {
             })
         };
         let checked = timeout_at(until, async {
-            feed(scan, send, &progress).await?;
+            feed(source.pages(vec![resource], &Scope::All), send, &progress).await?;
             // It has failed only by a panic, which was logged.
-            Ok::<_, CallError>(evaluated.await.is_ok())
+            Ok::<_, ReadError>(evaluated.await.is_ok())
         });
         let why = match checked.await {
             Ok(Ok(true)) => None,
             Ok(Ok(false)) => Some("the check failed".to_owned()),
-            Ok(Err(error)) => Some(unreadable(&error, &name)),
+            Ok(Err(error)) => Some(unreadable(error.code(), &name)),
             Err(_) => Some("the time limit expired".to_owned()),
         };
         stop.0.store(true, Ordering::Relaxed);
@@ -183,13 +182,13 @@ fn read(update: &Update) -> Result<Crds, &'static str> {
 
 /// Passes the objects on, page by page.
 async fn feed(
-    mut scan: Scan,
-    pages: mpsc::Sender<Vec<Object>>,
+    mut pages: ObjectPages<'_>,
+    send: mpsc::Sender<ObjectPage>,
     progress: &Mutex<Progress>,
-) -> Result<(), CallError> {
-    while let Some(page) = scan.next().await? {
+) -> Result<(), ReadError> {
+    while let Some(page) = pages.try_next().await? {
         lock(progress).of.get_or_insert(page.total);
-        if pages.send(page.objects).await.is_err() {
+        if send.send(page).await.is_err() {
             break;
         }
     }
@@ -201,7 +200,7 @@ fn evaluate(
     crds: &Crds,
     settings: &Settings,
     report: Option<&DefaultsReportStatus>,
-    mut pages: mpsc::Receiver<Vec<Object>>,
+    mut pages: mpsc::Receiver<ObjectPage>,
     progress: &Mutex<Progress>,
     stop: &Stop,
 ) {
@@ -209,7 +208,7 @@ fn evaluate(
     let mut record = record_of(report, document, old);
     let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, Some(settings), report);
     while let Some(page) = pages.blocking_recv() {
-        for object in page {
+        for object in page.views() {
             if stop.0.load(Ordering::Relaxed) {
                 return;
             }
@@ -227,8 +226,8 @@ fn unknown(why: &str) -> Findings {
 }
 
 /// Why objects cannot be listed. The server's own words may quote values.
-pub(super) fn unreadable(error: &CallError, crd: &str) -> String {
-    match error.code() {
+pub(super) fn unreadable(code: Option<u16>, crd: &str) -> String {
+    match code {
         Some(403) => format!("Etch may not list {crd}, see `etch rbac`"),
         Some(code) => format!("the API server answered {code} to the list"),
         None => "the API server did not answer".to_owned(),

@@ -102,6 +102,19 @@ impl Snapshot {
             }))
         })
     }
+
+    /// What is stored under a key; none if there is nothing.
+    ///
+    /// # Errors
+    /// See [`SnapshotError`].
+    pub fn value(&self, key: &str) -> Result<Option<RawValue>, SnapshotError> {
+        let mut found = None;
+        self.each(&|other| other == key.as_bytes(), &mut |value| {
+            found = Some(value);
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
 }
 
 /// A revision is two numbers of 8 bytes with `_` between them, and a `t` behind them where the key was
