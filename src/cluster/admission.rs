@@ -1,11 +1,10 @@
 //! What admission reads and writes: EmbeddedSchemas, the objects of facts, webhook configurations, whether an
 //! object exists. It must not read what an object holds that is only to exist.
 
-use http::Method;
 use kube::Resource as _;
 use serde_json::json;
 
-use super::call::{encoded, get, send};
+use super::call::{encoded, get, if_there};
 use super::crds::{METADATA, accepting};
 use super::{CallError, Cluster};
 use etch_admission::api::{EmbeddedSchema, EmbeddedSchemaStatus};
@@ -96,11 +95,8 @@ impl Cluster {
         &self,
         which: WebhookConfiguration,
     ) -> Result<Option<Json>, CallError> {
-        match self.call(get(&which.path())).await {
-            Ok(body) => Json::parse(&body).map(Some).map_err(CallError::malformed),
-            Err(error) if error.code() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let body = if_there(self.call(get(&which.path())).await)?;
+        body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
     }
 
     /// Applies Etch's own webhook configuration.
@@ -137,10 +133,6 @@ impl Cluster {
         which: WebhookConfiguration,
         uid: &str,
     ) -> Result<(), CallError> {
-        let body = json!({ "preconditions": { "uid": uid } });
-        match self.call(send(Method::DELETE, &which.path(), Json::from(body).to_vec())).await {
-            Err(error) if error.code() == Some(404) => Ok(()),
-            answer => answer.map(drop),
-        }
+        self.delete(&which.path(), uid).await
     }
 }

@@ -1,7 +1,7 @@
 //! Asks who answers requests for a group and version: the CRD that defines it, or another server, which is
 //! asked nothing.
 
-use super::call::get;
+use super::call::{get, if_there};
 use super::read::named;
 use super::{CallError, Cluster};
 use etch_core::crd::{Crd, Resource};
@@ -10,11 +10,7 @@ use etch_core::served_elsewhere::ServedElsewhere;
 
 /// Where APIServices are read.
 pub fn api_services() -> Resource {
-    Resource {
-        group: "apiregistration.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        plural: "apiservices".to_owned(),
-    }
+    Resource::new("apiregistration.k8s.io", "v1", "apiservices")
 }
 
 /// The group and versions of a CRD at which its objects are served, by itself or by another server.
@@ -62,10 +58,8 @@ impl Cluster {
         let ServedVersions { group, versions } = served;
         for version in versions {
             let name = format!("{version}.{group}");
-            let answer = match self.call(get(&named(&api_services(), None, &name))).await {
-                Ok(answer) => answer,
-                Err(error) if error.code() == Some(404) => continue,
-                Err(error) => return Err(error),
+            let Some(answer) = if_there(self.call(get(&named(&api_services(), None, &name))).await)? else {
+                continue;
             };
             let elsewhere = ServedElsewhere::read(format!("{group}/{version}"), &answer);
             if let Some(elsewhere) = elsewhere.map_err(CallError::malformed)? {

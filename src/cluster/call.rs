@@ -167,6 +167,14 @@ pub(super) fn encoded(text: &str) -> String {
     out
 }
 
+/// The answer of a server about what may not be there; none where it is not.
+pub(super) fn if_there<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
+    match answer {
+        Err(error) if error.code() == Some(404) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 fn built(request: http::request::Builder, body: Vec<u8>) -> Request<Vec<u8>> {
     request.body(body).expect("method, headers and an encoded path make a request")
 }

@@ -6,7 +6,7 @@ use http::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{encoded, get};
+use super::call::{encoded, get, if_there};
 use super::{CallError, Cluster, crds};
 use etch_core::crd::Resource;
 use kube_structural_schema::json::Json;
@@ -54,11 +54,10 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn has_namespace(&self, name: &str) -> Result<bool, CallError> {
-        match self.call(accepting(&format!("/api/v1/namespaces/{}", encoded(name)), METADATA)).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.code() == Some(404) => Ok(false),
+        match if_there(self.call(accepting(&format!("/api/v1/namespaces/{}", encoded(name)), METADATA)).await)
+        {
             Err(error) if error.code() == Some(403) => Ok(true),
-            Err(error) => Err(error),
+            namespace => Ok(namespace?.is_some()),
         }
     }
 
@@ -93,11 +92,8 @@ impl Cluster {
     pub async fn crd(&self, name: &str) -> Result<Option<Json>, CallError> {
         let Resource { group, version, plural } = crds();
         let request = get(&format!("/apis/{group}/{version}/{plural}/{}", encoded(name)));
-        match self.call_in_turn(request, &self.turns.crds).await {
-            Ok(body) => Json::parse(&body).map(Some).map_err(CallError::malformed),
-            Err(error) if error.code() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let body = if_there(self.call_in_turn(request, &self.turns.crds).await)?;
+        body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
     }
 
     /// Whether there is a CRD of this name, without its schema.
@@ -119,11 +115,7 @@ impl Cluster {
     async fn crd_metadata(&self, name: &str) -> Result<Option<Vec<u8>>, CallError> {
         let Resource { group, version, plural } = crds();
         let path = format!("/apis/{group}/{version}/{plural}/{}", encoded(name));
-        match self.call(accepting(&path, METADATA)).await {
-            Ok(body) => Ok(Some(body)),
-            Err(error) if error.code() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        if_there(self.call(accepting(&path, METADATA)).await)
     }
 }
 

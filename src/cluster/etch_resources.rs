@@ -5,7 +5,7 @@ use http::Method;
 use kube::Resource as _;
 use serde_json::{Value, json};
 
-use super::call::{forced, get, send};
+use super::call::{forced, get, if_there, send};
 use super::crds::{METADATA, answered_with};
 use super::{CallError, Cluster};
 use etch_core::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
@@ -83,17 +83,11 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
-        match self.call(get(&report_path(crd))).await {
-            Ok(body) => {
-                let mut report: DefaultsReport =
-                    serde_json::from_slice(&body).map_err(CallError::malformed)?;
-                // Reports of releases that did not set it have none.
-                report.status = report.status.filter(|status| ["", uid].contains(&status.crd_uid.as_str()));
-                Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
-            }
-            Err(error) if error.code() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let Some(body) = if_there(self.call(get(&report_path(crd))).await)? else { return Ok(None) };
+        let mut report: DefaultsReport = serde_json::from_slice(&body).map_err(CallError::malformed)?;
+        // Reports of releases that did not set it have none.
+        report.status = report.status.filter(|status| ["", uid].contains(&status.crd_uid.as_str()));
+        Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
     }
 
     /// Creates the report on a CRD, or makes one that is left from an earlier CRD of that name this one's; its
@@ -158,10 +152,7 @@ impl Cluster {
     async fn all_of(&self, resource: &Resource) -> Result<Option<Vec<Object>>, CallError> {
         let (mut found, mut next) = (Vec::new(), None);
         loop {
-            let page = match self.page(resource, next.as_deref()).await {
-                Err(error) if error.code() == Some(404) => return Ok(None),
-                page => page?,
-            };
+            let Some(page) = if_there(self.page(resource, next.as_deref()).await)? else { return Ok(None) };
             found.extend(page.objects);
             next = page.next;
             if next.is_none() {
@@ -175,11 +166,13 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn delete_report(&self, name: &str, uid: &str) -> Result<(), CallError> {
+        self.delete(&report_path(name), uid).await
+    }
+
+    /// Deletes what is at a path and has this uid, if it is there.
+    pub(super) async fn delete(&self, path: &str, uid: &str) -> Result<(), CallError> {
         let body = json!({ "preconditions": { "uid": uid } });
-        match self.call(send(Method::DELETE, &report_path(name), Json::from(body).to_vec())).await {
-            Err(error) if error.code() == Some(404) => Ok(()),
-            answer => answer.map(drop),
-        }
+        if_there(self.call(send(Method::DELETE, path, Json::from(body).to_vec())).await).map(drop)
     }
 
     /// Replaces the status of a policy. The uid makes sure that it is the policy that was read.
@@ -220,30 +213,22 @@ impl Cluster {
 
 /// Where policies are.
 pub fn policies() -> Resource {
-    Resource {
-        group: GROUP.to_owned(),
-        version: "v1alpha1".to_owned(),
-        plural: "defaultspolicies".to_owned(),
-    }
+    Resource::new(GROUP, "v1alpha1", "defaultspolicies")
 }
 
 /// Where EmbeddedSchemas are.
 pub fn embedded_schemas() -> Resource {
-    Resource { group: GROUP.to_owned(), version: "v1alpha1".to_owned(), plural: "embeddedschemas".to_owned() }
+    Resource::new(GROUP, "v1alpha1", "embeddedschemas")
 }
 
 /// Where reports are.
 pub fn reports() -> Resource {
-    Resource { group: GROUP.to_owned(), version: "v1alpha1".to_owned(), plural: "defaultsreports".to_owned() }
+    Resource::new(GROUP, "v1alpha1", "defaultsreports")
 }
 
 /// Where CRDs are.
 pub fn crds() -> Resource {
-    Resource {
-        group: "apiextensions.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        plural: "customresourcedefinitions".to_owned(),
-    }
+    Resource::new("apiextensions.k8s.io", "v1", "customresourcedefinitions")
 }
 
 fn report_path(name: &str) -> String {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
-use super::call::{get, send};
+use super::call::{get, if_there, send};
 use super::{CallError, Cluster};
 use kube_structural_schema::json::Json;
 
@@ -190,11 +190,8 @@ impl Lease {
     }
 
     async fn read(&self) -> Result<Option<Json>, CallError> {
-        match self.cluster.call(get(&format!("{}/{}", self.path, self.name))).await {
-            Ok(body) => Json::parse(&body).map(Some).map_err(CallError::malformed),
-            Err(error) if error.code() == Some(404) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let body = if_there(self.cluster.call(get(&format!("{}/{}", self.path, self.name))).await)?;
+        body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
     }
 
     async fn create(&mut self) -> Result<bool, CallError> {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::call::get;
+use super::call::{get, if_there};
 use super::read::collection;
 use super::watch::Change;
 use super::{CallError, Cluster, crds};
@@ -118,10 +118,8 @@ impl Cluster {
     async fn remembered_of(&self, resources: &[Resource]) -> Result<Admission, CallError> {
         for resource in resources {
             let mut found = Admission::default();
-            let list = match self.call(get(&collection(resource, None))).await {
-                Err(error) if error.code() == Some(404) => continue,
-                list => Json::parse(&list?).map_err(CallError::malformed)?,
-            };
+            let Some(list) = if_there(self.call(get(&collection(resource, None))).await)? else { continue };
+            let list = Json::parse(&list).map_err(CallError::malformed)?;
             list["items"].as_array().into_iter().flatten().for_each(|item| found.take(item));
             let mut take = |change: &Change| match change {
                 Change::Created(object) | Change::Applied(object) | Change::Deleted(object) => {
@@ -171,11 +169,7 @@ impl Cluster {
 }
 
 fn of_admission(version: &str, plural: &str) -> Resource {
-    Resource {
-        group: "admissionregistration.k8s.io".to_owned(),
-        version: version.to_owned(),
-        plural: plural.to_owned(),
-    }
+    Resource::new("admissionregistration.k8s.io", version, plural)
 }
 
 #[cfg(test)]
@@ -186,11 +180,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_about_resources_and_their_subresources_of_its_groups() {
-        let crontabs = Resource {
-            group: "example.com".to_owned(),
-            version: "v1".to_owned(),
-            plural: "crontabs".to_owned(),
-        };
+        let crontabs = Resource::new("example.com", "v1", "crontabs");
         let is_asked = |webhooks, policy| {
             let mut admission = Admission::default();
             let rules = json!({ "resourceRules": policy });

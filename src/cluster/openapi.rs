@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::call::if_there;
 use super::crds::accepting;
 use super::{CallError, Cluster};
 use etch_lint::published::{Document, OpenApiError};
@@ -112,14 +113,9 @@ impl Cluster {
     ) -> Result<Option<Document>, PublishedError> {
         let called = |source| PublishedError::Call { api_version: api_version.to_owned(), source };
         let Some(address) = index.addresses.get(api_version) else { return Ok(None) };
-        let body = match self.call_in_turn(accepting(address, JSON), &self.turns.crds).await {
-            Err(error) if error.code() == Some(404) => return Ok(None),
-            answer => answer.map_err(called)?,
-        };
+        let body = if_there(self.call_in_turn(accepting(address, JSON), &self.turns.crds).await);
         // An API version that is gone since the index was read has an empty document before it has none.
-        if body.is_empty() {
-            return Ok(None);
-        }
+        let Some(body) = body.map_err(called)?.filter(|body| !body.is_empty()) else { return Ok(None) };
         let json = Json::parse(&body).map_err(|error| called(CallError::malformed(error)))?;
         let document = Document::read(json);
         document

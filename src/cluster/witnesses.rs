@@ -17,11 +17,7 @@ const ENOUGH: usize = 2_000;
 
 /// `leases.coordination.k8s.io`
 fn leases() -> Resource {
-    Resource {
-        group: "coordination.k8s.io".to_owned(),
-        version: "v1".to_owned(),
-        plural: "leases".to_owned(),
-    }
+    Resource::new("coordination.k8s.io", "v1", "leases")
 }
 
 /// What in a cluster tells when objects were written, beside these: CRDs, reports and Leases, and what the

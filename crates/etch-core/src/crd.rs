@@ -128,6 +128,13 @@ pub struct Resource {
     pub plural: String,
 }
 
+impl Resource {
+    /// The resource of these names.
+    pub fn new(group: &str, version: &str, plural: &str) -> Self {
+        Self { group: group.to_owned(), version: version.to_owned(), plural: plural.to_owned() }
+    }
+}
+
 impl Crd {
     /// Reads a CRD of `apiextensions.k8s.io/v1`.
     ///
