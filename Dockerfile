@@ -12,12 +12,14 @@ ARG FEATURES=""
 
 # The dependencies first, with sources that are empty, so that this layer lasts until a manifest changes.
 COPY Cargo.toml Cargo.lock ./
+COPY crates/etcd-snapshot/Cargo.toml crates/etcd-snapshot/
 COPY crates/etch-admission/Cargo.toml crates/etch-admission/
 COPY crates/etch-core/Cargo.toml crates/etch-core/
 COPY crates/etch-lint/Cargo.toml crates/etch-lint/
 COPY crates/go-text/Cargo.toml crates/go-text/
 COPY crates/kube-crd-validation/Cargo.toml crates/kube-crd-validation/
 COPY crates/kube-managed-fields/Cargo.toml crates/kube-managed-fields/
+COPY crates/kube-manifests/Cargo.toml crates/kube-manifests/
 COPY crates/kube-structural-schema/Cargo.toml crates/kube-structural-schema/
 COPY crates/kube-validation-rules/Cargo.toml crates/kube-validation-rules/
 COPY e2e/Cargo.toml e2e/

@@ -30,7 +30,7 @@ alone:
     #!/usr/bin/env bash
     set -euo pipefail
     root=$PWD
-    for package in go-text kube-structural-schema kube-managed-fields kube-validation-rules kube-crd-validation; do
+    for package in go-text etcd-snapshot kube-structural-schema kube-managed-fields kube-manifests kube-validation-rules kube-crd-validation; do
       folder=$(mktemp --directory)
       mkdir "$folder/crates"
       cp -r crates/go-text "crates/$package" "$folder/crates/"

@@ -28,7 +28,6 @@
 //! 10. An unchanged cluster costs no writes, and after a restart no needless requests either.
 
 pub mod cluster;
-pub mod installed_crds;
 pub mod metrics;
 pub mod operator;
 pub mod report;

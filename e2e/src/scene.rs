@@ -263,7 +263,7 @@ impl Scene {
 
 /// Installs Etch as it is shipped, without the Deployment.
 async fn install(cluster: &Cluster) -> Result<()> {
-    for crd in etch::installed_crds::crds() {
+    for crd in etch_admission::installed_crds::crds() {
         cluster.apply_crd(&serde_json::to_value(crd)?).await?;
     }
     let config = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../config"));

@@ -72,7 +72,6 @@ pub use prefetched_page::PrefetchedPage;
 pub use read::{Page, RawPage, Scope};
 pub use resolve::ResolveError;
 pub use resuming_watch::{ResumingWatch, WatchUpdate};
-pub use scan::Scan;
 pub use secret::SecretData;
 pub use watch::{Change, Watch};
 pub use watch_health::WatchHealth;

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use super::etcd::{After, Etcd, EtcdError, RawValue, Snapshot, SnapshotError, identity_of, prefix_of};
-use super::{CallError, Cluster, Page, Scan, Scope};
+use super::scan::scan;
+use super::{CallError, Cluster, Page, Scope};
 use etch_core::crd::Resource;
 use etch_core::object::{Identity, Object};
 
@@ -21,7 +22,7 @@ const PAGE_VALUES: usize = 500;
 /// Where objects are read from.
 pub enum ObjectSource {
     /// An API server.
-    Cluster(Cluster),
+    Cluster(Box<Cluster>),
     /// A running etcd, and the prefix of the API server's keys in it.
     Etcd(Etcd, String),
     /// A snapshot of etcd, and the prefix of the API server's keys in it.
@@ -52,7 +53,7 @@ pub struct ObjectPage {
     pub total: Option<u64>,
 }
 
-/// The objects of resources, page by page. Nothing comes after an error.
+/// The objects of resources, page by page. The pages of a resource end with its first error.
 pub type ObjectPages<'a> = BoxStream<'a, Result<ObjectPage, ReadError>>;
 
 /// Why objects cannot be read.
@@ -83,15 +84,12 @@ impl ObjectSource {
     fn pages_of<'a>(&'a self, of: usize, resource: Resource, scope: &'a Scope) -> ObjectPages<'a> {
         match self {
             Self::Cluster(cluster) => {
-                let scan = Scan::new(cluster.clone(), resource, scope.clone());
-                let pages = stream::try_unfold(scan, async |mut scan| {
-                    Ok(scan.next().await?.map(|page| (page, scan)))
-                });
                 let page = move |Page { objects, total, .. }| {
                     let objects = objects.into_iter().map(Shown::View).collect();
                     ObjectPage { of, objects, total }
                 };
-                pages.map_ok(page).boxed()
+                let pages = scan(Cluster::clone(cluster), resource, scope.clone());
+                pages.map_ok(page).map_err(ReadError::from).boxed()
             }
             Self::Etcd(etcd, registry) => {
                 let prefix = prefix_of(registry, &resource);
@@ -137,6 +135,12 @@ impl ObjectSource {
             Self::Snapshot(snapshot, registry) => Ok(snapshot.value(&key(registry))?),
             Self::Cluster(_) | Self::Files(_) => Ok(None),
         }
+    }
+}
+
+impl From<Cluster> for ObjectSource {
+    fn from(cluster: Cluster) -> Self {
+        Self::Cluster(Box::new(cluster))
     }
 }
 

@@ -3,49 +3,35 @@
 
 use std::time::Duration;
 
+use futures::stream::{self, Stream};
+
 use super::{Backoff, CallError, Cluster, Form, Page, PrefetchedPage, RawPage, Scope};
 use etch_core::crd::Resource;
 
 /// How often a page is asked for that the server is not ready to give.
 const ATTEMPTS: u32 = 5;
 
-/// A list under way; its request ends with it.
-pub struct Scan {
+/// The objects of a resource that are in a scope, page by page. The first page is asked for at once, and a
+/// request ends with the stream.
+///
+/// What passes by itself is waited for: for some seconds after a change of a CRD its objects may not be
+/// listed (fact A1).
+pub(super) fn scan(
     cluster: Cluster,
     resource: Resource,
     scope: Scope,
-    under_way: Option<PrefetchedPage>,
-}
-
-impl Scan {
-    /// Begins to read the objects of a resource that are in a scope.
-    pub fn new(cluster: Cluster, resource: Resource, scope: Scope) -> Self {
-        let mut scan = Self { cluster, resource, scope, under_way: None };
-        scan.ask(None);
-        scan
-    }
-
-    /// The next page; none after the last, or after an error.
-    ///
-    /// # Errors
-    /// See [`CallError`]. What passes by itself is waited for: for some seconds after a change of a CRD its
-    /// objects may not be listed (fact A1).
-    pub async fn next(&mut self) -> Result<Option<Page>, CallError> {
-        let Some(asked) = self.under_way.as_mut() else { return Ok(None) };
-        let page = asked.page().await;
-        self.under_way = None;
-        let page = page?;
-        if let Some(token) = &page.next {
-            self.ask(Some(token.clone()));
-        }
-        page.parse().map(Some)
-    }
-
-    fn ask(&mut self, after: Option<String>) {
-        let (cluster, resource, scope) = (self.cluster.clone(), self.resource.clone(), self.scope.clone());
+) -> impl Stream<Item = Result<Page, CallError>> + Send {
+    let ask = move |after: Option<String>| {
+        let (cluster, resource, scope) = (cluster.clone(), resource.clone(), scope.clone());
         let reading = async move { read_page(&cluster, &resource, &scope, after.as_deref()).await };
-        self.under_way = Some(PrefetchedPage::read_by(reading));
-    }
+        PrefetchedPage::read_by(reading)
+    };
+    stream::try_unfold((Some(ask(None)), ask), async |(under_way, ask)| {
+        let Some(mut asked) = under_way else { return Ok(None) };
+        let page = asked.page().await?;
+        let next = page.next.clone().map(|token| ask(Some(token)));
+        Ok(Some((page.parse()?, (next, ask))))
+    })
 }
 
 async fn read_page(

@@ -9,12 +9,12 @@ use anyhow::bail;
 use clap::Args;
 use etch::cluster::etcd::{RawValue, decode, definition};
 use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses, crds};
-use etch::operator::record_of;
-use etch_core::audit::{Exact, Totals, by_bytes, by_view};
+use etch_core::audit::{Exact, by_bytes, by_view};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
 use etch_core::object::Identity;
 use etch_core::plan::Record;
+use etch_core::prediction::record_of;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use kube_structural_schema::schema::rules::crd::judge;
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ impl Audit {
     ) -> anyhow::Result<Vec<Audited>> {
         let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
         let is_by_view = etcd.is_none();
-        let source = etcd.unwrap_or_else(|| ObjectSource::Cluster(cluster.clone()));
+        let source = etcd.unwrap_or_else(|| ObjectSource::from(cluster.clone()));
         for name in crds_named(cluster, &self.crds).await? {
             let document = cluster.crd(&name).await.map_err(|error| error.to_string());
             let read = document.and_then(|document| {
@@ -136,7 +136,7 @@ impl Audit {
                 // Deleted since it was listed.
                 Ok(None) => continue,
                 Err(error) => {
-                    all.push(self.failed(&name, error));
+                    all.push(Audited::failed(&name, error));
                     continue;
                 }
             };
@@ -223,7 +223,7 @@ impl Audit {
                     Ok((crd, labels(&document), judge(&document["spec"]).message()))
                 });
                 match crd {
-                    Err(error) => all.push((None, self.failed(&name, error))),
+                    Err(error) => all.push((None, Audited::failed(&name, error))),
                     Ok((crd, ..)) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
                     Ok((crd, ..)) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
                     Ok((crd, labels, non_structural)) => {
@@ -254,29 +254,10 @@ impl Audit {
         Audited {
             crd: crd.name().to_owned(),
             storage_version: Some(crd.storage().name.clone()),
-            totals: Totals::default(),
             details: Sample::new(self.limit.of(self.output)),
-            error: None,
             keep_details: self.objects,
-            record: Record::default(),
             rules,
-            due: None,
-            non_structural: None,
-        }
-    }
-
-    fn failed(&self, name: &str, error: String) -> Audited {
-        Audited {
-            crd: name.to_owned(),
-            storage_version: None,
-            totals: Totals::default(),
-            details: Sample::default(),
-            error: Some(error),
-            keep_details: false,
-            record: Record::default(),
-            rules: Rules::Assumed,
-            due: None,
-            non_structural: None,
+            ..Audited::default()
         }
     }
 }

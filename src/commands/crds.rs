@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use etch::installed_crds;
+use etch_admission::installed_crds;
 use serde_json::json;
 
 use crate::commands::emit::emit_object;

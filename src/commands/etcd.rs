@@ -9,10 +9,10 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::{Endpoint, Etcd, EtcdTarget, REGISTRY, Snapshot};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
-use etch::operator::record_of;
 use etch_core::api::DefaultsReportStatus;
 use etch_core::crd::Crd;
 use etch_core::plan::Record;
+use etch_core::prediction::record_of;
 use kube_structural_schema::json::Json;
 
 /// Where the bytes are.

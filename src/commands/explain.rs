@@ -9,19 +9,19 @@ use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::etcd::decode;
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
-use etch::operator::record_of;
-use etch::report::{Align, Cell, Table, Tone};
+use etch::report::{Cell, Table, Tone};
 use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
 use etch_core::object::{IGNORE_ANNOTATION, Object};
 use etch_core::plan::{Skip, skip};
+use etch_core::prediction::record_of;
+use kube_crd_validation::is_object_name;
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 use super::audit::why_skipped;
 use super::etcd::{EtcdArgs, evidence, report_on};
-use super::names::is_object;
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
 use super::{one_stdin, openapi, serves_its_objects};
@@ -153,7 +153,7 @@ impl Explain {
             (None, None) => bail!("the object's name is missing: give TYPE NAME, or TYPE/NAME"),
             (Some(_), Some(_)) => bail!("explain takes one object: give TYPE NAME, or TYPE/NAME"),
         };
-        if !is_object(name) {
+        if !is_object_name(name) {
             bail!("{name:?} is not a valid object name; give the namespace with --namespace");
         }
         Ok((kind, name))
@@ -193,7 +193,7 @@ impl Explain {
                 return writeln!(out, "No default applies to this object.");
             }
             let heads = ["DEFAULT", "STATE", "VALUE FROM", "OWNER", "REASON"];
-            let mut table = Table::new(heads.map(|head| (head, Align::Left)));
+            let mut table = Table::new(heads);
             for explanation in explanations {
                 let tone = if explanation.state == State::Stored { Tone::Good } else { Tone::Warning };
                 table.row([

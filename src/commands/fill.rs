@@ -92,7 +92,7 @@ impl Fill {
         let (mut failures, mut printed, mut broken) = (Vec::new(), Vec::new(), Ok(()));
         source::each(&self.objects, &mut io::stdin().lock(), &mut |document| {
             let filled = document
-                .and_then(source::Document::into_object)
+                .and_then(source::object)
                 .map_err(|error| error.to_string())
                 .and_then(|(origin, object)| types.fill(&origin, &object));
             match filled {
@@ -163,7 +163,7 @@ impl Types {
             let found = source::documents(std::slice::from_ref(path), stdin)?;
             let before = types.crds.len();
             for document in found.iter().filter(|document| document.is_crd()) {
-                let crd = document.crd()?;
+                let crd = source::crd(document)?;
                 if types.crds.iter().any(|known| known.group() == crd.group() && known.kind() == crd.kind()) {
                     bail!("{}: {} is given twice", document.origin, crd.name());
                 }

@@ -8,8 +8,7 @@ use anyhow::bail;
 use clap::{Args, ColorChoice, ValueEnum};
 use etch::cluster::{Cluster, Scope, Target};
 use etch::report::Style;
-
-use super::names::is_namespace;
+use kube_crd_validation::is_namespace_name;
 
 /// What every command understands.
 #[derive(Args, Clone, Debug)]
@@ -137,5 +136,5 @@ impl Global {
 
 /// A namespace as it can be called: anything else could be taken for a part of a path.
 fn namespace(text: &str) -> Result<String, &'static str> {
-    if is_namespace(text) { Ok(text.to_owned()) } else { Err("not a valid namespace name") }
+    if is_namespace_name(text) { Ok(text.to_owned()) } else { Err("not a valid namespace name") }
 }

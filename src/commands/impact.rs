@@ -12,12 +12,12 @@ use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::etcd::{decode, definition};
 use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
-use etch::operator::{record_of, upgrade_under_policy};
 use etch::{report, source};
 use etch_core::crd::{Crd, Resource, Version};
 use etch_core::impact::{Kind, Upgrade};
 use etch_core::object::Object;
 use etch_core::plan::Record;
+use etch_core::prediction::{record_of, upgrade_under_policy};
 use etch_lint::published::{Document, TypeName, changes_without, installed};
 use futures::TryStreamExt;
 use kube_crd_validation::crd::Release;
@@ -146,7 +146,7 @@ impl Impact {
             (None, _) => Known::default(),
         };
         let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
-        let live = cluster.clone().filter(|_| self.live).map(ObjectSource::Cluster);
+        let live = cluster.clone().filter(|_| self.live).map(ObjectSource::from);
         let source = bytes.as_ref().or(live.as_ref());
         for (name, Given { crd: new, labels, written }) in &new {
             let present = match (&cluster, &bytes) {
@@ -337,7 +337,7 @@ fn given(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap
     let mut found = BTreeMap::new();
     let documents = source::documents(paths, stdin)?;
     for document in documents.iter().filter(|document| document.is_crd() && !document.is_part_of_crd()) {
-        let crd = document.crd()?;
+        let crd = source::crd(document)?;
         if let Some(Version { name, .. }) =
             crd.versions().iter().find(|version| version.schema.depth() > DEEPEST)
         {
@@ -394,7 +394,7 @@ fn objects(
             .find(|crd| crd.group() == group && crd.kind() == document.kind());
         match crd {
             Some(crd) => {
-                let object = document.into_object()?.1;
+                let object = source::object(document)?.1;
                 let Resource { group, plural, .. } = crd.resource();
                 let found = found.entry((group, plural)).or_default();
                 if object.namespace().is_none() || scope.contains(object.namespace()) {

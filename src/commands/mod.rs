@@ -15,7 +15,6 @@ pub(crate) mod global;
 pub(crate) mod impact;
 pub(crate) mod lint;
 pub(crate) mod man;
-mod names;
 mod openapi;
 pub(crate) mod outcome;
 pub(crate) mod persist;
@@ -63,7 +62,7 @@ pub(crate) async fn each(
     resource: &Resource,
     visit: &mut dyn FnMut(Object),
 ) -> Result<()> {
-    let source = ObjectSource::Cluster(cluster.clone());
+    let source = ObjectSource::from(cluster.clone());
     let mut pages = source.pages(vec![resource.clone()], &Scope::All);
     while let Some(page) = pages.try_next().await.with_context(|| format!("list {resource}"))? {
         page.views().for_each(&mut *visit);

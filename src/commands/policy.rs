@@ -13,13 +13,13 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::Cluster;
-use etch::operator::{PendingChanges, pending_changes};
 use etch::{report, source};
 use etch_core::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch_core::crd::Crd;
 use etch_core::duration;
-use etch_core::mismatch::without_values;
+use etch_core::prediction::{PendingChanges, pending_changes};
 use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -1,6 +1,5 @@
 //! `etch rbac`: the permissions that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,14 +9,15 @@ use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::{report, source};
 use etch_admission::{Declaration, OnExisting, is_asked_about};
 use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
-use etch_core::mismatch::without_values;
 use etch_core::object::Object;
 use etch_core::rbac::{Access, Grant, role};
 use kube_structural_schema::json::Json;
+use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::policy::{Labels, labels};
 use super::{each, none_of};
 use crate::commands::emit::emit_object;
 use crate::commands::global::Format;
@@ -172,7 +172,7 @@ struct Known {
     name: String,
     group: String,
     plural: String,
-    labels: BTreeMap<String, String>,
+    labels: Labels,
 }
 
 impl Known {
@@ -181,14 +181,11 @@ impl Known {
             let text = value.as_str().filter(|text| !text.is_empty());
             text.map(str::to_owned).with_context(|| format!("CustomResourceDefinition: {field} is missing"))
         };
-        let labels = crd["metadata"]["labels"].as_object().into_iter().flatten();
         Ok(Self {
             name: text(&crd["metadata"]["name"], "metadata.name")?,
             group: text(&crd["spec"]["group"], "spec.group")?,
             plural: text(&crd["spec"]["names"]["plural"], "spec.names.plural")?,
-            labels: labels
-                .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-                .collect(),
+            labels: labels(crd),
         })
     }
 }

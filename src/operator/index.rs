@@ -20,10 +20,10 @@ use etch_core::api::{
     Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, Settings, assign, pause,
 };
 use etch_core::crd::Crd;
-use etch_core::mismatch::without_values;
 use etch_core::ownership::MANAGER;
 use etch_core::policy::{Policy, Scope, readable, statuses};
 use etch_core::upgrade::GuardMode;
+use kube_structural_schema::mismatch::without_values;
 
 /// What is known of all CRDs and policies.
 #[derive(Debug, Default)]

@@ -23,7 +23,6 @@ mod options;
 mod persist;
 mod policy_lookup;
 mod policy_writer;
-mod prediction;
 mod spans;
 mod status;
 
@@ -54,7 +53,6 @@ pub use admission::{Admission, SelfManaged, UpgradeGuard};
 pub use options::{Clock, Options};
 pub use persist::{Pass, Passed, Progress, Stopped, persist};
 pub use policy_lookup::{GoverningPolicy, PolicyLookup};
-pub use prediction::{PendingChanges, pending_changes, record_of, upgrade_under_policy};
 pub use spans::TRACED;
 
 /// Changes of what policies do are gathered for this long.

@@ -5,17 +5,16 @@ mod count;
 mod plain;
 mod style;
 mod table;
-mod yaml;
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 
 pub use count::counted;
+pub use kube_manifests::write_document;
 pub use plain::plain;
 pub use style::{Style, Tone};
-pub use table::{Align, Cell, Table};
-pub use yaml::write_document;
+pub use table::{Cell, Table};
 
 use kube_structural_schema::json::Json;
 

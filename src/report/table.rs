@@ -18,7 +18,7 @@ pub struct Table {
 
 /// Where a column's text stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Align {
+enum Align {
     /// Texts.
     #[default]
     Left,
@@ -35,8 +35,17 @@ pub struct Cell {
 
 impl Table {
     /// An empty table.
-    pub fn new(columns: impl IntoIterator<Item = (&'static str, Align)>) -> Self {
-        Self { columns: columns.into_iter().collect(), rows: Vec::new() }
+    pub fn new(heads: impl IntoIterator<Item = &'static str>) -> Self {
+        Self { columns: heads.into_iter().map(|head| (head, Align::Left)).collect(), rows: Vec::new() }
+    }
+
+    /// The same, with numbers under these heads.
+    #[must_use]
+    pub fn numbers(mut self, heads: &[&str]) -> Self {
+        for (head, align) in &mut self.columns {
+            *align = if heads.contains(head) { Align::Right } else { *align };
+        }
+        self
     }
 
     /// Adds a row, with a cell for each column.
@@ -159,7 +168,7 @@ mod tests {
     }
 
     fn table() -> Table {
-        let mut table = Table::new([("NAME", Align::Left), ("OBJECTS", Align::Right), ("NOTE", Align::Left)]);
+        let mut table = Table::new(["NAME", "OBJECTS", "NOTE"]).numbers(&["OBJECTS"]);
         table.row(["crontabs".into(), "12".into(), Cell::new("one two three four five six", Tone::Bad)]);
         table.row(["é".into(), "1".into(), "\u{1b}[2J".into()]);
         table
@@ -193,7 +202,7 @@ crontabs        12   one two three four five
 
     #[test]
     fn a_column_that_says_nothing_is_left_out() {
-        let mut table = Table::new(["NAME", "REASON", "NOTE"].map(|head| (head, Align::Left)));
+        let mut table = Table::new(["NAME", "REASON", "NOTE"]);
         table.row(["a".into(), "".into()]);
         assert_eq!(printed(&table, Style::default()), "NAME\na\n");
         table.row(["b".into(), "".into(), "held".into()]);

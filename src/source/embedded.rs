@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Origin, SourceError, documents};
 use etch_admission::{Compiled, Declaration, Problem, unknown_fields};
-use etch_core::mismatch::without_values;
+use kube_structural_schema::mismatch::without_values;
 
 /// An `EmbeddedSchema` of a file.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 
 use std::io;
 
-use super::Origin;
 use etch_core::crd::CrdError;
+use etch_lint::go_types::NotGo;
 use etch_lint::published::OpenApiError;
+use kube_manifests::{Malformed, Origin};
 
 /// What is wrong with an input, and where.
 #[derive(Debug, thiserror::Error)]
@@ -28,32 +29,15 @@ pub enum Reason {
     /// More than is read of any file.
     #[error("is longer than 64 MiB; split it")]
     TooLong,
-    /// Neither YAML nor JSON.
-    #[error("is not text in UTF-8, nor in UTF-16 with a byte order mark")]
-    Binary,
     /// Text that Helm renders, and that is neither YAML nor JSON before.
     #[error("line {line}: is a Helm template; render it first: helm template CHART | etch lint -")]
     Template {
         /// Counted from 1.
         line: usize,
     },
-    /// Text that is no YAML, or YAML that has no form in JSON.
-    #[error("line {line}: {problem}")]
-    Yaml {
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong there.
-        problem: String,
-    },
-    /// Text that is no JSON.
-    #[error("is not JSON: {0}")]
-    Json(String),
-    /// A document that needs more memory than is given to any, such as an alias of aliases of aliases.
-    #[error("holds a document that is too large (over {} MiB in memory); split it", super::budget::MEMORY >> 20)]
-    TooLarge,
-    /// Nested more deeply than Kubernetes reads.
-    #[error("is nested more than {} levels deep", super::budget::DEPTH)]
-    TooDeep,
+    /// A text that is no manifest.
+    #[error(transparent)]
+    Malformed(Malformed),
     /// A file where a CRD was asked for, and none is there.
     #[error("contains no CustomResourceDefinition: found {found}")]
     NoCrd {
@@ -79,17 +63,21 @@ pub enum Reason {
     #[error("it contains no OpenAPI v3 document with types")]
     NoType,
     /// A declaration that is no Go.
-    #[error("line {line}: {problem}")]
-    Go {
-        /// Counted from 1.
-        line: usize,
-        /// What is wrong there.
-        problem: String,
-    },
+    #[error(transparent)]
+    Go(#[from] NotGo),
     /// A folder without any Go file that may hold types.
     #[error("this folder contains no Go file with types; append /... to include the folders below it")]
     NoGo,
     /// A folder without any file of YAML or JSON.
     #[error("this folder contains no .yaml, .yml or .json file")]
     Empty,
+}
+
+impl From<Malformed> for Reason {
+    fn from(malformed: Malformed) -> Self {
+        match malformed {
+            Malformed::Template { line } => Self::Template { line },
+            malformed => Self::Malformed(malformed),
+        }
+    }
 }

@@ -67,7 +67,7 @@ pub(super) fn open(path: &Path) -> Result<File, Reason> {
     if metadata.len() > MAX_FILE_BYTES { Err(Reason::TooLong) } else { Ok(file) }
 }
 
-fn failed(path: &Path, reason: Reason) -> SourceError {
+pub(super) fn failed(path: &Path, reason: Reason) -> SourceError {
     let origin = Origin { file: path.to_string_lossy().into(), document: 1, item: None };
     SourceError { origin, reason }
 }

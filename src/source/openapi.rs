@@ -4,6 +4,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 
+use super::files::failed;
 use super::{Origin, Reason, SourceError, documents};
 use etch_lint::published::Document;
 
@@ -33,8 +34,7 @@ pub fn openapi(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<OpenApi>, 
             }
         }
         if all.len() == before {
-            let origin = Origin { file: path.to_string_lossy().into(), document: 1, item: None };
-            return Err(SourceError { origin, reason: Reason::NoType });
+            return Err(failed(path, Reason::NoType));
         }
     }
     Ok(all)

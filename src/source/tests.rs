@@ -3,168 +3,6 @@ use std::io;
 
 use super::*;
 
-/// What is read from a text, in short: places and kinds, and the error that ends it.
-fn read(text: &str) -> String {
-    read_bytes(text.as_bytes())
-}
-
-fn read_bytes(mut bytes: &[u8]) -> String {
-    let mut seen = Vec::new();
-    each(&["-".into()], &mut bytes, &mut |document| {
-        seen.push(match document {
-            Ok(document) => {
-                format!("{}: {}", document.origin, String::from_utf8_lossy(&document.json.to_vec()))
-            }
-            Err(error) => format!("error: {error}"),
-        });
-        ControlFlow::Continue(())
-    });
-    seen.join("\n")
-}
-
-#[test]
-fn documents_are_counted_and_blank_ones_are_none() {
-    let text = "# nothing\n---\na: 1\n---\n---\n{}\n---\nb: [x, {c: yes}]\n";
-    assert_eq!(read(text), "stdin: {\"a\":1}\nstdin, document 4: {\"b\":[\"x\",{\"c\":true}]}");
-    assert_eq!(read("{\"a\":1}\n {\"b\":1.0}"), "stdin: {\"a\":1}\nstdin, document 2: {\"b\":1.0}");
-}
-
-#[test]
-fn items_of_lists_are_documents() {
-    let yaml = "apiVersion: v1\nitems:\n- {a: 1}\n- {a: 2}\nkind: List\n---\nkind: K\nitems: [1]\n";
-    let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2: {\"items\":[1],\"kind\":\"K\"}";
-    assert_eq!(read(yaml), expected);
-    let json = r#"{"kind":"KList","items":[{"a":1},{"a":2}]} {"items":[{"a":3}],"kind":"KList"}"#;
-    let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2, item 1: {\"a\":3}";
-    assert_eq!(read(json), expected);
-}
-
-/// The keys that occur again, each with its document, place and line.
-fn duplicates(text: &str) -> Vec<String> {
-    let mut seen = Vec::new();
-    each(&["-".into()], &mut text.as_bytes(), &mut |document| {
-        let Document { origin, json, duplicates } = document.expect("a document");
-        seen.push(format!("{origin}: {}", String::from_utf8_lossy(&json.to_vec())));
-        seen.extend(duplicates.iter().map(|DuplicateKey { place, line }| format!("{place:?} {line:?}")));
-        ControlFlow::Continue(())
-    });
-    seen
-}
-
-#[test]
-fn the_last_of_two_values_with_one_key_counts() {
-    assert_eq!(
-        duplicates("a: 1\nb:\n- c: {d: 1,\n    d: 2}\na: 3\n---\ne: 1\n"),
-        [
-            "stdin: {\"a\":3,\"b\":[{\"c\":{\"d\":2}}]}",
-            "[Field(\"b\"), Item(0), Field(\"c\"), Field(\"d\")] Some(4)",
-            "[Field(\"a\")] Some(5)",
-            "stdin, document 2: {\"e\":1}",
-        ]
-    );
-    let json = r#"{"a":1,"b":[{"c":{"d":1,"d":2}}],"a":3} {"e":1}"#;
-    assert_eq!(
-        duplicates(json),
-        [
-            "stdin: {\"a\":3,\"b\":[{\"c\":{\"d\":2}}]}",
-            "[Field(\"b\"), Item(0), Field(\"c\"), Field(\"d\")] None",
-            "[Field(\"a\")] None",
-            "stdin, document 2: {\"e\":1}",
-        ]
-    );
-    let items = ["stdin, item 1: {\"a\":1}", "stdin, item 2: {\"b\":2}", "[Field(\"b\")] "];
-    let of = |text: &str| {
-        duplicates(text)
-            .iter()
-            .map(|line| line.replace("Some(5)", "").replace("None", ""))
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(of("kind: List\nitems:\n- a: 1\n- b: 1\n  b: 2\n"), items);
-    assert_eq!(of(r#"{"kind":"List","items":[{"a":1},{"b":1,"b":2}]}"#), items);
-    assert_eq!(of(r#"{"items":[{"a":1},{"b":1,"b":2}],"kind":"List"}"#), items);
-    assert_eq!(of("items:\n- a: 1\n-\n  b: 1\n  b: 2\nkind: List\n"), items);
-}
-
-#[test]
-fn editors_on_windows_are_understood() {
-    let text = "a: \u{e9}\r\n";
-    let little: Vec<u8> =
-        [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect();
-    let big: Vec<u8> = [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(u16::to_be_bytes).collect();
-    let utf_8 = format!("\u{feff}{text}").into_bytes();
-    for bytes in [little, big, utf_8] {
-        assert_eq!(read_bytes(&bytes), "stdin: {\"a\":\"\u{e9}\"}", "{bytes:?}");
-    }
-}
-
-#[test]
-fn binaries_and_odd_keys_are_read_as_kubectl_does() {
-    assert_eq!(read("a: !!binary aGVsbG8=\n.inf: 1\n"), "stdin: {\".inf\":1,\"a\":\"hello\"}");
-}
-
-#[test]
-fn anchors_and_merges_are_resolved() {
-    let text = "base: &b {x: 1, y2: 2}\nuse: {<<: *b, x: 3}\nagain: *b\n";
-    assert_eq!(
-        read(text),
-        "stdin: {\"again\":{\"x\":1,\"y2\":2},\"base\":{\"x\":1,\"y2\":2},\"use\":{\"x\":3,\"y2\":2}}"
-    );
-}
-
-#[test]
-fn what_cannot_be_read_is_named() {
-    let cases = [
-        (
-            "\n{{- if .Values.crds }}\na: 1\n{{- end }}\n",
-            "error: stdin: line 2: is a Helm template; render it first: helm template CHART | etch lint -",
-        ),
-        (
-            "a: 1\nlabels: {{ include \"x\" . }}\n",
-            "error: stdin: line 2: is a Helm template; render it first: helm template CHART | etch lint -",
-        ),
-        ("a: |\n  as {{.name}} has it\nb: [\n", "error: stdin: line 3: unclosed bracket '['"),
-        ("{\"a\":", "error: stdin: is not JSON: EOF while parsing a value at line 1 column 5"),
-        ("? [a]\n: 1\n", "error: stdin: line 1: a key is not a scalar"),
-        ("a: .nan\n", "error: stdin: line 1: a number that is not finite has no form in JSON"),
-        ("a: &x [*x]\n", "error: stdin: line 1: an alias inside the value that it refers to"),
-        (
-            "a: 1\n---\nb: !!binary aGk\n",
-            "stdin: {\"a\":1}\nerror: stdin, document 2: line 3: !!binary is not in base64",
-        ),
-    ];
-    for (text, expected) in cases {
-        assert_eq!(read(text), expected, "{text}");
-    }
-    const BINARY: &str = "error: stdin: is not text in UTF-8, nor in UTF-16 with a byte order mark";
-    for bytes in [&[0xff][..], b"a: \0", &[0xff, 0xfe, b'a'], &[0xff, 0xfe, 0, 0xd8], &[0xfe, 0xff, 0, 0]] {
-        assert_eq!(read_bytes(bytes), BINARY, "{bytes:?}");
-    }
-    assert!(read("a: [").starts_with("error: stdin: line "), "{}", read("a: ["));
-}
-
-#[test]
-fn bombs_are_too_large_and_towers_too_deep() {
-    let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
-    for level in 1..20 {
-        let below = format!("*a{}", level - 1);
-        bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(",")));
-    }
-    assert!(read(&bomb).contains("too large"), "{}", read(&bomb));
-    for deep in [
-        format!("{{\"a\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000)),
-        format!("a: {}{}", "[".repeat(20_000), "]".repeat(20_000)),
-        format!("{{\"a\":{}", "[".repeat(20_000)),
-    ] {
-        assert_eq!(read(&deep), "error: stdin: is nested more than 10000 levels deep");
-    }
-    let fits = format!("{{\"a\":{}{}}}", "[".repeat(9_000), "]".repeat(9_000));
-    assert_eq!(read(&fits), format!("stdin: {fits}"));
-    let fits = format!("a: {}{}", "[".repeat(9_000), "]".repeat(9_000));
-    assert!(read(&fits).starts_with("stdin: {\"a\":[["));
-    let many = format!("{{\"a\":[{}1]}}", "1,".repeat(4 << 20));
-    assert!(read(&many).contains("too large"));
-}
-
 #[test]
 fn folders_are_walked_in_order_and_links_to_them_are_not() -> io::Result<()> {
     let folder = std::env::temp_dir().join(format!("etch-source-{}", std::process::id()));
@@ -195,7 +33,7 @@ fn folders_are_walked_in_order_and_links_to_them_are_not() -> io::Result<()> {
 #[test]
 fn documents_become_crds_and_objects() {
     let of = |text: &str| documents(&["-".into()], &mut text.as_bytes()).expect("YAML").remove(0);
-    let error = |text: &str| of(text).crd().expect_err("no CRD").to_string();
+    let error = |text: &str| super::crd(&of(text)).expect_err("no CRD").to_string();
     assert_eq!(
         error("kind: Deployment\napiVersion: apps/v1"),
         "stdin: contains no CustomResourceDefinition: found Deployment of apps/v1"
@@ -207,6 +45,15 @@ fn documents_become_crds_and_objects() {
         error("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1")
             .contains("spec is missing")
     );
-    let lacking = of("kind: K\napiVersion: g/v1\nmetadata: {}").into_object().expect_err("no name");
+    let lacking = super::object(of("kind: K\napiVersion: g/v1\nmetadata: {}")).expect_err("no name");
     assert_eq!(lacking.to_string(), "stdin: is not a Kubernetes object: metadata.name is missing");
+}
+
+#[test]
+fn templates_are_to_be_rendered() {
+    let text = "\n{{- if .Values.crds }}\na: 1\n{{- end }}\n";
+    assert_eq!(
+        documents(&["-".into()], &mut text.as_bytes()).expect_err("a template").to_string(),
+        "stdin: line 2: is a Helm template; render it first: helm template CHART | etch lint -"
+    );
 }

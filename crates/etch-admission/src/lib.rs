@@ -12,6 +12,7 @@
 //! 3. A request is answered by what is in it: a dry run gets the same answer.
 //! 4. Nothing here fails: what cannot be evaluated is an error of the request, with the reason.
 
+pub mod admission_review;
 mod answer;
 pub mod api;
 mod broken;
@@ -20,6 +21,7 @@ mod empty;
 mod existing;
 mod facts;
 mod fill;
+pub mod installed_crds;
 mod judge;
 mod path_key;
 mod place;
@@ -31,6 +33,7 @@ mod run;
 mod scope;
 mod settings;
 pub mod spec;
+pub mod tally;
 #[cfg(test)]
 mod tests;
 mod unchanged;

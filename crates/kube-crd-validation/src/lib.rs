@@ -29,6 +29,16 @@ use types::Form;
 
 pub use defaults::{DefaultFindings, default, defaults};
 
+/// Whether a namespace can have this name.
+pub fn is_namespace_name(name: &str) -> bool {
+    metadata::names::dns_label(name).is_empty()
+}
+
+/// Whether a custom resource can have this name.
+pub fn is_object_name(name: &str) -> bool {
+    metadata::names::dns_subdomain(name).is_empty()
+}
+
 /// A schema with what validating many objects with it needs only once.
 #[derive(Debug)]
 pub struct Validator<'s> {

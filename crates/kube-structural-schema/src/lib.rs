@@ -7,6 +7,7 @@ pub mod defaults;
 pub mod finding;
 pub mod format;
 pub mod json;
+pub mod mismatch;
 pub mod path;
 pub mod prune;
 pub mod schema;

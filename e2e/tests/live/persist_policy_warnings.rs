@@ -15,7 +15,7 @@ async fn what_a_policy_says_against_it_is_said() -> Result<()> {
         bare.code == Some(1) && !bare.err.contains("warning"),
         "without Etch's CRDs there is no policy: {bare:?}"
     );
-    for crd in etch::installed_crds::crds() {
+    for crd in etch_admission::installed_crds::crds() {
         hand.cluster.apply_crd(&serde_json::to_value(crd)?).await?;
     }
     let empty = hand.etch(&plan)?;

@@ -1,18 +1,15 @@
 //! What etcd holds: the raw values of custom resources, from a running etcd or from a snapshot of one.
 //! It must not write, and must not guess what it cannot read.
 
-mod cbor;
-mod crd;
 mod endpoint;
 mod gateway;
 mod snapshot;
-mod value;
 
-pub use crd::definition;
 pub use endpoint::{Endpoint, EndpointError};
 pub use gateway::{After, Etcd, EtcdError, EtcdPage, EtcdTarget};
 pub use snapshot::{Snapshot, SnapshotError};
-pub use value::{Opaque, decode};
+
+pub use etch_core::stored::{Opaque, decode, definition};
 
 use etch_core::crd::Resource;
 

@@ -1,11 +1,11 @@
 //! What an audit counts and lists of one CRD.
 //! It must not read anything from a server or from etcd.
 
-use etch::operator::PendingChanges;
 use etch_core::audit::{Exact, Lacking, Missing, State, Totals, overall};
 use etch_core::crd::Crd;
 use etch_core::object::{Identity, Object};
 use etch_core::plan::{Held, Prediction, Record, Skip, predict, skip};
+use etch_core::prediction::PendingChanges;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ use super::super::policy::Rules;
 use super::super::sample::Sample;
 
 /// What is reported of one CRD.
+#[derive(Default)]
 pub(super) struct Audited {
     pub(super) crd: String,
     pub(super) storage_version: Option<String>,
@@ -32,6 +33,7 @@ pub(super) struct Audited {
 }
 
 /// An object that is not, or not for certain, as it should be.
+#[derive(Default)]
 pub(super) struct Detail {
     pub(super) missing: Vec<Missing>,
     pub(super) held: Option<Held>,
@@ -43,6 +45,11 @@ pub(super) struct Detail {
 }
 
 impl Audited {
+    /// Of a CRD that cannot be read.
+    pub(super) fn failed(name: &str, error: String) -> Self {
+        Self { crd: name.to_owned(), error: Some(error), ..Self::default() }
+    }
+
     /// Whether it failed before anything was read.
     pub(super) fn is_nothing(&self) -> bool {
         self.error.is_some() && self.totals.objects == 0
@@ -83,14 +90,7 @@ impl Audited {
                 if !self.keep_details {
                     return;
                 }
-                let detail = Detail {
-                    missing: Vec::new(),
-                    held: None,
-                    skipped: None,
-                    follows: Vec::new(),
-                    hidden: Vec::new(),
-                    unreadable: Some(unreadable),
-                };
+                let detail = Detail { unreadable: Some(unreadable), ..Detail::default() };
                 self.details.add(identity, detail);
             }
         }

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use etch::report::{Align, Cell, Style, Table, Tone, counted};
+use etch::report::{Cell, Style, Table, Tone, counted};
 use etch_core::audit::{Lacking, Totals};
 use kube_structural_schema::path::Path;
 
@@ -21,19 +21,28 @@ pub(super) fn table(
     if all.is_empty() {
         return writeln!(out, "No CRD has defaults.");
     }
-    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
     let mut table = Table::new([
-        left("CRD"),
-        left("VERSION"),
-        right("OBJECTS"),
-        right("STORED"),
-        right("PHANTOM"),
-        right("UNKNOWN"),
-        right("HELD"),
-        right("IGNORED"),
-        right("TERMINATING"),
-        right("UNREADABLE"),
-        left("NOTE"),
+        "CRD",
+        "VERSION",
+        "OBJECTS",
+        "STORED",
+        "PHANTOM",
+        "UNKNOWN",
+        "HELD",
+        "IGNORED",
+        "TERMINATING",
+        "UNREADABLE",
+        "NOTE",
+    ])
+    .numbers(&[
+        "OBJECTS",
+        "STORED",
+        "PHANTOM",
+        "UNKNOWN",
+        "HELD",
+        "IGNORED",
+        "TERMINATING",
+        "UNREADABLE",
     ]);
     for audited in all {
         // Nothing was counted of what could not be read.
@@ -59,7 +68,7 @@ pub(super) fn table(
         ]);
     }
     table.write(out, style)?;
-    let mut paths = Table::new([left("CRD"), left("DEFAULT"), right("MISSING"), right("UNKNOWN")]);
+    let mut paths = Table::new(["CRD", "DEFAULT", "MISSING", "UNKNOWN"]).numbers(&["MISSING", "UNKNOWN"]);
     for audited in all {
         for (path, Lacking { missing, unknown }) in &audited.totals.paths {
             paths.row([
@@ -104,8 +113,7 @@ fn note(audited: &Audited) -> Cell {
 }
 
 fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io::Result<()> {
-    let left = |name| (name, Align::Left);
-    let mut table = Table::new([left("CRD"), left("OBJECT"), left("STATE"), left("WHERE")]);
+    let mut table = Table::new(["CRD", "OBJECT", "STATE", "WHERE"]);
     for audited in all {
         for (identity, detail) in audited.details.iter() {
             let paths: Vec<_> = detail

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use etch::report::{Align, Table, counted};
+use etch::report::{Table, counted};
 use etch_lint::published::{AppliesWhen, Document, Named, PublishedDefault, named, short};
 use kube_structural_schema::json::is_zero;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn table(out: &mut dyn Write, global: &Global, defaults: &[&PublishedDefault]) -
     if defaults.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(["PATH", "DEFAULT", "APPLIES", "DECLARED BY"].map(|head| (head, Align::Left)));
+    let mut table = Table::new(["PATH", "DEFAULT", "APPLIES", "DECLARED BY"]);
     for PublishedDefault { path, default, applies_when, definition } in defaults {
         table.row([
             path.to_string().into(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::report::{self, Align, Cell, Style, Table, Tone, counted};
+use etch::report::{self, Cell, Style, Table, Tone, counted};
 use etch_core::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::{HiddenFields, Ownership, Skip, Terms};
@@ -162,8 +162,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> i
 }
 
 fn schemas(out: &mut dyn Write, style: &Style, changes: &SchemaChanges) -> io::Result<()> {
-    let left = |name| (name, Align::Left);
-    let mut table = Table::new([left("SCHEMA"), left("PATH"), left("OLD"), left("NEW")]);
+    let mut table = Table::new(["SCHEMA", "PATH", "OLD", "NEW"]);
     let text = |value: &Json| Cell::new(value.to_string(), Tone::Plain);
     for (path, value) in &changes.defaults_added {
         table.row(["default added".into(), path.to_string().into(), Cell::default(), text(value)]);
@@ -193,8 +192,7 @@ fn narrowed(out: &mut dyn Write, style: &Style, findings: &[Finding], follows: b
     if follows {
         writeln!(out)?;
     }
-    let mut table =
-        Table::new(["CAN REFUSE OBJECTS", "VERSION", "PATH", "CHANGE"].map(|head| (head, Align::Left)));
+    let mut table = Table::new(["CAN REFUSE OBJECTS", "VERSION", "PATH", "CHANGE"]);
     for finding in findings {
         table.row([
             Cell::new(finding.rule.code, Tone::Bad),
@@ -221,8 +219,7 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
         (all, open) => format!("{} affected, and up to {open} more", all - open),
     };
     writeln!(out, "{total}, {affected}:")?;
-    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
-    let mut table = Table::new([right("OBJECTS"), left("EFFECT"), left("WHERE")]);
+    let mut table = Table::new(["OBJECTS", "EFFECT", "WHERE"]).numbers(&["OBJECTS"]);
     for (place, objects) in &impact.tally.summary {
         let effect = match place.is_open {
             true => place.effect.as_possibility(),
@@ -233,7 +230,7 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
     }
     table.write(out, style)?;
     writeln!(out)?;
-    let mut table = Table::new([left("OBJECT"), left("EFFECT"), left("WHERE")]);
+    let mut table = Table::new(["OBJECT", "EFFECT", "WHERE"]);
     for (identity, Detail { effect, exact: _, skipped }) in impact.details.iter() {
         let name = match skipped {
             Some(why) => format!("{identity} ({})", why_skipped(*why)),

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use etch::report::{self, Align, Cell, Style, Table, Tone, counted};
+use etch::report::{self, Cell, Style, Table, Tone, counted};
 use etch_core::impact::Kind;
 use etch_lint::published::{Changes, DefaultChange, TypeName, short};
 use kube_structural_schema::json::Json;
@@ -112,7 +112,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, changes: &Changes) -> io
                 writeln!(out, "{what}: {}", report::plain(&kinds.join(", ")))?;
             }
         }
-        let mut table = Table::new(["SCHEMA", "PATH", "OLD", "NEW", "IN"].map(|head| (head, Align::Left)));
+        let mut table = Table::new(["SCHEMA", "PATH", "OLD", "NEW", "IN"]);
         for change in shown {
             let (what, tone) = word(change.kind());
             table.row([

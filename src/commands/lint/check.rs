@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, crds, embedded_schemas};
-use etch::source::{self, At, DuplicateKey, Origin};
-use etch_lint::published::Document;
+use etch::source::{self, At, Document, DuplicateKey, Origin};
+use etch_lint::published::Document as OpenApi;
 use etch_lint::{Finding, Part, TypeFinding};
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
@@ -17,12 +17,13 @@ use serde_json::Value;
 
 use super::super::openapi::Live;
 use super::super::{asynchronous, each, none_of};
+use super::place::place;
 use super::publishing::Publishing;
 use crate::commands::global::Global;
 
 /// A finding, and the CRD or EmbeddedSchema that it is about, if it is about one.
 pub(super) struct Located {
-    /// The line in that document's file; none before it was looked for, or where it is not known.
+    /// The line in that document's file; none where nobody asks for it, or where it is not known.
     pub(super) line: Option<usize>,
     /// The document; none where the CRD is from the cluster.
     pub(super) origin: Option<Origin>,
@@ -47,13 +48,15 @@ pub(super) struct Checked {
     /// How many types of OpenAPI documents were checked.
     pub(super) types: u64,
     /// The EmbeddedSchemas that were met, until they are checked.
-    pub(super) embedded: Vec<(Json, Option<Origin>)>,
+    pub(super) embedded: Vec<(Json, Option<Document>)>,
     /// CRDs that can be read only once, and those of targets.
     pub(super) known: Vec<Json>,
     /// The CRDs before, by name.
     pub(super) old: BTreeMap<String, Json>,
     /// The releases that are asked.
     pub(super) releases: Vec<Release>,
+    /// Whether findings are shown beside the files, by their lines.
+    pub(super) with_lines: bool,
     /// Parts of CRDs that were skipped.
     pub(super) parts: Vec<String>,
 }
@@ -65,48 +68,57 @@ impl Checked {
         [(crds, "CRD"), (schemas, "EmbeddedSchema"), (packages, "Go package"), (types, "type")].into_iter()
     }
 
-    fn crd(&mut self, json: &Json, origin: Option<Origin>, duplicates: Vec<DuplicateKey>) {
+    /// Takes in what was found in a document, or in what a cluster has under a name.
+    pub(super) fn add(
+        &mut self,
+        document: Option<&Document>,
+        name: &str,
+        findings: impl IntoIterator<Item = Finding>,
+    ) {
+        let beside = document.filter(|_| self.with_lines);
+        self.findings.extend(findings.into_iter().map(|finding| Located {
+            line: beside.and_then(|document| document.line(&place(&finding))),
+            origin: document.map(|document| document.origin.clone()),
+            crd: name.to_owned(),
+            finding,
+            accepted: None,
+        }));
+    }
+
+    fn crd(&mut self, json: &Json, document: Option<&Document>) {
         self.crds += 1;
         let crd = name_of(json);
         let old = self.old.get(&crd);
         // A server has let through what it gave out: that is judged as an update that changes nothing.
-        let itself = json["metadata"]["uid"].is_string().then_some(json);
-        let mut of_document = Vec::new();
+        let before = old.or(json["metadata"]["uid"].is_string().then_some(json));
+        let mut found = Vec::new();
         // A CRD of a cluster is no document that somebody applies.
-        if origin.is_some() {
-            of_document = etch_lint::as_applied(json, old.or(itself), &self.releases);
+        if document.is_some() {
+            found = etch_lint::as_applied(json, before, &self.releases);
         }
-        of_document.extend(old.map(|old| etch_lint::compatibility(old, json)).unwrap_or_default());
-        let located = |finding, line| Located {
-            origin: origin.clone(),
-            line,
-            crd: crd.clone(),
-            finding,
-            accepted: None,
-        };
-        self.findings.extend(of_document.into_iter().map(|finding| located(finding, None)));
-        self.findings.extend(duplicates.into_iter().map(|DuplicateKey { place, line }| {
-            let part = |at| match at {
-                At::Field(name) => Part::Field(name),
-                At::Item(index) => Part::Item(index),
+        found.extend(old.map(|old| etch_lint::compatibility(old, json)).unwrap_or_default());
+        let refusals = etch_lint::refusals(json, before, &self.releases);
+        self.add(document, &crd, found);
+        for DuplicateKey { place, line } in document.iter().flat_map(|document| &document.duplicates) {
+            let part = |at: &At| match at {
+                At::Field(name) => Part::Field(name.clone()),
+                At::Item(index) => Part::Item(*index),
             };
-            located(etch_lint::duplicate_key(json, place.into_iter().map(part).collect()), line)
-        }));
-        let refusals = etch_lint::refusals(json, self.old.get(&crd).or(itself), &self.releases);
+            self.add(document, &crd, [etch_lint::duplicate_key(json, place.iter().map(part).collect())]);
+            if let (Some(line), Some(last)) = (line, self.findings.last_mut()) {
+                last.line = Some(*line);
+            }
+        }
         match etch_lint::lint(json) {
-            Ok(findings) => self.findings.extend(findings.into_iter().chain(refusals).map(|finding| {
-                Located { origin: origin.clone(), line: None, crd: crd.clone(), finding, accepted: None }
-            })),
+            Ok(findings) => self.add(document, &crd, findings.into_iter().chain(refusals)),
             Err(error) => {
-                let place = origin.map_or(crd, |origin| origin.to_string());
+                let place = document.map_or(crd, |document| document.origin.to_string());
                 self.failures.push(format!("{place}: CustomResourceDefinition: {error}"));
             }
         }
     }
-}
 
-impl Checked {
-    fn document(&mut self, document: &Document, origin: Option<&Origin>) {
+    fn openapi(&mut self, document: &OpenApi, origin: Option<&Origin>) {
         let (findings, failures) = etch_lint::lint_openapi(document);
         self.types += document.kinds().count() as u64;
         let place =
@@ -142,22 +154,21 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
                 Ok(document) if document.is_crd() => {
                     crds += 1;
                     // Its version is asked for here, so that an old CRD is not taken for a malformed one.
-                    match document.crd().err().filter(|error| !matches!(error.reason, source::Reason::Crd(_)))
-                    {
-                        None => {
-                            checked.crd(&document.json, Some(document.origin), document.duplicates);
+                    match source::is_current_crd(&document) {
+                        Ok(()) => {
+                            checked.crd(&document.json, Some(&document));
                             if with_go {
                                 checked.held.push(document.json);
                             } else if path.as_os_str() == "-" {
                                 checked.known.push(document.json);
                             }
                         }
-                        Some(error) => checked.failures.push(error.to_string()),
+                        Err(error) => checked.failures.push(error.to_string()),
                     }
                 }
                 Ok(document) if document.kind() == "EmbeddedSchema" => {
                     crds += 1;
-                    checked.embedded.push((document.json, Some(document.origin)));
+                    checked.embedded.push((document.json.clone(), Some(document)));
                 }
                 Ok(document) => {
                     others.insert(document.what());
@@ -181,7 +192,7 @@ pub(super) fn openapi(checked: &mut Checked, paths: &[PathBuf]) {
     for path in paths {
         match source::openapi(std::slice::from_ref(path), &mut io::stdin().lock()) {
             Ok(found) => found.iter().for_each(|source::OpenApi { origin, document }| {
-                checked.document(document, Some(origin));
+                checked.openapi(document, Some(origin));
             }),
             Err(error) => checked.failures.push(error.to_string()),
         }
@@ -193,7 +204,7 @@ pub(super) fn live_types(checked: &mut Checked, global: &Global) -> Result<()> {
     let read = async { anyhow::Ok(Live::connect(global).await?.all().await) };
     let (documents, failures) = asynchronous()?.block_on(read)?;
     checked.failures.extend(failures);
-    documents.iter().for_each(|document| checked.document(document, None));
+    documents.iter().for_each(|document| checked.openapi(document, None));
     Ok(())
 }
 
@@ -224,7 +235,7 @@ pub(super) fn live(checked: &mut Checked, global: &Global) -> Result<()> {
         let mut publishing = Publishing::default();
         each(&cluster, &crds(), &mut |crd| {
             has_schemas |= crd.name() == format!("{}.{}", there.plural, there.group);
-            checked.crd(crd.json(), None, Vec::new());
+            checked.crd(crd.json(), None);
             publishing.add(crd.json());
         })
         .await?;
@@ -253,28 +264,21 @@ pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
         // Once more, for one document is held at a time. What cannot be read was reported.
         let files: Vec<PathBuf> = paths.iter().filter(|path| path.as_os_str() != "-").cloned().collect();
         source::each(&files, &mut io::empty(), &mut |document| {
-            let whole = |document: &source::Document| document.is_crd() && !document.is_part_of_crd();
+            let whole = |document: &Document| document.is_crd() && !document.is_part_of_crd();
             known.extend(document.ok().filter(whole).map(|document| document.json));
             known.retain(&is_target);
             ControlFlow::Continue(())
         });
     }
-    for (json, origin) in schemas {
+    for (json, document) in schemas {
         checked.schemas += 1;
         let name = format!("EmbeddedSchema {}", name_of(&json));
-        let found = etch_lint::lint_embedded(&json, &known).into_iter();
-        checked.findings.extend(found.map(|finding| Located {
-            origin: origin.clone(),
-            line: None,
-            crd: name.clone(),
-            finding,
-            accepted: None,
-        }));
+        checked.add(document.as_ref(), &name, etch_lint::lint_embedded(&json, &known));
     }
 }
 
 /// Group and resource of all targets.
-fn targets(schemas: &[(Json, Option<Origin>)]) -> BTreeSet<(String, String)> {
+fn targets(schemas: &[(Json, Option<Document>)]) -> BTreeSet<(String, String)> {
     let targets =
         schemas.iter().flat_map(|(json, _)| json["spec"]["targets"].as_array().into_iter().flatten());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -284,7 +288,7 @@ fn targets(schemas: &[(Json, Option<Origin>)]) -> BTreeSet<(String, String)> {
 /// The CRDs before, by name.
 pub(super) fn old(paths: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
     let documents = source::documents(paths, &mut io::stdin().lock()).context("--old")?;
-    let other = documents.first().map(source::Document::what);
+    let other = documents.first().map(Document::what);
     let crds = documents.into_iter().filter(|document| document.is_crd() && !document.is_part_of_crd());
     let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();
     if crds.is_empty() && !paths.is_empty() {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 use etch::source;
-use etch_core::mismatch::without_values;
+use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
 
 use super::check::Located;

@@ -16,7 +16,7 @@ use anyhow::Result;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Args, Command, ValueEnum};
-use etch::report::{self, Align, Table};
+use etch::report::{self, Table};
 use etch_lint::{Rule, Severity};
 use kube_crd_validation::crd::Release;
 
@@ -116,7 +116,8 @@ impl Lint {
         let exceptions = exceptions::read(&self.exceptions)?;
         let releases =
             if self.kubernetes.is_empty() { Release::ALL.to_vec() } else { self.kubernetes.clone() };
-        let mut checked = Checked { old: old(&self.old)?, releases, ..Checked::default() };
+        let with_lines = matches!(self.output, Output::Sarif | Output::Github);
+        let mut checked = Checked { old: old(&self.old)?, releases, with_lines, ..Checked::default() };
         if self.openapi && self.live {
             live_types(&mut checked, global)?;
         } else if self.openapi {
@@ -145,9 +146,6 @@ impl Lint {
         }
         let least = self.severity.map_or(Severity::Info, Severity::from);
         checked.findings.retain(|located| located.finding.rule.severity >= least);
-        if matches!(self.output, Output::Sarif | Output::Github) && !self.openapi {
-            place::find_lines(&mut checked.findings);
-        }
         match self.output {
             Output::Table => print::table(out, &global.style(), &checked, self.severity.map(Severity::from))?,
             Output::Json => emit_object(out, Format::Json, &document(&checked))?,
@@ -163,7 +161,7 @@ impl Lint {
 
 fn explain(code: &str, out: &mut dyn Write) -> Result<()> {
     if code == "all" {
-        let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"].map(|head| (head, Align::Left)));
+        let mut table = Table::new(["CODE", "NAME", "SEVERITY", "FINDS"]);
         for rule in etch_lint::rules() {
             table.row([
                 rule.code.into(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use etch::report::{Align, Cell, Style, Table, Tone, counted};
+use etch::report::{Cell, Style, Table, Tone, counted};
 use etch_lint::{Finding, Rule, Severity};
 
 use super::check::{Checked, Located};
@@ -18,8 +18,7 @@ pub(super) fn table(
 ) -> io::Result<()> {
     let least = severity.unwrap_or(Severity::Warning);
     let about = if checked.types > 0 { "KIND" } else { "CRD" };
-    let mut table =
-        Table::new(["SEVERITY", "CODE", about, "VERSION", "PATH", "MESSAGE"].map(|head| (head, Align::Left)));
+    let mut table = Table::new(["SEVERITY", "CODE", about, "VERSION", "PATH", "MESSAGE"]);
     let (open, accepted): (Vec<&Located>, Vec<_>) =
         checked.findings.iter().partition(|located| located.accepted.is_none());
     let (shown, hidden): (Vec<_>, Vec<_>) =
@@ -75,8 +74,7 @@ const NAMED: usize = 3;
 
 /// The findings in Go. Errors have a row each.
 fn go_table(shown: &[&Located]) -> Table {
-    let mut table =
-        Table::new(["SEVERITY", "CODE", "LINE", "FIELD", "MESSAGE"].map(|head| (head, Align::Left)));
+    let mut table = Table::new(["SEVERITY", "CODE", "LINE", "FIELD", "MESSAGE"]);
     let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for located in shown {
         if let (Some(place), Some(line), Some(origin)) = (&located.finding.go, located.line, &located.origin)

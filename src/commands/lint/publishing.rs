@@ -11,7 +11,7 @@ use etch_lint::{Finding, lint_published};
 use kube_structural_schema::json::Json;
 use serde_json::Value;
 
-use super::check::{Checked, Located};
+use super::check::Checked;
 
 /// How often a document is read again that is not what the CRD asks for, and after which time: the server
 /// publishes a change some moments after it serves it.
@@ -51,13 +51,7 @@ impl Publishing {
         for (api_version, crds) in &self.crds {
             for crd in crds {
                 match judged(cluster, &index, api_version, crd).await {
-                    Ok(findings) => checked.findings.extend(findings.into_iter().map(|finding| Located {
-                        line: None,
-                        origin: None,
-                        crd: crd.clone(),
-                        finding,
-                        accepted: None,
-                    })),
+                    Ok(findings) => checked.add(None, crd, findings),
                     Err(error) => checked.failures.push(format!("{crd}: {error:#}")),
                 }
             }

@@ -3,8 +3,7 @@
 
 use anyhow::bail;
 use etch::cluster::Scope;
-
-use crate::commands::names::{is_namespace, is_object};
+use kube_crd_validation::{is_namespace_name, is_object_name};
 
 /// The object in the form in which a pass reports how far it has come: namespace, a slash, and name.
 ///
@@ -16,12 +15,14 @@ pub(super) fn place(text: &str, is_namespaced: bool, scope: &Scope) -> anyhow::R
         None => (None, text),
     };
     match (is_namespaced, namespace, scope.namespace()) {
-        (true, Some(namespace), Some(scope)) if namespace != scope && is_namespace(namespace) => {
+        (true, Some(namespace), Some(scope)) if namespace != scope && is_namespace_name(namespace) => {
             bail!("--after {text}: not in namespace {scope}, and no other is processed")
         }
-        (true, Some(namespace), _) if is_namespace(namespace) && is_object(name) => Ok(text.to_owned()),
-        (true, None, Some(scope)) if is_object(name) => Ok(format!("{scope}/{name}")),
-        (false, None | Some(""), _) if is_object(name) => Ok(format!("/{name}")),
+        (true, Some(namespace), _) if is_namespace_name(namespace) && is_object_name(name) => {
+            Ok(text.to_owned())
+        }
+        (true, None, Some(scope)) if is_object_name(name) => Ok(format!("{scope}/{name}")),
+        (false, None | Some(""), _) if is_object_name(name) => Ok(format!("/{name}")),
         (true, ..) => bail!("--after {text}: not a valid object name; give NAMESPACE/NAME"),
         (false, ..) => {
             bail!("--after {text}: not a valid object name; the type is cluster-scoped, so give NAME")

@@ -65,7 +65,7 @@ impl Persist {
     ) -> anyhow::Result<(Passed, Plans)> {
         let objects = Sample::new(self.limit.of(self.output));
         let (mut passed, mut plans) = (Passed::default(), Plans { objects, ..Plans::default() });
-        let source = ObjectSource::Cluster(work.cluster.clone());
+        let source = ObjectSource::from(work.cluster.clone());
         let mut pages = source.pages(vec![crd.resource()], &work.scope);
         while let Some(page) = pages.try_next().await? {
             for object in page.views() {

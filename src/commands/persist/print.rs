@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::report::{Align, Cell, Style, Table, Tone, counted};
+use etch::report::{Cell, Style, Table, Tone, counted};
 use etch_core::api::Counts;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
@@ -106,19 +106,19 @@ pub(super) fn table(
 }
 
 fn numbers(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
-    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
     let mut table = Table::new([
-        left("CRD"),
-        right("OBJECTS"),
-        right("WRITTEN"),
-        right("STORED"),
-        right("HELD"),
-        right("REJECTED"),
-        right("IGNORED"),
-        right("TERMINATING"),
-        right("UNKNOWN"),
-        left("NOTE"),
-    ]);
+        "CRD",
+        "OBJECTS",
+        "WRITTEN",
+        "STORED",
+        "HELD",
+        "REJECTED",
+        "IGNORED",
+        "TERMINATING",
+        "UNKNOWN",
+        "NOTE",
+    ])
+    .numbers(&["OBJECTS", "WRITTEN", "STORED", "HELD", "REJECTED", "IGNORED", "TERMINATING", "UNKNOWN"]);
     for crd_pass in all {
         let counts = crd_pass.passed.counts;
         let numbers = [
@@ -138,8 +138,7 @@ fn numbers(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()
 }
 
 fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
-    let left = |name| (name, Align::Left);
-    let mut problems = Table::new([left("CRD"), left("OBJECT"), left("REASON"), left("WHY")]);
+    let mut problems = Table::new(["CRD", "OBJECT", "REASON", "WHY"]);
     for crd_pass in all {
         for problem in &crd_pass.passed.problems {
             let name = named(problem.namespace.as_deref(), &problem.name);
@@ -161,11 +160,8 @@ fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<(
 
 /// The numbers first, by action and place; then the first objects.
 fn plans(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
-    let (left, right) = (|name| (name, Align::Left), |name| (name, Align::Right));
-    let mut numbers =
-        Table::new([left("CRD"), right("OBJECTS"), left("ACTION"), left("REASON"), left("WHERE")]);
-    let mut objects =
-        Table::new([left("CRD"), left("OBJECT"), left("ACTION"), left("REASON"), left("WHERE")]);
+    let mut numbers = Table::new(["CRD", "OBJECTS", "ACTION", "REASON", "WHERE"]).numbers(&["OBJECTS"]);
+    let mut objects = Table::new(["CRD", "OBJECT", "ACTION", "REASON", "WHERE"]);
     for crd_pass in all {
         let crd = || Cell::from(crd_pass.crd.as_str());
         if let Some(error) = &crd_pass.error {

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 const NAMED: usize = 3;
 
 /// How the operator treats the objects of a CRD.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) enum Rules {
     /// No policies were read: objects are judged as under a policy that sets nothing.
+    #[default]
     Assumed,
     /// No policy selects the CRD.
     Unselected,

@@ -17,6 +17,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
@@ -24,15 +25,15 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::checked_schema::{CheckedSchema, Inputs};
-use super::persist::{Kept, Store};
+use super::persist::Store;
 use super::state::{GATHER, Shared, lock};
-use super::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally, WITHHELD};
 use super::upgrades::unreadable;
-use crate::cluster::{Backoff, Cluster, Page, Scan, Scope};
+use crate::cluster::{Backoff, Cluster, ObjectPage, ObjectSource, ReadError, Scope};
+use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
 use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
+use etch_admission::tally::{FORBIDDEN, INCOMPLETE, Kept, OWNERS_LOST, Tally, WITHHELD};
 use etch_admission::{Compiled, Endpoint, Existing, existing};
-use etch_core::call_error::CallError;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 
@@ -193,7 +194,7 @@ impl ExistingChecker {
         }
         let found = due.iter().map(|schema| {
             let tally = tallies.remove(&*schema.name).unwrap_or_default();
-            (*schema, tally.found(schema.inputs.generation))
+            (*schema, tally.found(schema.inputs.generation, now()))
         });
         found.collect()
     }
@@ -208,8 +209,9 @@ impl ExistingChecker {
             tallies.get(&*schema.name).is_some_and(|tally| tally.stores(resource))
         };
         let mut writer = None;
-        let mut scan = Scan::new(self.cluster.clone(), resource.clone(), Scope::All);
-        while let Some(page) = scan.next().await.map_err(|error| unlisted(&error, resource))? {
+        let source = ObjectSource::from(self.cluster.clone());
+        let mut pages = source.pages(vec![resource.clone()], &Scope::All);
+        while let Some(page) = pages.try_next().await.map_err(|error| unlisted(&error, resource))? {
             let judged = {
                 let (judges, resource, endpoint) = (judges.clone(), resource.clone(), self.endpoint.clone());
                 // Rules may cost some time: nothing else waits for that. It fails only by a panic, which was
@@ -249,10 +251,15 @@ struct Judged {
     found: Vec<Option<Existing>>,
 }
 
-fn judge(page: Page, resource: &Resource, judges: &[CheckedSchema], endpoint: &Endpoint) -> Vec<Judged> {
+fn judge(
+    page: ObjectPage,
+    resource: &Resource,
+    judges: &[CheckedSchema],
+    endpoint: &Endpoint,
+) -> Vec<Judged> {
     let schemas: Vec<(&Compiled, &Value)> =
         judges.iter().map(|judge| (&*judge.schema, &judge.inputs.facts)).collect();
-    let objects = page.objects.into_iter().filter(|object| !object.is_terminating());
+    let objects = page.views().filter(|object| !object.is_terminating());
     let objects = objects.filter(|object| endpoint.is_asked_about(object.namespace()));
     let judged = objects.map(|object| {
         let (name, found) = (named(&object, resource), existing(&schemas, resource, object.json()));
@@ -271,7 +278,7 @@ fn named(object: &Object, resource: &Resource) -> ObjectName {
 }
 
 /// Why objects were not listed. The server's own words may quote values.
-fn unlisted(error: &CallError, resource: &Resource) -> String {
+fn unlisted(error: &ReadError, resource: &Resource) -> String {
     match error.code() {
         Some(404) => format!("{resource} is not served"),
         code => unreadable(code, &resource.to_string()),

@@ -10,7 +10,6 @@ mod keys;
 mod persist;
 mod state;
 mod status;
-mod tally;
 mod upgrades;
 mod webhooks;
 

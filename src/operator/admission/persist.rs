@@ -19,6 +19,7 @@ use crate::operator::object::outcome::{counted, pressure};
 use crate::operator::policy_lookup::PolicyLookup;
 use crate::operator::spans::in_words;
 use etch_admission::Lacking;
+use etch_admission::tally::{Kept, Stop};
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
@@ -35,30 +36,6 @@ pub(super) struct Store {
     pub(super) cluster: Cluster,
     pub(super) policies: Option<PolicyLookup>,
     pub(super) pace: Pace,
-}
-
-/// What became of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// It holds its defaults.
-    Stored,
-    /// It is gone, being deleted, or ignored.
-    Skipped,
-    /// A write would do harm.
-    Held(Withheld),
-    /// With its defaults it would break this rule of the schema.
-    Breaks(String),
-    /// It was refused, for this reason.
-    Rejected(String),
-    /// It could not be found out.
-    Unknown,
-}
-
-/// Why nothing more is written to the objects of a resource: one word, and a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stop {
-    pub(super) reason: &'static str,
-    pub(super) message: String,
 }
 
 /// The objects of one resource, as they may be written now.

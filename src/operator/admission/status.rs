@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::state::{Schema, State};
-use super::tally::{ALL_PERSISTED, INCOMPLETE};
 use etch_admission::Problem;
 use etch_admission::api::{EmbeddedSchemaStatus, PersistedDefaults, SETTLING};
+use etch_admission::tally::{ALL_PERSISTED, INCOMPLETE};
 
 /// How many problems a message names, and its length at most.
 const NAMED: usize = 3;

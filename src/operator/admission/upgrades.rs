@@ -17,12 +17,12 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::{Cluster, ObjectPage, ObjectPages, ObjectSource, ReadError, Scope};
 use crate::operator::policy_lookup::{GoverningPolicy, PolicyLookup};
-use crate::operator::prediction::{record_of, upgrade_under_policy};
 use crate::server::admission::Update;
 use etch_core::api::{DefaultsReportStatus, Settings};
 use etch_core::crd::{Crd, Version};
 use etch_core::impact::Upgrade;
 use etch_core::plan::Witness;
+use etch_core::prediction::{record_of, upgrade_under_policy};
 use etch_core::upgrade::{
     ALLOW_ANNOTATION, Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, NewViolations, decide,
     digest, new_violations,
@@ -126,7 +126,7 @@ impl UpgradeGuard {
         place: OwnedSemaphorePermit,
     ) -> Findings {
         let (violations, name) = (crds.violations.clone(), crds.old.name().to_owned());
-        let (source, resource) = (ObjectSource::Cluster(self.cluster.clone()), crds.old.resource());
+        let (source, resource) = (ObjectSource::from(self.cluster.clone()), crds.old.resource());
         let progress =
             Arc::new(Mutex::new(Progress { builder: FindingsBuilder::new(settings.terms), of: None }));
         let (send, pages) = mpsc::channel(1);

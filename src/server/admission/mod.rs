@@ -2,7 +2,7 @@
 //! It must not read a cluster: schemas, facts, what exists and the judge are given to it.
 //!
 //! ```text
-//! listen (TLS, connections) -> router (time, concurrency) -> review (pure) <- served_schemas (schemas and facts)
+//! listen (TLS, connections) -> router (time, concurrency) -> etch_admission: review (pure) <- served_schemas (schemas and facts)
 //!        └─ keys                      └─ room (size)      -> upgrades      <- who judges them
 //! ```
 
@@ -10,18 +10,18 @@ mod certificates;
 mod keys;
 mod listen;
 mod references;
-mod refusal;
-mod review;
 mod room;
 mod router;
 mod served_schemas;
 mod upgrades;
 
+pub use etch_admission::admission_review::upgrade::Update;
+pub use etch_admission::admission_review::{Asked, Malformed, Phase, Reviewed, Served, review};
+
 pub use certificates::{Authority, Certificates, Presented, trusted, validity};
 pub use keys::AcceptedKeys;
 pub use listen::serve;
 pub use references::{Found, Reference, References};
-pub use review::{Asked, Malformed, Phase, Reviewed, review};
 pub use router::AdmissionHandler;
-pub use served_schemas::{Schemas, Served, ServedSchemas};
-pub use upgrades::{Update, Upgrades};
+pub use served_schemas::{Schemas, ServedSchemas};
+pub use upgrades::Upgrades;

@@ -19,12 +19,12 @@ use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::{BoxError, ServiceBuilder};
 
 use super::references::{Reference, References};
-use super::review::{Asked, Malformed, Phase, Reviewed, review};
 use super::room::{Held, LARGEST, Room, Taken};
-use super::served_schemas::{Served, ServedSchemas};
-use super::upgrades::{self, Upgrades};
+use super::served_schemas::ServedSchemas;
+use super::upgrades::Upgrades;
 use crate::metrics::{Metrics, ReviewOutcome};
 use etch_admission::Lookup;
+use etch_admission::admission_review::{Asked, Malformed, Phase, Reviewed, Served, review, upgrade};
 use kube_structural_schema::json::Json;
 
 /// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
@@ -160,7 +160,7 @@ impl AdmissionHandler {
         let Some(Taken { body, room }) = self.take(request).await else { return self.too_large() };
         let parse = move || {
             let asked = Asked::parse(&body)?;
-            let update = upgrades::update(&asked);
+            let update = upgrade::update(&asked);
             Ok((asked, update))
         };
         let (asked, update) = match self.evaluated(parse).await {
@@ -169,7 +169,7 @@ impl AdmissionHandler {
             Err(_) => return self.failed(),
         };
         let decision = self.upgrades.judge(update, begun + LOOK).await;
-        let answered = Answered::new(&asked, upgrades::answer(&asked, &decision));
+        let answered = Answered::new(&asked, upgrade::answer(&asked, &decision));
         drop(room);
         self.answered(GUARD, answered, begun)
     }

@@ -4,20 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use serde_json::Value;
-
-use etch_admission::Compiled;
-
-/// A schema with its facts.
-#[derive(Clone, Debug)]
-pub struct Served {
-    /// What is declared, made ready.
-    pub schema: Arc<Compiled>,
-    /// All facts that have a value; see [`Compiled::facts`].
-    pub facts: Value,
-    /// The names of those that have none. Such a schema is not applied.
-    pub missing: Vec<String>,
-}
+use etch_admission::admission_review::Served;
 
 /// Schemas by the names of their `EmbeddedSchema`.
 pub type Schemas = BTreeMap<String, Served>;

@@ -1,28 +1,13 @@
-//! Updates of CRDs: which of them are judged, and the answer.
+//! Who judges updates of CRDs.
 //! It must not judge: who does is given to it.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::review::{Asked, Reviewed, enveloped};
-use etch_admission::Operation;
-use etch_core::upgrade::{GuardDecision, matters};
-use kube_structural_schema::json::{Json, copy};
-
-/// Etch's own CRDs: what would keep it from coming up must not depend on it.
-const OWN: &str = "etch-operator.io";
-
-/// An update of a CRD that can touch objects.
-#[derive(Debug)]
-pub struct Update {
-    /// The CRD as it is.
-    pub old: Json,
-    /// The CRD as it is to be.
-    pub new: Json,
-}
+use etch_admission::admission_review::upgrade::Update;
+use etch_core::upgrade::GuardDecision;
 
 type Judge = dyn Fn(Update, Instant) -> BoxFuture<'static, GuardDecision> + Send + Sync;
 
@@ -43,102 +28,5 @@ impl Upgrades {
             (Some(judge), Some(update)) => judge(update, until).await,
             _ => GuardDecision::default(),
         }
-    }
-}
-
-/// What a request changes about a CRD; none if it cannot touch an object, or is none of ours to judge.
-pub(super) fn update(asked: &Asked) -> Option<Update> {
-    let is = |pointer: &str, wanted: &str| asked.text(pointer) == wanted;
-    let is_crd = is("/resource/group", "apiextensions.k8s.io")
-        && is("/resource/version", "v1")
-        && is("/resource/resource", "customresourcedefinitions");
-    // A request about the status is about no operation on the object.
-    if !is_crd || asked.subject() != Some(Operation::Update) || is("/object/spec/group", OWN) {
-        return None;
-    }
-    let (old, new) = (&asked.request()["oldObject"], &asked.request()["object"]);
-    matters(old, new).then(|| Update { old: copy(old).into(), new: copy(new).into() })
-}
-
-/// The answer in the form that the API server reads.
-pub(super) fn answer(asked: &Asked, decision: &GuardDecision) -> (Json, Reviewed) {
-    let GuardDecision { refusal, warnings } = decision;
-    let mut response = json!({ "uid": asked.text("/uid"), "allowed": refusal.is_none() });
-    if let Some(message) = refusal {
-        response["status"] = status(message);
-    }
-    if !warnings.is_empty() {
-        response["warnings"] = json!(warnings);
-    }
-    let reviewed = match (refusal, warnings.is_empty()) {
-        (Some(_), _) => Reviewed::Denied,
-        (None, false) => Reviewed::Warned,
-        (None, true) => Reviewed::Allowed,
-    };
-    (enveloped(response), reviewed)
-}
-
-fn status(message: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
-        "message": message, "reason": "Forbidden", "code": 403,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn crd(maximum: u64) -> Value {
-        json!({
-            "metadata": { "name": "tabs.example.com" },
-            "spec": { "group": "example.com", "versions": [{ "name": "v1", "served": true, "storage": true,
-                "schema": { "openAPIV3Schema": { "maximum": maximum } } }] },
-        })
-    }
-
-    fn asked(change: impl FnOnce(&mut Value)) -> Asked {
-        let mut request = json!({
-            "uid": "7", "operation": "UPDATE", "name": "tabs.example.com",
-            "kind": { "group": "apiextensions.k8s.io", "version": "v1", "kind": "CustomResourceDefinition" },
-            "resource": { "group": "apiextensions.k8s.io", "version": "v1", "resource": "customresourcedefinitions" },
-            "object": crd(2), "oldObject": crd(1),
-        });
-        change(&mut request);
-        let review =
-            json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request });
-        Asked::parse(review.to_string().as_bytes()).expect("a review")
-    }
-
-    #[test]
-    fn only_updates_that_can_touch_objects_are_judged() {
-        let judged = |change: fn(&mut Value)| update(&asked(change)).is_some();
-        assert!(judged(|_| ()));
-        assert!(judged(|request| request["dryRun"] = json!(true)));
-        assert!(!judged(|request| request["subResource"] = json!("status")));
-        assert!(!judged(|request| request["operation"] = json!("CREATE")));
-        assert!(!judged(|request| request["operation"] = json!("DELETE")));
-        assert!(!judged(|request| request["resource"]["resource"] = json!("things")));
-        assert!(!judged(|request| request["object"]["spec"]["group"] = json!(OWN)));
-        assert!(!judged(|request| request["object"] = {
-            let mut crd = crd(1);
-            crd["metadata"]["finalizers"] = json!(["a"]);
-            crd["status"] = json!({ "conditions": [] });
-            crd
-        }));
-        assert!(!judged(|request| request["object"]["metadata"]["deletionTimestamp"] = json!("now")));
-    }
-
-    #[test]
-    fn a_refusal_has_the_words_and_the_code() {
-        let decision = GuardDecision { refusal: Some("no".to_owned()), warnings: Vec::new() };
-        let (answer, reviewed) = answer(&asked(|_| ()), &decision);
-        assert_eq!(reviewed, Reviewed::Denied);
-        let response = &answer["response"];
-        assert_eq!((&response["uid"], &response["allowed"]), (&json!("7"), &json!(false)));
-        assert_eq!(
-            (&response["status"]["code"], &response["status"]["message"]),
-            (&json!(403), &json!("no"))
-        );
     }
 }

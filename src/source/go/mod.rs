@@ -1,22 +1,17 @@
 //! Go packages from folders, as the go command names them (`./api/...`), without the go command.
 //! It must not judge what it reads, nor look outside of the modules of the packages that it is asked for.
 
-mod comments;
-mod constants;
-mod file;
 mod folders;
-mod kinds;
-mod tag;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tree_sitter::Parser;
-
 use self::folders::Modules;
-use super::{Origin, Reason, SourceError, files, text};
-use etch_lint::go_types::{Package, Packages, is_built};
+use super::files::failed;
+use super::{Reason, SourceError, bytes, files};
+use etch_lint::go_types::{GoParser, Package, Packages, is_built};
+use kube_manifests::decoded;
 
 /// Reads the packages that patterns name, and those that they import from the same modules.
 ///
@@ -25,17 +20,17 @@ use etch_lint::go_types::{Package, Packages, is_built};
 /// Left out are tests, generated files that hold no types, and files that the go command does not build for
 /// Linux on amd64. What can be read is read; the rest is an error each.
 pub fn packages(patterns: &[PathBuf]) -> (Packages, Vec<SourceError>) {
+    let parser = match GoParser::new() {
+        Ok(parser) => parser,
+        Err(error) => return (Packages::default(), vec![failed(Path::new("go"), error.into())]),
+    };
     let mut reader = Reader {
-        parser: Parser::new(),
+        parser,
         modules: Modules::default(),
         packages: Packages::default(),
         imported: BTreeSet::new(),
         errors: Vec::new(),
     };
-    if let Err(error) = reader.parser.set_language(&tree_sitter_go::LANGUAGE.into()) {
-        reader.fail(Path::new("go"), Reason::Go { line: 0, problem: error.to_string() });
-        return (reader.packages, reader.errors);
-    }
     for pattern in patterns {
         reader.pattern(pattern);
     }
@@ -44,7 +39,7 @@ pub fn packages(patterns: &[PathBuf]) -> (Packages, Vec<SourceError>) {
 }
 
 struct Reader {
-    parser: Parser,
+    parser: GoParser,
     modules: Modules,
     packages: Packages,
     /// The import paths that types and references name.
@@ -99,14 +94,14 @@ impl Reader {
         let mut package = Package { path: path.clone(), is_asked, ..Package::default() };
         let mut is_any = false;
         for file in files {
-            let text = files::open(file).and_then(|mut opened| text(&mut opened));
+            let text = files::open(file).and_then(|mut opened| Ok(decoded(bytes(&mut opened)?)?));
             if text.as_ref().is_ok_and(|text| !is_built(text)) {
                 continue;
             }
             is_any = true;
             let name: Arc<str> = file.strip_prefix(".").unwrap_or(file).to_string_lossy().into();
-            let read = text
-                .and_then(|text| file::read(&mut self.parser, &text, name, &mut package, &mut self.imported));
+            let read =
+                text.and_then(|text| Ok(self.parser.read(&text, name, &mut package, &mut self.imported)?));
             if let Err(reason) = read
                 && is_asked
             {
@@ -120,8 +115,7 @@ impl Reader {
     }
 
     fn fail(&mut self, path: &Path, reason: Reason) {
-        let origin = Origin { file: path.to_string_lossy().into(), document: 1, item: None };
-        self.errors.push(SourceError { origin, reason });
+        self.errors.push(failed(path, reason));
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
 use etch_admission::{Declaration, Problem, unknown_fields};
-use etch_core::mismatch::without_values;
+use kube_structural_schema::mismatch::without_values;
 
 pub(super) const MALFORMED: Rule = Rule {
     code: "ETCH201",

@@ -1,10 +1,11 @@
 //! Go packages of API types, as far as defaults depend on them: types, fields, tags, markers and constants.
-//! It must not read sources, nor judge what they say.
+//! It must not judge what they say.
 
 mod constraint;
 mod default;
 mod kubebuilder;
 mod package;
+mod parse;
 mod quote;
 mod resolve;
 mod scanner;
@@ -17,6 +18,7 @@ pub use default::{MarkedDefault, Source, Unreadable, defaults};
 pub use package::{
     Constant, Declaration, Field, JsonTag, Marker, Package, Packages, Place, Remark, Spot, Type, TypeName,
 };
+pub use parse::{GoParser, NotGo};
 pub use quote::unquote;
 pub use resolve::Resolved;
 pub use shape::{Shape, Struct};

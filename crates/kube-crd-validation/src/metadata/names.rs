@@ -185,6 +185,20 @@ mod tests {
     }
 
     #[test]
+    fn objects_are_called_as_the_server_lets_them() {
+        use crate::{is_namespace_name, is_object_name};
+        for name in ["web", "a", "0", "a-b", "a--b", &"x".repeat(63)] {
+            assert!(is_namespace_name(name) && is_object_name(name), "{name}");
+        }
+        for name in ["a.b", "a-1.b.c", &"x".repeat(253)] {
+            assert!(!is_namespace_name(name) && is_object_name(name), "{name}");
+        }
+        for name in ["", "Web", "-a", "a-", "a_b", "a/b", "a b", ".a", "a.", "a..b", "ä", &"x".repeat(254)] {
+            assert!(!is_namespace_name(name) && !is_object_name(name), "{name}");
+        }
+    }
+
+    #[test]
     fn problems_add_up() {
         assert_eq!(
             qualified_name(&format!("/{}-", "a".repeat(63))),

@@ -1,7 +1,7 @@
 //! Struct tags.
 //! It must not read any other than `json`.
 
-use etch_lint::go_types::{JsonTag, unquote};
+use crate::go_types::{JsonTag, unquote};
 
 /// The `json` tag in a literal as it stands in the source.
 pub(super) fn json(literal: &str) -> Option<JsonTag> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tree_sitter::Node;
 
-use etch_lint::go_types::{Marker, Place, Remark, Spot};
+use crate::go_types::{Marker, Place, Remark, Spot};
 
 /// The comments since the last declaration or field.
 #[derive(Default)]

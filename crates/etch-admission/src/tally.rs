@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::persist::{Kept, Stop};
-use crate::operator::options::now;
-use etch_admission::Existing;
-use etch_admission::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
+use crate::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
+use crate::existing::Existing;
 use etch_core::crd::Resource;
 use etch_core::plan::Withheld;
 
@@ -16,19 +15,45 @@ use etch_core::plan::Withheld;
 const NAMED: usize = 10;
 
 /// Every object holds its defaults.
-pub(super) const ALL_PERSISTED: &str = "AllPersisted";
+pub const ALL_PERSISTED: &str = "AllPersisted";
 /// Not all objects were seen, or not of all of them it is known what became of them.
-pub(super) const INCOMPLETE: &str = "Incomplete";
+pub const INCOMPLETE: &str = "Incomplete";
 /// A permission is missing.
-pub(super) const FORBIDDEN: &str = "Forbidden";
+pub const FORBIDDEN: &str = "Forbidden";
 /// A write made the API server change what others own.
-pub(super) const OWNERS_LOST: &str = "OwnersLost";
+pub const OWNERS_LOST: &str = "OwnersLost";
 /// A policy keeps objects from being written.
-pub(super) const WITHHELD: [&str; 3] = ["Paused", "AuditOnly", "Ignored"];
+pub const WITHHELD: [&str; 3] = ["Paused", "AuditOnly", "Ignored"];
+
+/// What became of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// It holds its defaults.
+    Stored,
+    /// It is gone, being deleted, or ignored.
+    Skipped,
+    /// A write would do harm.
+    Held(Withheld),
+    /// With its defaults it would break this rule of the schema.
+    Breaks(String),
+    /// It was refused, for this reason.
+    Rejected(String),
+    /// It could not be found out.
+    Unknown,
+}
+
+/// Why nothing more is written to the objects of a resource: one word, and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The word.
+    pub reason: &'static str,
+    /// The sentence.
+    pub message: String,
+}
 
 /// What was found of the objects of one schema.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub struct Tally {
     objects: u64,
     denied: First<ObjectName>,
     defaulted: First<ObjectName>,
@@ -76,7 +101,7 @@ impl<T> First<T> {
 impl Tally {
     /// Of a schema that asks for defaults to be stored (`persist`), by a check that does so (`is_storing`);
     /// where API servers ask about some objects only, it does not.
-    pub(super) fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
+    pub fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
         let stop = is_restricted.then(|| Stop {
             reason: "NotSupported",
             message: "Etch cannot evaluate webhooks.matchConditions and webhooks.namespaceSelector for existing objects, so it stores nothing"
@@ -87,19 +112,19 @@ impl Tally {
     }
 
     /// Whether defaults are to be stored now in the objects of a resource.
-    pub(super) fn stores(&self, resource: &Resource) -> bool {
+    pub fn stores(&self, resource: &Resource) -> bool {
         self.persist.as_ref().is_some_and(|persist| {
             persist.is_storing && persist.stop.is_none() && !persist.stopped.contains_key(resource)
         })
     }
 
     /// Takes in that some objects were not seen.
-    pub(super) fn unseen(&mut self, why: &str) {
+    pub fn unseen(&mut self, why: &str) {
         self.unseen.push(why.to_owned());
     }
 
     /// Takes in an object, and what became of its defaults, if they were to be stored.
-    pub(super) fn add(
+    pub fn add(
         &mut self,
         resource: &Resource,
         name: &ObjectName,
@@ -136,13 +161,13 @@ impl Tally {
     }
 
     /// The same for the status.
-    pub(super) fn found(self, generation: i64) -> ExistingObjects {
+    pub fn found(self, generation: i64, now: Timestamp) -> ExistingObjects {
         let Self { objects, denied, defaulted, unseen, persist } = self;
         let stored = objects - defaulted.count;
         let persisted = persist.map(|persist| persist.found(objects, stored, &unseen));
         ExistingObjects {
             observed_generation: generation,
-            last_looked: Some(Time(now())),
+            last_looked: Some(Time(now)),
             complete: unseen.is_empty(),
             message: (!unseen.is_empty()).then(|| unseen.join("; ")),
             objects,

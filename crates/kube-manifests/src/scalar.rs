@@ -114,7 +114,7 @@ fn base64(text: &[u8]) -> Option<Vec<u8>> {
 
 /// Whether a text that stands there without quotes is read as this text, by kubectl and by readers of YAML
 /// 1.2.
-pub fn is_plain_text(text: &str) -> bool {
+pub(crate) fn is_plain_text(text: &str) -> bool {
     let is_word =
         |character: char| character.is_alphanumeric() || matches!(character, '_' | '.' | '/' | '-' | '+');
     let begins = text

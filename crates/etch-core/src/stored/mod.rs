@@ -1,7 +1,11 @@
 //! A stored value as a document: JSON, or CBOR where that is enabled.
 //! It must not guess: what is encrypted, or of another form, is named and left alone.
 
-use super::cbor;
+mod cbor;
+mod definition;
+
+pub use definition::definition;
+
 use kube_structural_schema::json::Json;
 
 /// How the API server marks a value that it has encrypted.

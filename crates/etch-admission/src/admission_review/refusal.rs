@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use etch_admission::FieldError;
+use crate::answer::FieldError;
 
 /// The object that is refused.
 #[derive(Clone, Copy, Debug)]

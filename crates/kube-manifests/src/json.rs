@@ -7,13 +7,14 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-use super::budget::{Budget, DEPTH};
-use super::{At, DuplicateKey, Found, Piece, Reason, hand_over};
-use etch_core::mismatch::without_values;
+use super::budget::Budget;
+use crate::document::{At, DuplicateKey, Found, Piece, hand_over};
+use crate::malformed::{DEPTH, Malformed};
 use kube_structural_schema::json::Json;
+use kube_structural_schema::mismatch::without_values;
 
 /// Reads all documents.
-pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Reason> {
+pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Malformed> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.disable_recursion_limit();
     let all = budget.left();
@@ -31,7 +32,7 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
             }
             Err(error) => {
                 return match stop.take() {
-                    None => Err(Reason::Json(without_values(&error))),
+                    None => Err(Malformed::Json(without_values(&error))),
                     Some(Stop::Asked) => Ok(()),
                     Some(Stop::Exceeded(reason)) => Err(reason),
                 };
@@ -44,7 +45,7 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
 /// Why reading ended where the text would have gone on.
 enum Stop {
     Asked,
-    Exceeded(Reason),
+    Exceeded(Malformed),
 }
 
 struct Reading<'a, 'f> {
@@ -59,7 +60,7 @@ struct Reading<'a, 'f> {
 }
 
 impl Reading<'_, '_> {
-    fn within<E: Error>(&self, result: Result<(), Reason>) -> Result<(), E> {
+    fn within<E: Error>(&self, result: Result<(), Malformed>) -> Result<(), E> {
         result.map_err(|reason| {
             self.stop.set(Some(Stop::Exceeded(reason)));
             E::custom("too much")
@@ -243,6 +244,6 @@ pub(super) fn begins_list(fields: &Map<String, Value>) -> bool {
 
 fn deeper<E: Error>(reading: &Reading<'_, '_>, depth: usize) -> Result<usize, E> {
     // The document itself is the first level, and what is entered here one more than what it is in.
-    reading.within(if depth + 2 <= DEPTH { Ok(()) } else { Err(Reason::TooDeep) })?;
+    reading.within(if depth + 2 <= DEPTH { Ok(()) } else { Err(Malformed::TooDeep) })?;
     Ok(depth + 1)
 }

@@ -4,9 +4,9 @@
 use tree_sitter::Node;
 
 use super::comments::{About, Comments};
-use super::file::Source;
+use super::source::Source;
 use super::tag;
-use etch_lint::go_types::{Field, Spot, Type, TypeName};
+use crate::go_types::{Field, Spot, Type, TypeName};
 
 /// How deep types may be nested in one declaration.
 const DEEPEST: usize = 64;

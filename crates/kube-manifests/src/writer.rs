@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::source::is_plain_text;
+use crate::scalar::is_plain_text;
 use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Trail, TrailStep};
 
@@ -146,7 +146,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::source;
 
     fn written(value: &Value) -> String {
         let mut out = Vec::new();
@@ -238,9 +237,12 @@ spec:
         for text in texts {
             let value = json!({"a": text, "b": [text, {"c": text}], text: 1});
             let yaml = written(&value);
-            let read = source::documents(&["-".into()], &mut yaml.as_bytes());
-            let read = read.unwrap_or_else(|error| panic!("{text:?}: {error}\n{yaml}"));
-            assert!(*read[0].json == value, "{text:?}\n{yaml}");
+            let mut read = Vec::new();
+            let _ = crate::read("stdin", yaml.clone().into_bytes(), &mut |document| {
+                read.push(document.unwrap_or_else(|(_, error)| panic!("{text:?}: {error}\n{yaml}")).json);
+                std::ops::ControlFlow::Continue(())
+            });
+            assert!(*read[0] == value, "{text:?}\n{yaml}");
         }
     }
 }

@@ -1,15 +1,20 @@
 //! One Go file: its imports, types, constants and markers.
 //! It must not look into functions.
 
+mod comments;
+mod constants;
+mod kinds;
+mod source;
+mod tag;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tree_sitter::{Node, Parser};
 
-use super::comments::Comments;
-use super::{constants, kinds};
-use crate::source::Reason;
-use etch_lint::go_types::{Declaration, Field, Marker, Package, Spot, Type, unquote};
+use self::comments::Comments;
+use self::source::Source;
+use super::{Declaration, Field, Marker, Package, Spot, Type, unquote};
 
 /// The methods by which a type takes its JSON, or its schema, into its own hands.
 const OWN_JSON: [&str; 5] =
@@ -18,43 +23,54 @@ const OWN_JSON: [&str; 5] =
 /// The name of a package that the go command passes over.
 const DOCUMENTATION: &str = "documentation";
 
-/// What the parts of a file have in common.
-#[derive(Clone)]
-pub(super) struct Source<'a> {
-    bytes: &'a [u8],
-    pub(super) file: &'a Arc<str>,
-    /// The import path of the package.
-    pub(super) own: &'a str,
-    /// Import paths by qualifier.
-    imports: BTreeMap<String, String>,
-    /// The names of types that a generic type has as parameters, while it is read.
-    pub(super) parameters: BTreeSet<String>,
+/// Reads Go files, without a Go toolchain and whatever else is in them.
+pub struct GoParser(Parser);
+
+/// Why a text cannot be read as Go.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct NotGo {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub problem: String,
 }
 
-impl<'a> Source<'a> {
-    /// The text of a node; empty where a node has none, as the missing ones that a parser makes up.
-    pub(super) fn text(&self, node: Node<'_>) -> &'a str {
-        node.utf8_text(self.bytes).unwrap_or_default()
+impl GoParser {
+    /// A parser for any number of files.
+    ///
+    /// # Errors
+    /// The grammar of Go does not fit the parser.
+    pub fn new() -> Result<Self, NotGo> {
+        let mut parser = Parser::new();
+        let set = parser.set_language(&tree_sitter_go::LANGUAGE.into());
+        set.map_err(|error| NotGo { line: 0, problem: error.to_string() })?;
+        Ok(Self(parser))
     }
 
-    /// The import path that a qualifier stands for.
-    pub(super) fn import(&self, qualifier: &str) -> Option<&str> {
-        self.imports.get(qualifier).map(String::as_str)
+    /// Adds what a file declares to its package, and the import paths that its types name to `uses`.
+    ///
+    /// # Errors
+    /// A declaration cannot be read as Go; the others are added all the same.
+    pub fn read(
+        &mut self,
+        text: &str,
+        file: Arc<str>,
+        package: &mut Package,
+        uses: &mut BTreeSet<String>,
+    ) -> Result<(), NotGo> {
+        read(&mut self.0, text, file, package, uses)
     }
 }
 
-/// Adds what a file declares to its package, and the import paths that its types name to `uses`.
-///
-/// # Errors
-/// A declaration cannot be read as Go; the others are added all the same.
-pub(super) fn read(
+fn read(
     parser: &mut Parser,
     text: &str,
     file: Arc<str>,
     package: &mut Package,
     uses: &mut BTreeSet<String>,
-) -> Result<(), Reason> {
-    let none = || Reason::Go { line: 1, problem: "it cannot be parsed".to_owned() };
+) -> Result<(), NotGo> {
+    let none = || NotGo { line: 1, problem: "it cannot be parsed".to_owned() };
     parser.reset();
     let tree = parser.parse(text, None).ok_or_else(none)?;
     let own = package.path.clone();
@@ -110,7 +126,7 @@ pub(super) fn read(
     let is_own = |marker: &Marker| marker.name.starts_with("kubebuilder:");
     reader.package.is_kubebuilder |= reader.package.markers.iter().any(is_own);
     match reader.wrong {
-        Some(line) => Err(Reason::Go { line, problem: "is not Go".to_owned() }),
+        Some(line) => Err(NotGo { line, problem: "is not Go".to_owned() }),
         None => Ok(()),
     }
 }

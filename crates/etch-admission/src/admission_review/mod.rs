@@ -3,13 +3,19 @@
 //!
 //! Source: `admission.k8s.io/v1`.
 
+mod refusal;
+pub mod upgrade;
+
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::refusal::{About, refusal};
-use super::served_schemas::Served;
-use etch_admission::{Answer, Lookup, Named, Operation, Request};
+use self::refusal::{About, refusal};
+use crate::answer::Answer;
+use crate::compile::Compiled;
+use crate::request::{Lookup, Named, Request};
+use crate::spec::Operation;
 use etch_core::patch::{Change, patch};
 use etch_core::warning::shortened;
 use kube_structural_schema::json::{Json, copy};
@@ -21,6 +27,17 @@ pub enum Phase {
     Mutate,
     /// What is wrong with it.
     Validate,
+}
+
+/// A schema with its facts.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// What is declared, made ready.
+    pub schema: Arc<Compiled>,
+    /// All facts that have a value; see [`Compiled::facts`].
+    pub facts: Value,
+    /// The names of those that have none. Such a schema is not applied.
+    pub missing: Vec<String>,
 }
 
 /// A review that can be answered.
@@ -116,15 +133,17 @@ impl Asked {
     }
 
     /// What is done to the object itself; none for other operations, and for its status.
-    pub(super) fn subject(&self) -> Option<Operation> {
+    pub fn subject(&self) -> Option<Operation> {
         self.operation
     }
 
-    pub(super) fn request(&self) -> &Value {
+    /// The request in the review.
+    pub fn request(&self) -> &Value {
         &self.review["request"]
     }
 
-    pub(super) fn text(&self, pointer: &str) -> &str {
+    /// The text at a place of the request; empty where there is none.
+    pub fn text(&self, pointer: &str) -> &str {
         self.request().pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 }
@@ -222,7 +241,7 @@ fn answer(asked: &Asked, said: &Answer, changes: &[Change]) -> (Json, Reviewed) 
 }
 
 /// The whole AdmissionReview around a response.
-pub(super) fn enveloped(response: Value) -> Json {
+pub fn enveloped(response: Value) -> Json {
     json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response }).into()
 }
 
@@ -242,10 +261,7 @@ fn operation(change: &Change) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use etch_admission::Compiled;
 
     fn served(facts: Value) -> Served {
         let declaration = json!({

@@ -7,13 +7,15 @@ use std::ops::ControlFlow;
 use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
-use super::budget::{Budget, DEPTH};
+use super::budget::Budget;
 use super::json::begins_list;
-use super::{At, DuplicateKey, Found, Piece, Reason, hand_over, scalar};
+use super::scalar;
+use crate::document::{At, DuplicateKey, Found, Piece, hand_over};
+use crate::malformed::{DEPTH, Malformed};
 use kube_structural_schema::json::{Json, copy};
 
 /// Reads all documents.
-pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Reason> {
+pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Malformed> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
@@ -29,8 +31,8 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
     let all = composer.budget.left();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| match error.kind() {
-            ErrorKind::RecursionLimitExceeded => Reason::TooDeep,
-            _ => Reason::Yaml { line: error.marker().line(), problem: error.info() },
+            ErrorKind::RecursionLimitExceeded => Malformed::TooDeep,
+            _ => Malformed::Yaml { line: error.marker().line(), problem: error.info() },
         })?;
         if matches!(event, Event::DocumentStart(..)) {
             composer.anchors.clear();
@@ -39,7 +41,7 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
         composer.line = span.start.line();
         let flow = composer.event(event).map_err(|error| match error {
             Failure::Exceeded(reason) => reason,
-            Failure::Wrong(problem) => Reason::Yaml { line: span.start.line(), problem },
+            Failure::Wrong(problem) => Malformed::Yaml { line: span.start.line(), problem },
         })?;
         if flow.is_break() {
             break;
@@ -51,11 +53,11 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
 /// Why a document cannot be composed.
 enum Failure {
     Wrong(String),
-    Exceeded(Reason),
+    Exceeded(Malformed),
 }
 
-impl From<Reason> for Failure {
-    fn from(reason: Reason) -> Self {
+impl From<Malformed> for Failure {
+    fn from(reason: Malformed) -> Self {
         Self::Exceeded(reason)
     }
 }
@@ -140,7 +142,7 @@ impl Composer<'_, '_> {
             return Err(Failure::Wrong("a key is not a scalar".to_owned()));
         }
         if self.frames.len() >= DEPTH {
-            return Err(Failure::Exceeded(Reason::TooDeep));
+            return Err(Failure::Exceeded(Malformed::TooDeep));
         }
         self.frames.push(Frame { holder, anchor, left: self.budget.left() });
         GO_ON

@@ -1,13 +1,7 @@
 //! How much of a document may be held: an account in bytes of memory, and a limit to its depth.
 //! It must not be exact; it must be on the safe side.
 
-use super::Reason;
-
-/// What a document may need in memory. A text of some bytes may ask for a hundred times as many, and an alias
-/// for any.
-pub(super) const MEMORY: usize = 160 << 20;
-/// Go's decoder of JSON, through which every object goes, stops here.
-pub(super) const DEPTH: usize = 10_000;
+use crate::malformed::{MEMORY, Malformed};
 
 /// The memory that is left.
 pub(super) struct Budget(usize);
@@ -20,23 +14,23 @@ impl Default for Budget {
 
 impl Budget {
     /// A scalar in an array or a field.
-    pub(super) fn scalar(&mut self, bytes: usize) -> Result<(), Reason> {
+    pub(super) fn scalar(&mut self, bytes: usize) -> Result<(), Malformed> {
         self.take(32 + bytes)
     }
 
     /// An item of an array; vectors grow by doubling.
-    pub(super) fn item(&mut self) -> Result<(), Reason> {
+    pub(super) fn item(&mut self) -> Result<(), Malformed> {
         self.take(64)
     }
 
     /// A field of an object. The first one brings a node of the tree with room for eleven.
-    pub(super) fn field(&mut self, name: usize, is_first: bool) -> Result<(), Reason> {
+    pub(super) fn field(&mut self, name: usize, is_first: bool) -> Result<(), Malformed> {
         self.take(name + if is_first { 660 } else { 100 })
     }
 
     /// Bytes by the count.
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Reason> {
-        self.0 = self.0.checked_sub(bytes).ok_or(Reason::TooLarge)?;
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), Malformed> {
+        self.0 = self.0.checked_sub(bytes).ok_or(Malformed::TooLarge)?;
         Ok(())
     }
 

@@ -4,8 +4,8 @@
 use serde_json::{Number, Value};
 use tree_sitter::Node;
 
-use super::file::Source;
-use etch_lint::go_types::{Constant, Package, unquote};
+use super::source::Source;
+use crate::go_types::{Constant, Package, unquote};
 
 /// How deep conversions and parentheses may be nested.
 const DEEPEST: usize = 16;

@@ -3,20 +3,17 @@
 
 use granit_parser::{Event, Options, Parser};
 
-use super::Origin;
+use crate::document::{At, Document, Origin};
 
-/// One step down from a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum At {
-    /// A field.
-    Field(String),
-    /// An item, counted from 0.
-    Item(usize),
+impl Document {
+    /// The line of the file, counted from 1, of a place in the document, or of the deepest place above it that
+    /// is written there.
+    pub fn line(&self, place: &[At]) -> Option<usize> {
+        line(&self.text, &self.origin, place)
+    }
 }
 
-/// The line, counted from 1, of the place in a document, or of the deepest place above it that is written
-/// there.
-pub fn line(text: &str, origin: &Origin, place: &[At]) -> Option<usize> {
+fn line(text: &str, origin: &Origin, place: &[At]) -> Option<usize> {
     let item = origin.item.map(|item| [At::Field("items".to_owned()), At::Item(item - 1)]);
     let target: Vec<&At> = item.iter().flatten().chain(place).collect();
     let mut options = Options::default();

@@ -4,11 +4,9 @@
 //! Source: bbolt `internal/common/{page,meta,bucket}.go`. Numbers are in little-endian order, as on every
 //! machine that etcd is built for.
 
-use std::fs::File;
 use std::ops::{ControlFlow, Range};
-use std::os::unix::fs::FileExt;
 
-use super::SnapshotError;
+use crate::source::{ReadAt, SnapshotError};
 
 const MAGIC: u32 = 0xED0C_DAED;
 const VERSION: u32 = 2;
@@ -28,8 +26,8 @@ const PAGE_SIZES: Range<u64> = 512..(1 << 20) + 1;
 
 /// An opened database at its last transaction.
 #[derive(Debug)]
-pub(super) struct Database {
-    file: File,
+pub(super) struct Database<R> {
+    pub(super) source: R,
     page_size: u64,
     /// How many pages the file has.
     pages: u64,
@@ -59,15 +57,15 @@ pub(super) struct Page(Vec<u8>);
 
 type Visit<'a> = dyn FnMut(Element<'_>) -> Result<ControlFlow<()>, SnapshotError> + 'a;
 
-impl Database {
-    /// Finds the last transaction in the first `length` bytes of a file.
-    pub(super) fn open(file: File, length: u64) -> Result<Self, SnapshotError> {
+impl<R: ReadAt> Database<R> {
+    /// Finds the last transaction in the first `length` bytes.
+    pub(super) fn open(source: R, length: u64) -> Result<Self, SnapshotError> {
         let mut found: Option<(u64, u64, u64)> = None;
         // The first meta page is at the beginning, the second a page later, whatever a page is.
         let second = (9..=16).map(|power| 1 << power);
         for at in [0].into_iter().chain(second).filter(|at| at + (HEADER + META) as u64 <= length) {
             let mut bytes = [0; HEADER + META];
-            file.read_exact_at(&mut bytes, at)?;
+            source.read_exact_at(&mut bytes, at)?;
             if let Some((page_size, root, transaction)) = meta(&bytes[HEADER..])
                 && (at == 0 || at == page_size)
                 && found.is_none_or(|(_, _, newest)| transaction > newest)
@@ -79,7 +77,7 @@ impl Database {
         if !PAGE_SIZES.contains(&page_size) || !page_size.is_power_of_two() {
             return Err(SnapshotError::Damaged("the size of its pages"));
         }
-        Ok(Self { file, page_size, pages: length / page_size, root: Bucket::Pages(root) })
+        Ok(Self { source, page_size, pages: length / page_size, root: Bucket::Pages(root) })
     }
 
     /// A bucket of the database by its name; none if there is none.
@@ -142,7 +140,7 @@ impl Database {
             return Err(BEYOND);
         }
         let mut header = [0; HEADER];
-        self.file.read_exact_at(&mut header, id * self.page_size)?;
+        self.source.read_exact_at(&mut header, id * self.page_size)?;
         let overflow = u64::from(u32_at(&header, 12).unwrap_or_default());
         if u64_at(&header, 0) != Some(id) {
             return Err(SnapshotError::Damaged("a page with the number of another"));
@@ -152,7 +150,7 @@ impl Database {
         }
         let length = usize::try_from((overflow + 1) * self.page_size).map_err(|_| BEYOND)?;
         let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, id * self.page_size)?;
+        self.source.read_exact_at(&mut bytes, id * self.page_size)?;
         Ok(Page(bytes))
     }
 }

@@ -1,15 +1,16 @@
 //! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on
 //! upgrades. It must not count anything: nothing has been done.
 
-use crate::operator::options::now;
-use etch_core::api::{DefaultsReportStatus, Settings};
-use etch_core::crd::Crd;
-use etch_core::impact::Upgrade;
-use etch_core::object::Object;
-use etch_core::plan::{Change, Clock, Record, changes, past_of, record_on};
-use etch_core::report::changed_defaults::ChangedDefaults;
-use etch_core::report::checkpoint::on_record;
-use etch_core::report::state::ReportState;
+use jiff::Timestamp;
+
+use crate::api::{DefaultsReportStatus, Settings};
+use crate::crd::Crd;
+use crate::impact::Upgrade;
+use crate::object::Object;
+use crate::plan::{Change, Clock, Record, changes, past_of, record_on};
+use crate::report::changed_defaults::ChangedDefaults;
+use crate::report::checkpoint::on_record;
+use crate::report::state::ReportState;
 use kube_structural_schema::json::Json;
 
 /// The changed defaults of a CRD whose old values the operator has still to look for.
@@ -22,7 +23,8 @@ pub struct PendingChanges {
 /// Which changes of defaults are due by the last report on a CRD, under the settings of its policy. The
 /// report may be about earlier defaults of the CRD.
 pub fn pending_changes(report: &DefaultsReportStatus, crd: &Crd, settings: &Settings) -> PendingChanges {
-    let state = ReportState::open(Some(report), crd, settings, "", now());
+    // When it is opened decides nothing about changes.
+    let state = ReportState::open(Some(report), crd, settings, "", Timestamp::UNIX_EPOCH);
     let about_this = Some(report).filter(|report| state.is_about(report));
     let changes = ChangedDefaults::open(about_this, state.previous(), crd, settings);
     PendingChanges { changes, record: on_record(report, crd) }

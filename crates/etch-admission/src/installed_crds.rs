@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube::CustomResourceExt;
 
-use etch_admission::api::EmbeddedSchema;
+use crate::api::EmbeddedSchema;
 use etch_core::api::{DefaultsPolicy, DefaultsReport};
 
 /// The CRDs that Etch brings, as they are installed.
@@ -63,7 +63,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::crds;
-    use etch_admission::api::EmbeddedSchemaStatus;
+    use crate::api::EmbeddedSchemaStatus;
     use etch_core::api::{DefaultsPolicyStatus, DefaultsReportStatus};
     use etch_core::duration;
 

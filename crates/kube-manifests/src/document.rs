@@ -1,0 +1,146 @@
+//! One document of a file: its content, its place, and the pieces that readers hand over.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use kube_structural_schema::json::Json;
+use serde_json::Value;
+
+/// One document, and where it is from.
+#[derive(Debug)]
+pub struct Document {
+    /// Where it stands.
+    pub origin: Origin,
+    /// Its content.
+    pub json: Json,
+    /// The keys that occur again in it. The last value counts, as for kubectl.
+    pub duplicates: Vec<DuplicateKey>,
+    /// The text that it is a part of.
+    pub(crate) text: Arc<str>,
+}
+
+/// A key that its mapping has already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DuplicateKey {
+    /// The place in the document.
+    pub place: Vec<At>,
+    /// The line of the file, counted from 1; none where it is not known.
+    pub line: Option<usize>,
+}
+
+/// The place of a document, for messages: `crds.yaml, document 3, item 12`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The file as it was named or found; `stdin` for `-`.
+    pub file: Arc<str>,
+    /// Which document of the file it is, counted from 1.
+    pub document: usize,
+    /// Which item of that document's list it is, counted from 1; none where it is no list.
+    pub item: Option<usize>,
+}
+
+/// One step down from a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum At {
+    /// A field.
+    Field(String),
+    /// An item, counted from 0.
+    Item(usize),
+}
+
+/// What a file is made of.
+pub(crate) enum Piece {
+    /// A whole document; a list without its items, if these were pieces of their own.
+    Document(Json, Vec<DuplicateKey>),
+    /// An item of a list, and its number in it, counted from 1.
+    Item(Json, usize, Vec<DuplicateKey>),
+}
+
+pub(crate) type Found<'a> = dyn FnMut(Piece) -> ControlFlow<()> + 'a;
+
+/// Hands over a document; the items of a list one by one.
+pub(crate) fn hand_over(
+    mut document: Json,
+    mut duplicates: Vec<DuplicateKey>,
+    found: &mut Found<'_>,
+) -> ControlFlow<()> {
+    if is_list(&document)
+        && let Some(Value::Array(items)) = document.get_mut("items")
+    {
+        for (index, item) in std::mem::take(items).into_iter().enumerate() {
+            let prefix = [At::Field("items".to_owned()), At::Item(index)];
+            let inside = duplicates.extract_if(.., |key| key.place.starts_with(&prefix));
+            let inside =
+                inside.map(|DuplicateKey { place, line }| DuplicateKey { place: place[2..].to_vec(), line });
+            let inside = inside.collect();
+            found(Piece::Item(item.into(), index + 1, inside))?;
+        }
+    }
+    found(Piece::Document(document, duplicates))
+}
+
+fn is_list(document: &Value) -> bool {
+    document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
+        && document.get("items").is_some()
+}
+
+/// Whether a document is empty: null, `{}`, or a list, whose items have been handed over.
+pub(crate) fn is_blank(document: &Value) -> bool {
+    document.is_null() || document.as_object().is_some_and(serde_json::Map::is_empty) || is_list(document)
+}
+
+impl Document {
+    /// The `kind` of the document; empty where it has none.
+    pub fn kind(&self) -> &str {
+        self.json.get("kind").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The `apiVersion` of the document; empty where it has none.
+    pub fn api_version(&self) -> &str {
+        self.json.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether the document is a CRD, of whatever version.
+    pub fn is_crd(&self) -> bool {
+        self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
+    }
+
+    /// Whether the document is a part of a CRD, such as a patch of kustomize: it changes something of the CRD
+    /// that it names, and has neither the CRD's group nor its names.
+    pub fn is_part_of_crd(&self) -> bool {
+        let changes = match self.json.get("spec") {
+            Some(spec) => spec.as_object().is_some_and(|spec| {
+                !spec.is_empty() && !["group", "names"].iter().any(|field| spec.contains_key(*field))
+            }),
+            None => {
+                let metadata = &self.json["metadata"];
+                ["annotations", "labels"].iter().any(|field| metadata[*field].is_object())
+                    || self.json.get("$patch").is_some()
+            }
+        };
+        self.is_crd() && changes
+    }
+
+    /// What the document is, in words: its kind and API version, or that it is no Kubernetes object.
+    pub fn what(&self) -> String {
+        match (self.kind(), self.api_version()) {
+            ("", _) => "something without a kind".to_owned(),
+            (kind, "") => kind.to_owned(),
+            (kind, version) => format!("{kind} of {version}"),
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.document > 1 {
+            write!(f, ", document {}", self.document)?;
+        }
+        if let Some(item) = self.item {
+            write!(f, ", item {item}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! Kubernetes manifests as kubectl reads and writes them: documents of YAML and JSON, the items of lists, and
+//! where each of them stands. Pure functions over bytes: no file, no client.
+//!
+//! A document may be nested to any depth that API servers accept. An alias costs what it stands for, so that
+//! no text asks for more memory than a limit.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! let text = b"kind: List\nitems:\n- {kind: A}\n- {kind: B, on: yes}\n".to_vec();
+//! let mut seen = Vec::new();
+//! kube_manifests::read("list.yaml", text, &mut |document| {
+//!     let document = document.expect("YAML");
+//!     seen.push(format!("{}: {}", document.origin, document.kind()));
+//!     ControlFlow::Continue(())
+//! });
+//! assert_eq!(seen, ["list.yaml, item 1: A", "list.yaml, item 2: B"]);
+//! ```
+
+mod budget;
+mod document;
+mod json;
+mod lines;
+mod malformed;
+mod scalar;
+mod writer;
+mod yaml;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use budget::Budget;
+pub use document::{At, Document, DuplicateKey, Origin};
+use document::{Piece, is_blank};
+pub use malformed::Malformed;
+pub use writer::write_document;
+
+/// Reads every document of a file, and hands it over, or the error that ends the file, until the visitor
+/// breaks off.
+///
+/// The items of a list are documents of their own. Documents that are null or empty are none.
+pub fn read(
+    name: &str,
+    bytes: Vec<u8>,
+    visit: &mut dyn FnMut(Result<Document, (Origin, Malformed)>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let name: Arc<str> = name.into();
+    let mut origin = Origin { file: name.clone(), document: 0, item: None };
+    let mut flow = ControlFlow::Continue(());
+    let mut budget = Budget::default();
+    let result = decoded(bytes).and_then(|text| {
+        let text: Arc<str> = text.into();
+        let mut found = |piece: Piece| {
+            match piece {
+                Piece::Item(item, ..) if item.is_null() => return ControlFlow::Continue(()),
+                Piece::Item(json, number, duplicates) => {
+                    let origin =
+                        Origin { file: name.clone(), document: origin.document + 1, item: Some(number) };
+                    flow = visit(Ok(Document { origin, json, duplicates, text: text.clone() }));
+                }
+                Piece::Document(json, duplicates) => {
+                    origin.document += 1;
+                    if !is_blank(&json) {
+                        flow = visit(Ok(Document {
+                            origin: origin.clone(),
+                            json,
+                            duplicates,
+                            text: text.clone(),
+                        }));
+                    }
+                }
+            }
+            flow
+        };
+        // As kubectl guesses it.
+        let parsed = if text.trim_start().starts_with('{') {
+            json::parse(&text, &mut budget, &mut found)
+        } else {
+            yaml::parse(&text, &mut budget, &mut found)
+        };
+        parsed.map_err(|reason| match reason {
+            Malformed::Yaml { .. } | Malformed::Json(_) => template(&text).unwrap_or(reason),
+            reason => reason,
+        })
+    });
+    match result {
+        Ok(()) => flow,
+        Err(reason) => {
+            origin.document += 1;
+            visit(Err((origin, reason)))
+        }
+    }
+}
+
+/// Why a text cannot be read, where that is what Helm has not rendered yet: an action in place of a line or
+/// of a value. Inside of a text, as in a description, braces are no reason.
+fn template(text: &str) -> Option<Malformed> {
+    let is_action = |line: &str| {
+        let line = line.trim_start();
+        let begins = line.starts_with("{{") || line.contains(": {{") || line.contains("- {{");
+        begins && line.contains("}}")
+    };
+    text.lines().position(is_action).map(|index| Malformed::Template { line: index + 1 })
+}
+
+/// Text in UTF-8, or in UTF-16 after a byte order mark, as editors on Windows write it.
+///
+/// # Errors
+/// [`Malformed::Binary`].
+pub fn decoded(bytes: Vec<u8>) -> Result<String, Malformed> {
+    let text = match bytes.get(..2) {
+        Some([0xff, 0xfe]) => utf_16(&bytes[2..], u16::from_le_bytes),
+        Some([0xfe, 0xff]) => utf_16(&bytes[2..], u16::from_be_bytes),
+        _ => None,
+    };
+    let text = if text.is_some() { text } else { String::from_utf8(bytes).ok() };
+    let text = text.filter(|text| !text.contains('\0')).ok_or(Malformed::Binary)?;
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(text) => text.to_owned(),
+        None => text,
+    })
+}
+
+/// Text from its units of two bytes each.
+fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+    let (units, rest) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = units.iter().map(|pair| unit(*pair)).collect();
+    if rest.is_empty() { String::from_utf16(&units).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests;
