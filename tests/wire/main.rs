@@ -19,6 +19,7 @@ mod lists;
 #[path = "../../e2e/src/logs.rs"]
 mod log_lines;
 mod logs;
+mod object_source;
 mod operator;
 mod pages;
 mod pass_status;
