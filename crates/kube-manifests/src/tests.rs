@@ -143,7 +143,7 @@ fn what_cannot_be_read_is_named() {
 fn what_is_wrong_is_told_without_the_value() {
     assert_eq!(
         read(r#"{"kind":"List","items":"hidden"}"#),
-        "error: stdin: is not JSON: invalid type: string, expected a list at line 1 column 32"
+        "error: stdin: is not JSON: invalid type: string, expected a list at line 1 column 31"
     );
 }
 
