@@ -13,8 +13,9 @@ use super::compare;
 use super::cost::{self, Meter};
 use super::dispatch::run;
 use super::fault::{Fault, Outcome};
-use super::library::{insert, insert_all};
+use super::library::{EQUAL, insert, insert_all};
 use super::plan::{AttributeId, Base, Call, Loop, Plan, Qualifier, QualifierKey, Step, StepId};
+use super::price::COMPARISON;
 use super::select::{missing, part};
 use super::value::{Key, Value};
 
@@ -130,11 +131,11 @@ impl<'v> Evaluation<'_, 'v> {
 
     fn equal(&mut self, left: StepId, right: StepId, negated: bool) -> Outcome<Value<'v>> {
         let (args, fault) = self.args(&[left, right], true)?;
+        let result = fault.map_or(Ok(Value::Null), Err);
+        let price = if negated { COMPARISON } else { EQUAL };
+        self.meter.charge((price.counted)(&args, &result)?)?;
+        result?;
         let [left, right] = &args[..] else { return Err(Fault::NoOverload) };
-        self.meter.charge(cost::equality(negated, left, right))?;
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
         let equal = compare::equal(left, right);
         // What cannot be compared is different, but not equal or unequal.
         if negated { Ok(Value::Bool(equal != Ok(true))) } else { equal.map(Value::Bool) }
@@ -174,7 +175,7 @@ impl<'v> Evaluation<'_, 'v> {
         if args.len() < call.args.len() {
             return result;
         }
-        let cost = call.price.cost(&args, &result)?;
+        let cost = (call.counted)(&args, &result)?;
         self.meter.charge_for(cost, result)
     }
 
@@ -209,7 +210,7 @@ impl<'v> Evaluation<'_, 'v> {
             (Ok(first), None, more) => {
                 let args: Vec<Value<'v>> = [first].into_iter().chain(more.iter().cloned()).collect();
                 let result = run(call, &args);
-                let cost = call.price.cost(&args, &result)?;
+                let cost = (call.counted)(&args, &result)?;
                 return self.meter.charge_for(cost, result);
             }
         };

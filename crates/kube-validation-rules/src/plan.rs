@@ -10,9 +10,9 @@ use go_text::regexp::{Pattern, PatternError};
 use kube_structural_schema::json::level;
 
 use super::check::{Checked, Global, Reference};
-use super::cost::Price;
 use super::library::{CONVERSIONS, Overload, Search};
 use super::macros::MAP_INSERT;
+use super::price::{Counted, ONE};
 use super::tree::{Expr, Fold, Id, Tree};
 use super::value::{Key, Value, to_int, to_uint};
 
@@ -69,7 +69,7 @@ pub(super) struct Call {
     pub(super) function: Box<str>,
     pub(super) candidates: Vec<&'static Overload>,
     pub(super) args: Vec<StepId>,
-    pub(super) price: Price,
+    pub(super) counted: Counted,
     /// The regular expression, if it is a constant.
     pub(super) search: Option<(Search, Pattern)>,
     /// The accumulator that is the first argument and will be replaced by the result: it may be changed in
@@ -339,9 +339,13 @@ impl Planner<'_, '_> {
             }
             _ => None,
         };
+        let counted = match &candidates[..] {
+            [overload] => overload.price.counted,
+            several => several.first().map_or(ONE, |overload| overload.price).unresolved,
+        };
         let call = Call {
             function: function.into(),
-            price: Price::of(function, overload),
+            counted,
             grows: self.grown(function, &args),
             binary: args.len() == 2 && search.is_none() && is_binary(function, overload),
             candidates,

@@ -1,5 +1,5 @@
 //! The walk over an expression that adds up what its parts may cost.
-//! It must not know functions; those are in `calls`, `kubernetes` and `extensions`.
+//! It must not know functions, which have a `price` each.
 //!
 //! Source: cel-go `checker/cost.go`, with presence tests that cost nothing.
 
@@ -8,33 +8,26 @@ use std::collections::HashMap;
 use kube_structural_schema::json::level;
 
 use super::path::Path;
-use super::range::Range;
 use super::size::{self, Sizes};
 use crate::check::{Checked, Reference};
 use crate::cost::{NEW_LIST, NEW_MAP, READ};
 use crate::macros::ACCUMULATOR;
+use crate::price::{Argument, Entry, Given, Item};
+use crate::range::Range;
 use crate::tree::{Expr, Fold, Id, Tree};
 use crate::types::Type;
 use crate::value::Value;
 
 /// What is known of the expressions of one tree so far.
 pub(super) struct Coster<'t, 'm> {
-    pub(super) tree: &'t Tree,
-    pub(super) checked: &'t Checked<'m>,
-    pub(super) declared: Sizes<'t>,
-    pub(super) server_minor: u32,
+    tree: &'t Tree,
+    checked: &'t Checked<'m>,
+    declared: Sizes<'t>,
+    server_minor: u32,
     paths: Vec<Option<Path<'t>>>,
     sizes: Vec<Option<Range>>,
     entries: Vec<Option<Entry>>,
     locals: HashMap<&'t str, Vec<Local<'t>>>,
-}
-
-/// The sizes of what a list or map holds.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    is_list: bool,
-    key: Range,
-    pub(super) value: Range,
 }
 
 /// A variable of a loop.
@@ -45,28 +38,12 @@ struct Local<'t> {
     entry: Option<Entry>,
 }
 
-/// An argument as the prices of functions see it.
-#[derive(Clone, Debug)]
-pub(super) struct Argument<'t, 'm> {
-    pub(super) path: Option<Path<'t>>,
-    pub(super) ty: Type<'m>,
-    /// None for the items of a list.
-    pub(super) id: Option<Id>,
-    pub(super) size: Option<Range>,
-}
-
-/// What a call costs, and the size of its result where that is known.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
-    pub(super) cost: Range,
-    pub(super) size: Option<Range>,
-}
-
-impl Entry {
-    pub(super) fn union(a: Option<Self>, b: Option<Self>) -> Option<Self> {
-        let (a, b) = (a?, b?);
-        Some(Self { is_list: a.is_list, key: a.key.union(b.key), value: a.value.union(b.value) })
-    }
+/// An argument, before its size is looked up in the schema.
+struct Part<'t, 'm> {
+    path: Option<Path<'t>>,
+    ty: Type<'m>,
+    id: Id,
+    size: Option<Range>,
 }
 
 impl<'t, 'm> Coster<'t, 'm> {
@@ -154,40 +131,40 @@ impl<'t, 'm> Coster<'t, 'm> {
             self.copy_sizes(id, *arg);
             return cost.plus(Range::fixed(1));
         }
-        let mut arguments = Vec::with_capacity(args.len());
+        let mut parts = Vec::with_capacity(args.len() + 1);
         let mut costs = Vec::with_capacity(args.len());
         for arg in args {
             costs.push(self.cost(*arg));
-            arguments.push(self.argument(*arg));
+            parts.push(self.part(*arg));
         }
-        let built_in = match name {
-            "_&&_" => Some("logical_and"),
-            "_||_" => Some("logical_or"),
-            "_?._" => Some("select_optional_field"),
-            _ => None,
-        };
-        let overloads: Vec<&str> = match built_in {
-            Some(id) => vec![id],
-            None => candidates.iter().map(|overload| overload.id.as_str()).collect(),
-        };
-        if overloads.is_empty() {
-            return Range::default();
+        let mut spent = costs.iter().fold(Range::default(), |sum, cost| sum.plus(*cost));
+        match (name, &costs[..]) {
+            ("_&&_" | "_||_", [left, right]) => return Range { min: left.min, ..left.plus(*right) },
+            ("_?._", _) => return spent.plus(Range::fixed(1)),
+            _ if candidates.is_empty() => return Range::default(),
+            ("_?_:_", [condition, yes, no]) => {
+                self.choose(id, &args[1..], &parts[1..]);
+                return condition.plus(yes.union(*no));
+            }
+            _ => {}
         }
-        let mut sum = Range::default();
-        let target = target.filter(|_| keeps_target).map(|target| {
-            sum = self.cost(target);
-            self.argument(target)
-        });
+        if let Some(target) = target.filter(|_| keeps_target) {
+            spent = spent.plus(self.cost(target));
+            parts.insert(0, self.part(target));
+        }
+        let args_known = parts.into_iter().map(|part| self.known(part)).collect();
+        let given = Given { args: args_known, server_minor: self.server_minor };
         let (mut cost, mut size) = (Range::NOTHING, None);
-        for overload in overloads {
-            let call = self.price(id, (name, overload), target.as_ref(), &arguments, &costs);
+        for overload in candidates {
+            let call = (overload.price.estimated)(&given);
             cost = cost.union(call.cost);
+            self.set_entry(id, call.entry);
             if let Some(result) = call.size {
                 size = Some(size.map_or(result, |size: Range| size.union(result)));
             }
-            if let ("index_list" | "index_map", [list, ..]) = (overload, args) {
+            if let ("index_list" | "index_map", [list, ..]) = (overload.id.as_str(), args) {
                 size = self.entry_of(*list).map(|entry| entry.value);
-                let part = if overload == "index_list" { "@items" } else { "@values" };
+                let part = if overload.id == "index_list" { "@items" } else { "@values" };
                 let path = Path::append(self.path_of(*list).as_ref(), part);
                 self.paths[id.index()] = Some(path);
             }
@@ -196,7 +173,15 @@ impl<'t, 'm> Coster<'t, 'm> {
             }
         }
         self.set_size(id, size);
-        sum.plus(cost)
+        spent.plus(cost)
+    }
+
+    /// Either of two values may be the result.
+    fn choose(&mut self, id: Id, branches: &[Id], parts: &[Part<'t, 'm>]) {
+        let ([yes, no], [a, b]) = (branches, parts) else { return };
+        let size = |part: &Part<'t, 'm>| part.size.unwrap_or(Range::UNKNOWN);
+        self.set_size(id, Some(size(a).union(size(b))));
+        self.set_entry(id, Entry::union(self.entry_of(*yes), self.entry_of(*no)));
     }
 
     fn list(&mut self, id: Id, items: &[(Id, bool)]) -> Range {
@@ -307,18 +292,44 @@ impl<'t, 'm> Coster<'t, 'm> {
         }
     }
 
-    pub(super) fn type_of(&self, id: Id) -> Type<'m> {
+    fn type_of(&self, id: Id) -> Type<'m> {
         self.checked.types[id.index()].clone().unwrap_or(Type::Dyn)
     }
 
-    fn argument(&mut self, id: Id) -> Argument<'t, 'm> {
+    fn part(&mut self, id: Id) -> Part<'t, 'm> {
         // What a loop collects into is not reached from a variable of the rule.
         let hidden = |path: &Path<'t>| matches!(path.parts().first(), Some(&ACCUMULATOR | &"__result__"));
         let path = self.path_of(id).filter(|path| !hidden(path));
         let size = self.size_of(id);
         // The prices of functions take what they know nothing of to be of any size.
         let size = size.or_else(|| self.declared.assumed.map(|_| self.declared.unknown()));
-        Argument { path, ty: self.type_of(id), id: Some(id), size }
+        Part { path, ty: self.type_of(id), id, size }
+    }
+
+    /// To be asked when all arguments have been gone through, since they overwrite each other's paths.
+    fn known(&self, part: Part<'t, 'm>) -> Argument<'m> {
+        let declared = |path: Option<&Path<'t>>| self.declared_size(path).unwrap_or(self.declared.unknown());
+        let item = match part.ty.open() {
+            Type::List(item) => Some((*item).clone()),
+            Type::Map(entry) => Some(entry.0.clone()),
+            Type::Optional(inner) | Type::Meta(inner) => Some((*inner).clone()),
+            _ => None,
+        };
+        let item = item.map(|ty| Item {
+            is_text: matches!(ty, Type::String | Type::Bytes),
+            size: declared(part.path.as_ref().map(|path| Path::copied(path, "@items")).as_ref()),
+        });
+        Argument {
+            known: part.size,
+            size: part.size.unwrap_or_else(|| declared(part.path.as_ref())),
+            item,
+            entry: self.entry_of(part.id),
+            literal: match self.tree.get(part.id) {
+                Expr::Literal(Value::Int(value)) => Some(*value),
+                _ => None,
+            },
+            ty: part.ty,
+        }
     }
 
     fn set_size(&mut self, id: Id, size: Option<Range>) {
@@ -327,7 +338,7 @@ impl<'t, 'm> Coster<'t, 'm> {
         }
     }
 
-    pub(super) fn set_entry(&mut self, id: Id, entry: Option<Entry>) {
+    fn set_entry(&mut self, id: Id, entry: Option<Entry>) {
         if entry.is_some() {
             self.entries[id.index()] = entry;
         }
@@ -361,11 +372,11 @@ impl<'t, 'm> Coster<'t, 'm> {
     }
 
     /// What the schema says of the size of what a path leads to.
-    pub(super) fn declared_size(&self, path: Option<&Path<'t>>) -> Option<Range> {
+    fn declared_size(&self, path: Option<&Path<'t>>) -> Option<Range> {
         self.declared.at(&path?.parts())
     }
 
-    pub(super) fn entry_of(&self, id: Id) -> Option<Entry> {
+    fn entry_of(&self, id: Id) -> Option<Entry> {
         self.entries[id.index()].or_else(|| self.local_of(id).and_then(|local| local.entry))
     }
 }

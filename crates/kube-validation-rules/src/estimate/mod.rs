@@ -1,14 +1,9 @@
 //! What a rule may cost at most: the estimate that the server makes when a CRD is written.
 //! It must not run anything; what evaluation costs is in `cost`.
 
-mod calls;
 mod coster;
-mod extensions;
-mod kubernetes;
 mod path;
-mod range;
 mod size;
-mod units;
 
 use crate::check::Checked;
 use crate::tree::Tree;

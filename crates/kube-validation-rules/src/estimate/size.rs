@@ -3,8 +3,8 @@
 //! Source: cel-go `checker/cost.go` (`computeExprSize`, `isScalar`), and `sizeEstimator` of
 //! apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`.
 
-use super::range::Range;
 use crate::model::Node;
+use crate::range::Range;
 use crate::tree::Expr;
 use crate::types::Type;
 use crate::value::Value;

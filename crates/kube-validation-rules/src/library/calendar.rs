@@ -9,6 +9,7 @@ use go_text::time::{Civil, Time};
 use super::args::text;
 use super::table::{Run, Table};
 use crate::fault::{Fault, Outcome};
+use crate::price::ONE;
 use crate::value::Value;
 
 const MILLIS: i64 = 1_000_000;
@@ -28,8 +29,8 @@ pub(super) fn declare(table: &mut Table) {
         ("getMilliseconds", "milliseconds", |args| part(args, |_, time| i64::from(time.nanos) / MILLIS)),
     ];
     for (function, name, run) in parts {
-        table.method(function, format!("timestamp_to_{name}"), "timestamp -> int", run);
-        table.method(function, format!("timestamp_to_{name}_with_tz"), "timestamp, string -> int", run);
+        table.method(function, format!("timestamp_to_{name}"), "timestamp -> int", ONE, run);
+        table.method(function, format!("timestamp_to_{name}_with_tz"), "timestamp, string -> int", ONE, run);
     }
     let spans: [(&'static str, &'static str, Run); 4] = [
         ("getHours", "duration_to_hours", |args| span(args, 3600 * SECOND)),
@@ -38,7 +39,7 @@ pub(super) fn declare(table: &mut Table) {
         ("getMilliseconds", "duration_to_milliseconds", |args| span(args, MILLIS)),
     ];
     for (function, id, run) in spans {
-        table.method(function, id, "duration -> int", run);
+        table.method(function, id, "duration -> int", ONE, run);
     }
 }
 

@@ -8,7 +8,10 @@ use go_text::time::{self, Time};
 
 use super::args::text;
 use super::table::Table;
+use crate::cost::CHARACTER;
 use crate::fault::{Fault, Outcome};
+use crate::price::{Estimate, ONE, Price, characters};
+use crate::range::Range;
 use crate::time::{MAX_SECONDS, MIN_SECONDS, span_text};
 use crate::value::{TWO_63, Value};
 
@@ -17,28 +20,28 @@ pub(crate) const NAMES: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
 pub(super) fn declare(table: &mut Table) {
-    table.function("bool", "bool_to_bool", "bool -> bool", identity);
-    table.function("bool", "string_to_bool", "string -> bool", |args| match text(args, 0)? {
+    table.function("bool", "bool_to_bool", "bool -> bool", ONE, identity);
+    table.function("bool", "string_to_bool", "string -> bool", ONE, |args| match text(args, 0)? {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(Value::Bool(true)),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(Value::Bool(false)),
         _ => Err(impossible("string", "bool")),
     });
-    table.function("bytes", "bytes_to_bytes", "bytes -> bytes", identity);
-    table.function("bytes", "string_to_bytes", "string -> bytes", |args| {
+    table.function("bytes", "bytes_to_bytes", "bytes -> bytes", ONE, identity);
+    table.function("bytes", "string_to_bytes", "string -> bytes", TEXT_TO_BYTES, |args| {
         Ok(Value::Bytes(text(args, 0)?.as_bytes().into()))
     });
-    table.function("double", "double_to_double", "double -> double", identity);
-    table.function("double", "int64_to_double", "int -> double", to_double);
-    table.function("double", "string_to_double", "string -> double", to_double);
-    table.function("double", "uint64_to_double", "uint -> double", to_double);
-    table.function("duration", "duration_to_duration", "duration -> duration", identity);
-    table.function("duration", "string_to_duration", "string -> duration", |args| {
+    table.function("double", "double_to_double", "double -> double", ONE, identity);
+    table.function("double", "int64_to_double", "int -> double", ONE, to_double);
+    table.function("double", "string_to_double", "string -> double", ONE, to_double);
+    table.function("double", "uint64_to_double", "uint -> double", ONE, to_double);
+    table.function("duration", "duration_to_duration", "duration -> duration", ONE, identity);
+    table.function("duration", "string_to_duration", "string -> duration", ONE, |args| {
         time::parse_duration(text(args, 0)?)
             .map(Value::Duration)
             .ok_or(impossible("string", "google.protobuf.Duration"))
     });
-    table.function("dyn", "to_dyn", "A -> dyn", identity);
-    table.function("int", "int64_to_int64", "int -> int", identity);
+    table.function("dyn", "to_dyn", "A -> dyn", ONE, identity);
+    table.function("int", "int64_to_int64", "int -> int", ONE, identity);
     for (id, signature) in [
         ("double_to_int64", "double -> int"),
         ("duration_to_int64", "duration -> int"),
@@ -46,12 +49,12 @@ pub(super) fn declare(table: &mut Table) {
         ("timestamp_to_int64", "timestamp -> int"),
         ("uint64_to_int64", "uint -> int"),
     ] {
-        table.function("int", id, signature, to_int);
+        table.function("int", id, signature, ONE, to_int);
     }
-    table.function("string", "string_to_string", "string -> string", identity);
+    table.function("string", "string_to_string", "string -> string", ONE, identity);
+    table.function("string", "bytes_to_string", "bytes -> string", BYTES_TO_TEXT, text_of);
     for (id, signature) in [
         ("bool_to_string", "bool -> string"),
-        ("bytes_to_string", "bytes -> string"),
         ("double_to_string", "double -> string"),
         ("duration_to_string", "duration -> string"),
         ("int64_to_string", "int -> string"),
@@ -60,19 +63,41 @@ pub(super) fn declare(table: &mut Table) {
         ("ip_to_string", "ip -> string"),
         ("cidr_to_string", "cidr -> string"),
     ] {
-        table.function("string", id, signature, |args| to_text(&args[0]).map(Value::text));
+        table.function("string", id, signature, ONE, text_of);
     }
-    table.function("timestamp", "timestamp_to_timestamp", "timestamp -> timestamp", identity);
-    table.function("timestamp", "int64_to_timestamp", "int -> timestamp", to_timestamp);
-    table.function("timestamp", "string_to_timestamp", "string -> timestamp", to_timestamp);
-    table.function("uint", "uint64_to_uint64", "uint -> uint", identity);
+    table.function("timestamp", "timestamp_to_timestamp", "timestamp -> timestamp", ONE, identity);
+    table.function("timestamp", "int64_to_timestamp", "int -> timestamp", ONE, to_timestamp);
+    table.function("timestamp", "string_to_timestamp", "string -> timestamp", ONE, to_timestamp);
+    table.function("uint", "uint64_to_uint64", "uint -> uint", ONE, identity);
     for (id, signature) in [
         ("double_to_uint64", "double -> uint"),
         ("int64_to_uint64", "int -> uint"),
         ("string_to_uint64", "string -> uint"),
     ] {
-        table.function("uint", id, signature, to_uint);
+        table.function("uint", id, signature, ONE, to_uint);
     }
+}
+
+const TEXT_TO_BYTES: Price = Price::cel(
+    |args, _| Ok(characters(&args[0], 1.0)),
+    |call| {
+        let from = call.args[0].cel_size();
+        // Upstream's product runs over.
+        let bytes = Range { min: from.min, max: from.max.wrapping_mul(4) };
+        Estimate::sized(from.scaled(CHARACTER), bytes)
+    },
+);
+
+const BYTES_TO_TEXT: Price = Price {
+    estimated: |call| {
+        let from = call.args[0].cel_size();
+        Estimate::sized(from.scaled(CHARACTER), Range { min: from.min / 4, max: from.max })
+    },
+    ..TEXT_TO_BYTES
+};
+
+fn text_of<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {
+    to_text(&args[0]).map(Value::text)
 }
 
 fn identity<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {

@@ -9,7 +9,9 @@ use super::args::text;
 use super::convert;
 use super::table::Table;
 use crate::compare;
+use crate::cost::CHARACTER;
 use crate::fault::{Fault, Outcome};
+use crate::price::{Estimate, Price, characters};
 use crate::value::Value;
 use go_text::strconv::quote;
 use kube_structural_schema::json::level;
@@ -34,7 +36,7 @@ pub(crate) enum Clause<'t> {
 }
 
 pub(super) fn declare(table: &mut Table) {
-    table.method("format", "string_format", "string, list<dyn> -> string", |args| {
+    table.method("format", "string_format", "string, list<dyn> -> string", FORMAT, |args| {
         let clauses = clauses(text(args, 0)?).map_err(Fault::new)?;
         let mut values = compare::items(&args[1])?;
         let mut written = String::new();
@@ -53,6 +55,11 @@ pub(super) fn declare(table: &mut Table) {
         Ok(Value::text(written))
     });
 }
+
+const FORMAT: Price = Price::cel(
+    |args, _| Ok(characters(&args[0], 1.0)),
+    |call| Estimate::of(call.args[0].cel_size().scaled(CHARACTER)),
+);
 
 /// The parts of a format text.
 ///

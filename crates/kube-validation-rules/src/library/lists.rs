@@ -10,6 +10,7 @@ use super::operators;
 use super::table::{Run, Table};
 use crate::compare;
 use crate::fault::{Fault, Outcome};
+use crate::price::{Estimate, Price, TRAVERSAL, each};
 use crate::value::Value;
 
 /// The types whose values have an order.
@@ -22,14 +23,23 @@ pub(super) fn declare(table: &mut Table) {
             "isSorted",
             format!("list_{ty}_is_sorted_bool"),
             &format!("list<{ty}> -> bool"),
+            TRAVERSAL,
             is_sorted,
         );
-        table.method("max", format!("list_{ty}_max_{ty}"), &format!("list<{ty}> -> {ty}"), |args| {
-            extreme(&args[0], "max", Ordering::is_lt)
-        });
-        table.method("min", format!("list_{ty}_min_{ty}"), &format!("list<{ty}> -> {ty}"), |args| {
-            extreme(&args[0], "min", Ordering::is_gt)
-        });
+        table.method(
+            "max",
+            format!("list_{ty}_max_{ty}"),
+            &format!("list<{ty}> -> {ty}"),
+            TRAVERSAL,
+            |args| extreme(&args[0], "max", Ordering::is_lt),
+        );
+        table.method(
+            "min",
+            format!("list_{ty}_min_{ty}"),
+            &format!("list<{ty}> -> {ty}"),
+            TRAVERSAL,
+            |args| extreme(&args[0], "min", Ordering::is_gt),
+        );
     }
     let sums: [(&str, Run); 4] = [
         ("int", |args| sum(&args[0], Value::Int(0))),
@@ -38,18 +48,18 @@ pub(super) fn declare(table: &mut Table) {
         ("duration", |args| sum(&args[0], Value::Duration(0))),
     ];
     for (ty, run) in sums {
-        table.method("sum", format!("list_{ty}_sum_{ty}"), &format!("list<{ty}> -> {ty}"), run);
+        table.method("sum", format!("list_{ty}_sum_{ty}"), &format!("list<{ty}> -> {ty}"), TRAVERSAL, run);
     }
-    table.method("indexOf", "list_a_index_of_int", "list<A>, A -> int", |args| {
+    table.method("indexOf", "list_a_index_of_int", "list<A>, A -> int", TRAVERSAL, |args| {
         let mut items = compare::items(&args[0])?;
         Ok(items.position(|item| is(item, &args[1])).map_or(Value::Int(-1), count))
     });
-    table.method("lastIndexOf", "list_a_last_index_of_int", "list<A>, A -> int", |args| {
+    table.method("lastIndexOf", "list_a_last_index_of_int", "list<A>, A -> int", TRAVERSAL, |args| {
         let found =
             compare::items(&args[0])?.enumerate().filter(|(_, item)| is(item.clone(), &args[1])).last();
         Ok(found.map_or(Value::Int(-1), |(index, _)| count(index)))
     });
-    table.method("includes", "list_includes_dyn_dyn", "dyn, dyn -> bool", |args| {
+    table.method("includes", "list_includes_dyn_dyn", "dyn, dyn -> bool", INCLUDES, |args| {
         let [target, wanted] = args else { return Err(Fault::NoOverload) };
         Ok(Value::Bool(match target {
             Value::List(_) | Value::Array(_) => compare::items(target)?.any(|item| is(item, wanted)),
@@ -57,6 +67,15 @@ pub(super) fn declare(table: &mut Table) {
         }))
     });
 }
+
+/// A value that is no list is taken for a list of it.
+const INCLUDES: Price = Price {
+    estimated: |call| {
+        let list = &call.args[0];
+        Estimate::of(list.item.map_or(list.size, |item| each(list.size, item)))
+    },
+    ..TRAVERSAL
+};
 
 fn is(item: Outcome<Value<'_>>, wanted: &Value<'_>) -> bool {
     item.is_ok_and(|item| compare::same(&item, wanted) == Ok(true))

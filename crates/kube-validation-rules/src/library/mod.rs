@@ -31,6 +31,7 @@ use table::Table;
 
 pub(super) use convert::{NAMES as CONVERSIONS, to_text};
 pub(super) use formatting::{Clause, clauses};
+pub(super) use operators::EQUAL;
 pub(super) use regex::Search;
 pub(super) use sequences::{insert, insert_all};
 pub(super) use table::Overload;

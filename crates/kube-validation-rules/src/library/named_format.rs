@@ -5,16 +5,27 @@
 
 use super::args::{kind, text};
 use super::table::Table;
+use crate::cost::{CHARACTER, REGEX_CHARACTER, scaled, size};
 use crate::fault::Outcome;
 use crate::kinds::{FORMATS, NamedFormat};
+use crate::price::{Estimate, ONE, Price};
 use crate::value::Value;
 
+/// The longest regular expression behind a format, in characters.
+const MAX_REGEX: f64 = 128.0;
+
 pub(super) fn declare(table: &mut Table) {
-    table.method("validate", "format-validate", "format, string -> optional<list<string>>", |args| {
-        let wrong = kind::<NamedFormat>(args, 0)?.problems(text(args, 1)?);
-        Ok(if wrong.is_empty() { Value::Optional(None) } else { Value::some(Value::texts(wrong)) })
-    });
-    table.function("format.named", "format-named", "string -> optional<format>", |args| {
+    table.method(
+        "validate",
+        "format-validate",
+        "format, string -> optional<list<string>>",
+        VALIDATE,
+        |args| {
+            let wrong = kind::<NamedFormat>(args, 0)?.problems(text(args, 1)?);
+            Ok(if wrong.is_empty() { Value::Optional(None) } else { Value::some(Value::texts(wrong)) })
+        },
+    );
+    table.function("format.named", "format-named", "string -> optional<format>", ONE, |args| {
         let name = text(args, 0)?;
         Ok(match FORMATS.iter().find(|(known, _)| *known == name) {
             Some((_, format)) => Value::some(Value::kind(*format)),
@@ -24,11 +35,22 @@ pub(super) fn declare(table: &mut Table) {
     declare_constants(table);
 }
 
+/// The regular expression behind the format is held against the text.
+const VALIDATE: Price = Price::kubernetes(
+    |args, _| {
+        let regex_size = kind::<NamedFormat>(args, 0).map(|format| format.regex_size as f64);
+        Ok(regex_size.map_or(1, |regex_size| {
+            scaled(1.0 + size(&args[1]) as f64, CHARACTER).saturating_mul(scaled(regex_size, REGEX_CHARACTER))
+        }))
+    },
+    |call| Estimate::of(call.args[1].size.scaled(CHARACTER).scaled(MAX_REGEX * REGEX_CHARACTER)),
+);
+
 /// `format.dns1123Label()` and so on: functions of no arguments.
 fn declare_constants(table: &mut Table) {
     macro_rules! constants {
         ($($index:literal => $name:literal),* $(,)?) => {
-            $(table.function($name, $name, "-> format", |_| constant($index));)*
+            $(table.function($name, $name, "-> format", ONE, |_| constant($index));)*
         };
     }
     constants! {

@@ -9,8 +9,12 @@ use std::sync::Arc;
 use super::args::count;
 use super::table::{Run, Table, built_in};
 use crate::compare::{self, Scalar, map_key};
+use crate::cost::{CHARACTER, scaled, size as size_of};
 use crate::fault::{Fault, Outcome};
+use crate::price::{Argument, COMPARISON, Entry, Estimate, Given, ONE, Price};
+use crate::range::Range;
 use crate::time::{between, plus};
+use crate::types::Type;
 use crate::value::{List, Value, find};
 use crate::view::ListKind;
 
@@ -33,16 +37,16 @@ const ORDERED: [(&str, &str); 14] = [
 ];
 
 pub(super) fn declare(table: &mut Table) {
-    table.function("_?_:_", "conditional", "bool, A, A -> A", built_in);
-    table.function("_&&_", "logical_and", "bool, bool -> bool", built_in);
-    table.function("_||_", "logical_or", "bool, bool -> bool", built_in);
-    table.function("!_", "logical_not", "bool -> bool", |args| match args {
+    table.function("_?_:_", "conditional", "bool, A, A -> A", ONE, built_in);
+    table.function("_&&_", "logical_and", "bool, bool -> bool", ONE, built_in);
+    table.function("_||_", "logical_or", "bool, bool -> bool", ONE, built_in);
+    table.function("!_", "logical_not", "bool -> bool", ONE, |args| match args {
         [Value::Bool(value)] => Ok(Value::Bool(!value)),
         _ => Err(Fault::NoOverload),
     });
-    table.function("@not_strictly_false", "not_strictly_false", "bool -> bool", built_in);
-    table.function("_==_", "equals", "A, A -> bool", built_in);
-    table.function("_!=_", "not_equals", "A, A -> bool", built_in);
+    table.function("@not_strictly_false", "not_strictly_false", "bool -> bool", ONE, built_in);
+    table.function("_==_", "equals", "A, A -> bool", EQUAL, built_in);
+    table.function("_!=_", "not_equals", "A, A -> bool", COMPARISON, built_in);
     declare_arithmetic(table);
     let relations: [(&'static str, &str, Run); 4] = [
         ("_<_", "less", |args| relate(args, Ordering::is_lt)),
@@ -52,36 +56,37 @@ pub(super) fn declare(table: &mut Table) {
     ];
     for (operator, name, run) in relations {
         for (types, args) in ORDERED {
-            table.function(operator, format!("{name}_{types}"), &format!("{args} -> bool"), run);
+            let price = if matches!(types, "string" | "bytes") { COMPARISON } else { ONE };
+            table.function(operator, format!("{name}_{types}"), &format!("{args} -> bool"), price, run);
         }
     }
-    table.function("_[_]", "index_list", "list<A>, int -> A", built_in);
-    table.function("_[_]", "index_map", "map<A, B>, A -> B", built_in);
-    table.function("@in", "in_list", "A, list<A> -> bool", is_in);
-    table.function("@in", "in_map", "A, map<A, B> -> bool", is_in);
+    table.function("_[_]", "index_list", "list<A>, int -> A", ONE, built_in);
+    table.function("_[_]", "index_map", "map<A, B>, A -> B", ONE, built_in);
+    table.function("@in", "in_list", "A, list<A> -> bool", IN_LIST, is_in);
+    table.function("@in", "in_map", "A, map<A, B> -> bool", ONE, is_in);
     for (ty, name) in [("bytes", "bytes"), ("list<A>", "list"), ("map<A, B>", "map"), ("string", "string")] {
-        table.function("size", format!("size_{name}"), &format!("{ty} -> int"), size);
-        table.method("size", format!("{name}_size"), &format!("{ty} -> int"), size);
+        table.function("size", format!("size_{name}"), &format!("{ty} -> int"), ONE, size);
+        table.method("size", format!("{name}_size"), &format!("{ty} -> int"), ONE, size);
     }
-    table.function("type", "type", "A -> type<A>", |args| match &args[0] {
+    table.function("type", "type", "A -> type<A>", ONE, |args| match &args[0] {
         Value::Untyped(_) => Err(Fault::new("type conversion not supported for values without a type")),
         value => Ok(Value::Type(value.type_name())),
     });
 }
 
 fn declare_arithmetic(table: &mut Table) {
+    table.function("_+_", "add_bytes", "bytes, bytes -> bytes", ADD_TEXT, add);
+    table.function("_+_", "add_string", "string, string -> string", ADD_TEXT, add);
+    table.function("_+_", "add_list", "list<A>, list<A> -> list<A>", ADD_LIST, add);
     for (id, signature) in [
-        ("add_bytes", "bytes, bytes -> bytes"),
         ("add_double", "double, double -> double"),
         ("add_duration_duration", "duration, duration -> duration"),
         ("add_duration_timestamp", "duration, timestamp -> timestamp"),
         ("add_timestamp_duration", "timestamp, duration -> timestamp"),
         ("add_int64", "int, int -> int"),
-        ("add_list", "list<A>, list<A> -> list<A>"),
-        ("add_string", "string, string -> string"),
         ("add_uint64", "uint, uint -> uint"),
     ] {
-        table.function("_+_", id, signature, add);
+        table.function("_+_", id, signature, ONE, add);
     }
     for (id, signature) in [
         ("subtract_double", "double, double -> double"),
@@ -91,17 +96,64 @@ fn declare_arithmetic(table: &mut Table) {
         ("subtract_timestamp_timestamp", "timestamp, timestamp -> duration"),
         ("subtract_uint64", "uint, uint -> uint"),
     ] {
-        table.function("_-_", id, signature, subtract);
+        table.function("_-_", id, signature, ONE, subtract);
     }
     for (operator, name, run) in [("_*_", "multiply", multiply as Run), ("_/_", "divide", divide)] {
         for (ty, of) in [("double", "double"), ("int", "int64"), ("uint", "uint64")] {
-            table.function(operator, format!("{name}_{of}"), &format!("{ty}, {ty} -> {ty}"), run);
+            table.function(operator, format!("{name}_{of}"), &format!("{ty}, {ty} -> {ty}"), ONE, run);
         }
     }
-    table.function("_%_", "modulo_int64", "int, int -> int", modulo);
-    table.function("_%_", "modulo_uint64", "uint, uint -> uint", modulo);
-    table.function("-_", "negate_double", "double -> double", negate);
-    table.function("-_", "negate_int64", "int -> int", negate);
+    table.function("_%_", "modulo_int64", "int, int -> int", ONE, modulo);
+    table.function("_%_", "modulo_uint64", "uint, uint -> uint", ONE, modulo);
+    table.function("-_", "negate_double", "double -> double", ONE, negate);
+    table.function("-_", "negate_int64", "int -> int", ONE, negate);
+}
+
+/// The longest name of a format, in characters.
+const MAX_FORMAT: u64 = 64;
+
+/// `==`: of Kubernetes' own types it costs the least there is.
+pub(crate) const EQUAL: Price = Price {
+    counted: |args, result| match args {
+        [Value::Kind(_), _] => Ok(1),
+        _ => (COMPARISON.counted)(args, result),
+    },
+    estimated: |call| {
+        let [left, right] = &call.args[..] else { return (ONE.estimated)(call) };
+        let cost = match left.ty {
+            Type::Named(name) if left.ty.is(&right.ty) => kind_equality(name, right),
+            _ => None,
+        };
+        cost.map_or_else(|| (COMPARISON.estimated)(call), Estimate::of)
+    },
+    ..COMPARISON
+};
+
+fn kind_equality(kind: &str, right: &Argument<'_>) -> Option<Range> {
+    let max = match kind {
+        "net.IP" | "net.CIDR" | "kubernetes.Quantity" | "kubernetes.Semver" => return Some(Range::fixed(1)),
+        "kubernetes.NamedFormat" => MAX_FORMAT,
+        "kubernetes.URL" => right.known.map_or(1, |size| size.max),
+        _ => return None,
+    };
+    Some(Range { min: 1, max }.scaled(CHARACTER))
+}
+
+/// Every item of the list is compared.
+const IN_LIST: Price =
+    Price::cel(|args, _| Ok(size_of(&args[1])), |call| Estimate::of(call.args[1].cel_size().scaled(1.0)));
+
+const ADD_LIST: Price = Price { estimated: |call| sum(call, |_| Range::fixed(1)), ..ONE };
+
+const ADD_TEXT: Price = Price::cel(
+    |args, _| Ok(scaled(size_of(&args[0]).saturating_add(size_of(&args[1])) as f64, CHARACTER)),
+    |call| sum(call, |size| size.scaled(CHARACTER)),
+);
+
+fn sum(call: &Given<'_>, cost: fn(Range) -> Range) -> Estimate {
+    let [left, right] = &call.args[..] else { return (ONE.estimated)(call) };
+    let size = left.cel_size().plus(right.cel_size());
+    Estimate { entry: Entry::union(left.entry, right.entry), ..Estimate::sized(cost(size), size) }
 }
 
 pub(super) fn add<'v>(args: &[Value<'v>]) -> Outcome<Value<'v>> {

@@ -6,6 +6,8 @@
 use super::args::{int, text};
 use super::table::Table;
 use crate::fault::{Fault, Outcome};
+use crate::price::{Estimate, ONE, Price, search_cost, search_estimate};
+use crate::range::Range;
 use crate::value::Value;
 use go_text::regexp::{Pattern, PatternError};
 
@@ -47,16 +49,49 @@ impl Search {
 }
 
 pub(super) fn declare(table: &mut Table) {
-    table.function("matches", "matches", "string, string -> bool", |args| search(args, Search::Matches));
-    table.method("matches", "matches_string", "string, string -> bool", |args| search(args, Search::Matches));
-    table.method("find", "string_find_string", "string, string -> string", |args| search(args, Search::Find));
-    table.method("findAll", "string_find_all_string", "string, string -> list<string>", |args| {
+    table.function("matches", "matches", "string, string -> bool", MATCHES, |args| {
+        search(args, Search::Matches)
+    });
+    table.method("matches", "matches_string", "string, string -> bool", MATCHES_METHOD, |args| {
+        search(args, Search::Matches)
+    });
+    table.method("find", "string_find_string", "string, string -> string", FIND, |args| {
+        search(args, Search::Find)
+    });
+    table.method("findAll", "string_find_all_string", "string, string -> list<string>", FIND, |args| {
         search(args, Search::FindAll)
     });
-    table.method("findAll", "string_find_all_string_int", "string, string, int -> list<string>", |args| {
-        search(args, Search::FindAll)
-    });
+    table.method(
+        "findAll",
+        "string_find_all_string_int",
+        "string, string, int -> list<string>",
+        FIND,
+        |args| search(args, Search::FindAll),
+    );
 }
+
+const MATCHES_METHOD: Price = Price::cel(
+    |args, _| Ok(search_cost(args)),
+    |call| Estimate::of(search_estimate(call.args[0].cel_size(), call.args[1].cel_size())),
+);
+
+/// cel-go priced `matches(text, pattern)` like any other call, before the release that came with 1.37.
+const MATCHES: Price = Price {
+    estimated: |call| match call.server_minor {
+        ..37 => (ONE.estimated)(call),
+        _ => (MATCHES_METHOD.estimated)(call),
+    },
+    ..MATCHES_METHOD
+};
+
+const FIND: Price = Price::kubernetes(
+    |args, _| Ok(search_cost(args)),
+    |call| {
+        let text = call.args[0].size;
+        let found = Range { min: 0, max: text.max };
+        Estimate::sized(search_estimate(text, call.args[1].size), found)
+    },
+);
 
 fn search<'v>(args: &[Value<'v>], search: Search) -> Outcome<Value<'v>> {
     let pattern = Pattern::new(text(args, 1)?).map_err(|error| {

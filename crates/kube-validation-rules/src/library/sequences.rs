@@ -3,6 +3,7 @@
 //!
 //! Source: cel-go `ext/lists.go` (version 3), `ext/sets.go`, `ext/comprehensions.go`.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -10,30 +11,47 @@ use super::args::{int, position};
 use super::lists::COMPARABLE;
 use super::table::Table;
 use crate::compare;
+use crate::cost::{CHARACTER, NEW_LIST, size};
 use crate::fault::{Fault, Outcome};
 use crate::macros::{MAP_INSERT, SORT_BY_KEYS};
+use crate::price::{Argument, Estimate, ONE, Price};
+use crate::range::Range;
 use crate::value::{Key, Value};
 
 /// The most numbers that `lists.range` makes.
 const MAX_RANGE: i64 = 1_000_000;
 
 pub(super) fn declare(table: &mut Table) {
-    table.method("slice", "list_slice", "list<T>, int, int -> list<T>", slice);
-    table.method("flatten", "list_flatten", "list<list<T>> -> list<T>", |args| flattened(&args[0], 1));
-    table.method("flatten", "list_flatten_int", "list<dyn>, int -> list<dyn>", |args| {
+    table.method("slice", "list_slice", "list<T>, int, int -> list<T>", SLICE, slice);
+    table.method("flatten", "list_flatten", "list<list<T>> -> list<T>", FLATTEN, |args| {
+        flattened(&args[0], 1)
+    });
+    table.method("flatten", "list_flatten_int", "list<dyn>, int -> list<dyn>", FLATTEN_TO, |args| {
         flattened(&args[0], int(args, 1)?)
     });
     for ty in COMPARABLE {
         let name = type_name(ty);
-        table.method("sort", format!("list_{name}_sort"), &format!("list<{ty}> -> list<{ty}>"), |args| {
-            sorted(&args[0], &args[0])
-        });
+        let (sort, sort_by) = match ty {
+            "string" | "bytes" => (sorting_price::<0, true>(), sorting_price::<1, true>()),
+            _ => (sorting_price::<0, false>(), sorting_price::<1, false>()),
+        };
+        table.method(
+            "sort",
+            format!("list_{name}_sort"),
+            &format!("list<{ty}> -> list<{ty}>"),
+            sort,
+            |args| sorted(&args[0], &args[0]),
+        );
         let signature = format!("list<T>, list<{ty}> -> list<T>");
-        table.method(SORT_BY_KEYS, format!("list_{name}_sortByAssociatedKeys"), &signature, |args| {
-            sorted(&args[0], &args[1])
-        });
+        table.method(
+            SORT_BY_KEYS,
+            format!("list_{name}_sortByAssociatedKeys"),
+            &signature,
+            sort_by,
+            |args| sorted(&args[0], &args[1]),
+        );
     }
-    table.function("lists.range", "lists_range", "int -> list<int>", |args| match int(args, 0)? {
+    table.function("lists.range", "lists_range", "int -> list<int>", RANGE, |args| match int(args, 0)? {
         n @ 0..=MAX_RANGE => Ok(Value::list((0..n).map(Value::Int).collect())),
         n if n < 0 => {
             let plain = "lists.range: size must be non-negative";
@@ -44,12 +62,12 @@ pub(super) fn declare(table: &mut Table) {
             Err(Fault::quoting("lists.range: size exceeds maximum allowed", words))
         }
     });
-    table.method("reverse", "list_reverse", "list<T> -> list<T>", |args| {
+    table.method("reverse", "list_reverse", "list<T> -> list<T>", REVERSE, |args| {
         let mut items: Vec<Value<'_>> = compare::items(&args[0])?.map(Value::kept).collect();
         items.reverse();
         Ok(Value::list(items))
     });
-    table.method("distinct", "list_distinct", "list<T> -> list<T>", |args| {
+    table.method("distinct", "list_distinct", "list<T> -> list<T>", DISTINCT, |args| {
         let mut unique: Vec<Value<'_>> = Vec::new();
         for item in compare::items(&args[0])?.map(Value::kept) {
             if !unique.iter().any(|seen| compare::same(&item, seen) == Ok(true)) {
@@ -58,43 +76,140 @@ pub(super) fn declare(table: &mut Table) {
         }
         Ok(Value::list(unique))
     });
-    table.function("sets.contains", "list_sets_contains_list", "list<T>, list<T> -> bool", |args| {
-        contains_all(&args[0], &args[1]).map(Value::Bool)
-    });
-    table.function("sets.equivalent", "list_sets_equivalent_list", "list<T>, list<T> -> bool", |args| {
-        Ok(Value::Bool(contains_all(&args[0], &args[1])? && contains_all(&args[1], &args[0])?))
-    });
-    table.function("sets.intersects", "list_sets_intersects_list", "list<T>, list<T> -> bool", |args| {
-        let mut items = compare::items(&args[0])?;
-        let common = items.any(|item| item.and_then(|item| compare::contains(&args[1], &item)) == Ok(true));
-        Ok(Value::Bool(common))
-    });
     table.function(
-        MAP_INSERT,
-        "@mapInsert_map_key_value",
-        "map<K, V>, K, V -> map<K, V>",
-        |args| match args {
+        "sets.contains",
+        "list_sets_contains_list",
+        "list<T>, list<T> -> bool",
+        sets_price::<1>(),
+        |args| contains_all(&args[0], &args[1]).map(Value::Bool),
+    );
+    table.function(
+        "sets.equivalent",
+        "list_sets_equivalent_list",
+        "list<T>, list<T> -> bool",
+        sets_price::<2>(),
+        |args| Ok(Value::Bool(contains_all(&args[0], &args[1])? && contains_all(&args[1], &args[0])?)),
+    );
+    table.function(
+        "sets.intersects",
+        "list_sets_intersects_list",
+        "list<T>, list<T> -> bool",
+        sets_price::<1>(),
+        |args| {
+            let mut items = compare::items(&args[0])?;
+            let common =
+                items.any(|item| item.and_then(|item| compare::contains(&args[1], &item)) == Ok(true));
+            Ok(Value::Bool(common))
+        },
+    );
+    table.function(MAP_INSERT, "@mapInsert_map_key_value", "map<K, V>, K, V -> map<K, V>", ONE, |args| {
+        match args {
             [Value::Map(map), key, value] => {
                 let mut map = (**map).clone();
                 insert(&mut map, key, value.clone())?;
                 Ok(Value::Map(Arc::new(map)))
             }
             _ => Err(Fault::NoOverload),
-        },
-    );
-    table.function(
-        MAP_INSERT,
-        "@mapInsert_map_map",
-        "map<K, V>, map<K, V> -> map<K, V>",
-        |args| match args {
+        }
+    });
+    table.function(MAP_INSERT, "@mapInsert_map_map", "map<K, V>, map<K, V> -> map<K, V>", ONE, |args| {
+        match args {
             [Value::Map(map), more] => {
                 let mut map = (**map).clone();
                 insert_all(&mut map, more)?;
                 Ok(Value::Map(Arc::new(map)))
             }
             _ => Err(Fault::NoOverload),
+        }
+    });
+}
+
+const SLICE: Price = Price {
+    estimated: |call| {
+        let [list, start, end] = &call.args[..] else { return (ONE.estimated)(call) };
+        let len = number(end, list.size.max).wrapping_sub(number(start, 0));
+        new_list_estimate(1.0, Range::fixed(len))
+    },
+    ..REVERSE
+};
+
+const RANGE: Price = Price {
+    estimated: |call| new_list_estimate(1.0, Range::fixed(number(&call.args[0], u64::MAX))),
+    ..REVERSE
+};
+
+const REVERSE: Price = Price::cel(
+    |_, result| Ok(new_list(result.as_ref().map_or(1, size), 1.0)),
+    |call| new_list_estimate(1.0, call.args[0].size),
+);
+
+const FLATTEN: Price =
+    Price::cel(|args, _| Ok(new_list(size(&args[0]), 1.0)), |call| new_list_estimate(1.0, call.args[0].size));
+
+const FLATTEN_TO: Price = Price::cel(
+    |args, _| match &args[1] {
+        Value::Int(depth) => Ok(new_list(size(&args[0]), *depth as f64)),
+        other => {
+            let given = if matches!(other, Value::Null) { "*types.Err" } else { other.go_type() };
+            let panic = format!("interface conversion: ref.Val is {given}, not types.Int");
+            Err(Fault::Internal(panic.into()))
+        }
+    },
+    |call| new_list_estimate(number(&call.args[1], u64::MAX) as f64, call.args[0].size),
+);
+
+const DISTINCT: Price = sorting_price::<0, false>();
+
+/// Every item of one argument with every other. Texts are compared by their characters.
+const fn sorting_price<const KEYS: usize, const TEXTS: bool>() -> Price {
+    Price::cel(
+        |args, _| sorting(&args[KEYS]),
+        |call| {
+            let size = call.args[KEYS].size;
+            new_list_estimate(if TEXTS { 2.0 + CHARACTER } else { 2.0 }, size.times(size))
         },
-    );
+    )
+}
+
+/// Every item of one list with every one of another, so many times.
+const fn sets_price<const TIMES: u32>() -> Price {
+    Price::cel(
+        |args, _| {
+            let pairs = size(&args[0]).saturating_mul(size(&args[1]));
+            Ok(1_u64.saturating_add((pairs as f64 * f64::from(TIMES)) as u64))
+        },
+        |call| {
+            let pairs = call.args[0].size.times(call.args[1].size);
+            Estimate::of(pairs.scaled(TIMES.into()).plus(Range::fixed(1)))
+        },
+    )
+}
+
+fn sorting(list: &Value<'_>) -> Outcome<u64> {
+    const NO_LIST: Fault = Fault::Internal(Cow::Borrowed(
+        "interface conversion: *types.Err is not traits.Lister: missing method Add",
+    ));
+    let size = size(list);
+    let first = compare::items(list).map_err(|_| NO_LIST)?.next();
+    let factor = match first {
+        Some(Ok(Value::String(_) | Value::Bytes(_))) => 2.0 + CHARACTER,
+        _ => 2.0,
+    };
+    Ok(new_list(size.saturating_mul(size), factor))
+}
+
+fn new_list(size: u64, factor: f64) -> u64 {
+    let factor = if factor < 0.0 { 1.0 } else { factor };
+    ((size as f64 * factor) as u64).saturating_add(1 + NEW_LIST)
+}
+
+fn new_list_estimate(factor: f64, size: Range) -> Estimate {
+    Estimate::sized(size.scaled(factor).plus(Range::fixed(1 + NEW_LIST)), size)
+}
+
+/// The value of a literal, if it is one of the right type.
+fn number(argument: &Argument<'_>, otherwise: u64) -> u64 {
+    argument.literal.map_or(otherwise, |value| u64::try_from(value).unwrap_or(0))
 }
 
 /// A map that is being made.

@@ -6,27 +6,30 @@
 use super::args::{count, int, position, text};
 use super::table::Table;
 use crate::compare;
+use crate::cost::{CHARACTER, scaled, size};
 use crate::fault::{Fault, Outcome};
+use crate::price::{Estimate, ONE, Price, TEXT, TRAVERSAL, characters};
+use crate::range::Range;
 use crate::value::Value;
 
 pub(super) fn declare(table: &mut Table) {
-    table.method("contains", "contains_string", "string, string -> bool", |args| {
+    table.method("contains", "contains_string", "string, string -> bool", CONTAINS, |args| {
         Ok(Value::Bool(text(args, 0)?.contains(text(args, 1)?)))
     });
-    table.method("endsWith", "ends_with_string", "string, string -> bool", |args| {
+    table.method("endsWith", "ends_with_string", "string, string -> bool", AFFIX, |args| {
         Ok(Value::Bool(text(args, 0)?.ends_with(text(args, 1)?)))
     });
-    table.method("startsWith", "starts_with_string", "string, string -> bool", |args| {
+    table.method("startsWith", "starts_with_string", "string, string -> bool", AFFIX, |args| {
         Ok(Value::Bool(text(args, 0)?.starts_with(text(args, 1)?)))
     });
-    table.method("charAt", "string_char_at_int", "string, int -> string", char_at);
-    table.method("indexOf", "string_index_of_string", "string, string -> int", |args| {
+    table.method("charAt", "string_char_at_int", "string, int -> string", ONE, char_at);
+    table.method("indexOf", "string_index_of_string", "string, string -> int", TRAVERSAL, |args| {
         index_of(text(args, 0)?, text(args, 1)?, 0)
     });
-    table.method("indexOf", "string_index_of_string_int", "string, string, int -> int", |args| {
+    table.method("indexOf", "string_index_of_string_int", "string, string, int -> int", TRAVERSAL, |args| {
         index_of(text(args, 0)?, text(args, 1)?, int(args, 2)?)
     });
-    table.method("lastIndexOf", "string_last_index_of_string", "string, string -> int", |args| {
+    table.method("lastIndexOf", "string_last_index_of_string", "string, string -> int", TRAVERSAL, |args| {
         let (haystack, needle) = (text(args, 0)?, text(args, 1)?);
         let len = haystack.chars().count();
         if needle.is_empty() {
@@ -37,22 +40,31 @@ pub(super) fn declare(table: &mut Table) {
         }
         last_index_of(haystack, needle, i64::try_from(len).unwrap_or(i64::MAX) - 1)
     });
-    table.method("lastIndexOf", "string_last_index_of_string_int", "string, string, int -> int", |args| {
-        last_index_of(text(args, 0)?, text(args, 1)?, int(args, 2)?)
-    });
-    table.method("lowerAscii", "string_lower_ascii", "string -> string", |args| {
+    table.method(
+        "lastIndexOf",
+        "string_last_index_of_string_int",
+        "string, string, int -> int",
+        TRAVERSAL,
+        |args| last_index_of(text(args, 0)?, text(args, 1)?, int(args, 2)?),
+    );
+    table.method("lowerAscii", "string_lower_ascii", "string -> string", TEXT, |args| {
         Ok(Value::text(text(args, 0)?.to_ascii_lowercase()))
     });
-    table.method("upperAscii", "string_upper_ascii", "string -> string", |args| {
+    table.method("upperAscii", "string_upper_ascii", "string -> string", TEXT, |args| {
         Ok(Value::text(text(args, 0)?.to_ascii_uppercase()))
     });
-    table.method("replace", "string_replace_string_string", "string, string, string -> string", |args| {
-        Ok(Value::text(text(args, 0)?.replace(text(args, 1)?, text(args, 2)?)))
-    });
+    table.method(
+        "replace",
+        "string_replace_string_string",
+        "string, string, string -> string",
+        REPLACE,
+        |args| Ok(Value::text(text(args, 0)?.replace(text(args, 1)?, text(args, 2)?))),
+    );
     table.method(
         "replace",
         "string_replace_string_string_int",
         "string, string, string, int -> string",
+        REPLACE,
         |args| {
             let (text, from, to) = (text(args, 0)?, text(args, 1)?, text(args, 2)?);
             Ok(Value::text(match usize::try_from(int(args, 3)?) {
@@ -61,32 +73,103 @@ pub(super) fn declare(table: &mut Table) {
             }))
         },
     );
-    table.method("split", "string_split_string", "string, string -> list<string>", |args| {
+    table.method("split", "string_split_string", "string, string -> list<string>", SPLIT, |args| {
         Ok(split(text(args, 0)?, text(args, 1)?, -1))
     });
-    table.method("split", "string_split_string_int", "string, string, int -> list<string>", |args| {
+    table.method("split", "string_split_string_int", "string, string, int -> list<string>", SPLIT, |args| {
         Ok(split(text(args, 0)?, text(args, 1)?, int(args, 2)?))
     });
-    table.method("substring", "string_substring_int", "string, int -> string", |args| {
+    table.method("substring", "string_substring_int", "string, int -> string", TEXT, |args| {
         let text = text(args, 0)?;
         substring(text, int(args, 1)?, None)
     });
-    table.method("substring", "string_substring_int_int", "string, int, int -> string", |args| {
+    table.method("substring", "string_substring_int_int", "string, int, int -> string", TEXT, |args| {
         let text = text(args, 0)?;
         substring(text, int(args, 1)?, Some(int(args, 2)?))
     });
-    table.method("trim", "string_trim", "string -> string", |args| {
+    table.method("trim", "string_trim", "string -> string", TEXT, |args| {
         // Go's `unicode.IsSpace` and Rust's `White_Space` are the same characters.
         Ok(Value::text(text(args, 0)?.trim()))
     });
-    table.function("strings.quote", "strings_quote", "string -> string", |args| {
+    table.function("strings.quote", "strings_quote", "string -> string", QUOTE, |args| {
         Ok(Value::text(quote(text(args, 0)?)))
     });
-    table.method("join", "list_join", "list<string> -> string", |args| join(&args[0], ""));
-    table.method("join", "list_join_string", "list<string>, string -> string", |args| {
+    table.method("join", "list_join", "list<string> -> string", JOIN, |args| join(&args[0], ""));
+    table.method("join", "list_join_string", "list<string>, string -> string", JOIN, |args| {
         join(&args[0], text(args, 1)?)
     });
 }
+
+/// Each part of the second text at each of the first.
+const CONTAINS: Price = Price::cel(
+    |args, _| Ok(characters(&args[0], 1.0).saturating_mul(characters(&args[1], 1.0))),
+    |call| {
+        let [text, part] = [0, 1].map(|index: usize| call.args[index].cel_size().scaled(CHARACTER));
+        Estimate::of(text.times(part))
+    },
+);
+
+const AFFIX: Price = Price::cel(
+    |args, _| Ok(characters(&args[1], 1.0)),
+    |call| Estimate::of(call.args[1].cel_size().scaled(CHARACTER)),
+);
+
+const QUOTE: Price = Price::cel(
+    |args, _| Ok(characters(&args[0], 1.0)),
+    |call| {
+        let from = call.args[0].cel_size();
+        let quoted = Range { min: from.min.wrapping_add(2), max: from.max.wrapping_mul(2).wrapping_add(2) };
+        Estimate::sized(from.scaled(CHARACTER), quoted)
+    },
+);
+
+const REPLACE: Price = Price::kubernetes(
+    |args, _| Ok(characters(&args[0], 2.0)),
+    |call| {
+        let [text, old, new] = [0, 1, 2].map(|index: usize| call.args[index].size);
+        let (mut count, mut kept) = (Range::default(), Range::default());
+        if old.min == 0 {
+            count.max = text.max.saturating_add(1);
+            kept.max = text.max;
+        } else if new.max <= old.min {
+            kept.max = text.max;
+        } else {
+            count.max = (text.max as f64 / old.min as f64).ceil() as u64;
+        }
+        if old.max == 0 {
+            count.min = text.min.saturating_add(1);
+            kept.min = text.min;
+        } else if old.max <= new.min {
+            kept.min = text.min;
+        } else {
+            count.min = (text.min as f64 / old.max as f64).ceil() as u64;
+        }
+        Estimate::sized(text.scaled(2.0 * CHARACTER), count.times(new).plus(kept))
+    },
+);
+
+const SPLIT: Price = Price {
+    estimated: |call| {
+        let text = call.args[0].size;
+        let limit = call.args.get(2).and_then(|limit| limit.literal).map(i64::cast_unsigned);
+        Estimate::sized(text.scaled(2.0 * CHARACTER), Range { min: 0, max: limit.unwrap_or(text.max) })
+    },
+    ..REPLACE
+};
+
+const JOIN: Price = Price::kubernetes(
+    |_, result| Ok(scaled(result.as_ref().map_or(1, size) as f64 * 2.0, CHARACTER)),
+    |call| {
+        let list = &call.args[0];
+        let mut size = list.item.map_or(Range::default(), |item| list.size.times(item.size));
+        if let Some(separator) = call.args.get(1) {
+            let less = |count: u64| count.saturating_sub(1);
+            let between = Range { min: less(list.size.min), max: less(list.size.max) };
+            size = size.plus(separator.size.times(between));
+        }
+        Estimate::sized(size.scaled(CHARACTER), size)
+    },
+);
 
 fn out_of_range(index: i64) -> Fault {
     Fault::new(format!("index out of range: {index}"))

@@ -4,19 +4,21 @@ use std::collections::HashMap;
 
 use super::signature;
 use crate::fault::{Fault, Outcome};
+use crate::price::Price;
 use crate::types::Type;
 use crate::value::Value;
 
 /// One way to call a function.
 #[derive(Debug)]
 pub(crate) struct Overload {
-    /// cel-go's name for it, which tells what it costs.
+    /// cel-go's name for it.
     pub(crate) id: String,
     /// Whether it is called on its first argument: `a.f(b)`.
     pub(crate) member: bool,
     /// The types of all arguments, with that one first.
     pub(crate) args: Vec<Type<'static>>,
     pub(crate) result: Type<'static>,
+    pub(crate) price: Price,
     pub(crate) run: Run,
     /// Whether the types of values are compared with those of the arguments; otherwise the function does that
     /// itself.
@@ -77,20 +79,42 @@ impl Table {
     }
 
     /// Declares a function that is called by its name.
-    pub(super) fn function(&mut self, name: &'static str, id: impl Into<String>, signature: &str, run: Run) {
-        self.declare(name, id.into(), false, signature, run);
+    pub(super) fn function(
+        &mut self,
+        name: &'static str,
+        id: impl Into<String>,
+        signature: &str,
+        price: Price,
+        run: Run,
+    ) {
+        self.declare(name, id.into(), false, signature, price, run);
     }
 
     /// Declares a function that is called on its first argument.
-    pub(super) fn method(&mut self, name: &'static str, id: impl Into<String>, signature: &str, run: Run) {
-        self.declare(name, id.into(), true, signature, run);
+    pub(super) fn method(
+        &mut self,
+        name: &'static str,
+        id: impl Into<String>,
+        signature: &str,
+        price: Price,
+        run: Run,
+    ) {
+        self.declare(name, id.into(), true, signature, price, run);
     }
 
-    fn declare(&mut self, name: &'static str, id: String, member: bool, signature: &str, run: Run) {
+    fn declare(
+        &mut self,
+        name: &'static str,
+        id: String,
+        member: bool,
+        signature: &str,
+        price: Price,
+        run: Run,
+    ) {
         let (args, result) = signature::parse(signature);
         let operator = name.starts_with(['_', '@', '!', '-']);
         let guarded = !operator && !matches!(name, "size" | "type" | "matches" | "dyn" | "sort" | "flatten");
-        self.0.entry(name).or_default().push(Overload { id, member, args, result, run, guarded });
+        self.0.entry(name).or_default().push(Overload { id, member, args, result, price, run, guarded });
     }
 }
 

@@ -4,36 +4,36 @@
 
 /// A size or a cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Range {
-    pub(super) min: u64,
-    pub(super) max: u64,
+pub(crate) struct Range {
+    pub(crate) min: u64,
+    pub(crate) max: u64,
 }
 
 impl Range {
     /// Of what nothing is known.
-    pub(super) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
+    pub(crate) const UNKNOWN: Self = Self { min: 0, max: u64::MAX };
     /// What [`Self::union`] starts from.
-    pub(super) const NOTHING: Self = Self { min: u64::MAX, max: 0 };
+    pub(crate) const NOTHING: Self = Self { min: u64::MAX, max: 0 };
 
-    pub(super) fn fixed(value: u64) -> Self {
+    pub(crate) fn fixed(value: u64) -> Self {
         Self { min: value, max: value }
     }
 
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
     }
 
-    pub(super) fn times(self, other: Self) -> Self {
+    pub(crate) fn times(self, other: Self) -> Self {
         Self { min: self.min.saturating_mul(other.min), max: self.max.saturating_mul(other.max) }
     }
 
     /// So many times as much, rounded up.
-    pub(super) fn scaled(self, factor: f64) -> Self {
+    pub(crate) fn scaled(self, factor: f64) -> Self {
         Self { min: scale(self.min, factor), max: scale(self.max, factor) }
     }
 
     /// From the lesser least to the greater most.
-    pub(super) fn union(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self { min: self.min.min(other.min), max: self.max.max(other.max) }
     }
 }
