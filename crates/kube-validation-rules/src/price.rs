@@ -4,7 +4,7 @@
 //!
 //! Source: cel-go `interpreter/runtimecost.go` and `checker/cost.go`, apiserver `pkg/cel/library/cost.go`.
 
-use super::cost::{CHARACTER, REGEX_CHARACTER, scaled, size, traversal};
+use super::cost::{CHARACTER, scaled, size, traversal};
 use super::fault::Outcome;
 use super::range::Range;
 use super::types::Type;
@@ -137,17 +137,6 @@ pub(crate) const COMPARISON: Price = Price::cel(
         Estimate::of(Range { min: max.min(1), max }.scaled(CHARACTER))
     },
 );
-
-/// A regular expression, the second argument, is held against a text; even an empty text is looked at.
-pub(crate) fn search_cost(args: &[Value<'_>]) -> u64 {
-    scaled(1.0 + size(&args[0]) as f64, CHARACTER)
-        .saturating_mul(scaled(size(&args[1]) as f64, REGEX_CHARACTER))
-}
-
-/// The estimate for a text and an expression of these sizes.
-pub(crate) fn search_estimate(text: Range, pattern: Range) -> Range {
-    text.plus(Range::fixed(1)).scaled(CHARACTER).times(pattern.scaled(REGEX_CHARACTER))
-}
 
 /// What so many times the characters of a text cost.
 pub(crate) fn characters(text: &Value<'_>, times: f64) -> u64 {

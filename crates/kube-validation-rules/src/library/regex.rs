@@ -5,8 +5,9 @@
 
 use super::args::{int, text};
 use super::table::Table;
+use crate::cost::{CHARACTER, REGEX_CHARACTER, scaled, size};
 use crate::fault::{Fault, Outcome};
-use crate::price::{Estimate, ONE, Price, search_cost, search_estimate};
+use crate::price::{Estimate, ONE, Price};
 use crate::range::Range;
 use crate::value::Value;
 use go_text::regexp::{Pattern, PatternError};
@@ -68,6 +69,17 @@ pub(super) fn declare(table: &mut Table) {
         FIND,
         |args| search(args, Search::FindAll),
     );
+}
+
+/// A regular expression, the second argument, is held against a text; even an empty text is looked at.
+fn search_cost(args: &[Value<'_>]) -> u64 {
+    scaled(1.0 + size(&args[0]) as f64, CHARACTER)
+        .saturating_mul(scaled(size(&args[1]) as f64, REGEX_CHARACTER))
+}
+
+/// The estimate for a text and an expression of these sizes.
+fn search_estimate(text: Range, pattern: Range) -> Range {
+    text.plus(Range::fixed(1)).scaled(CHARACTER).times(pattern.scaled(REGEX_CHARACTER))
 }
 
 const MATCHES_METHOD: Price = Price::cel(
