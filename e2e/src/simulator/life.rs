@@ -517,7 +517,9 @@ impl<'a> Cluster<'a> {
         strays.is_empty()
             && drivers.iter_mut().zip(resources).all(|(driver, resource)| {
                 let report = resource.report.as_ref().and_then(|report| report.status.as_ref());
-                let waits = report.is_some_and(|status| {
+                // The report on a CRD that has no defaults any more keeps what was known of its objects.
+                let has_defaults = resource.crd().compiled().has_defaults();
+                let waits = report.filter(|_| has_defaults).is_some_and(|status| {
                     status.counts.rejected + status.counts.unknown > 0 || status.verify_at.is_some()
                 });
                 driver.is_at_rest() && driver.choices(resource) == 0 && !waits
