@@ -11,7 +11,7 @@ use e2e::simulator::worlds::{self, World};
 /// The seeds of the usual run.
 const USUAL: std::ops::Range<u64> = 100_000..104_000;
 /// In so many lives each sabotage is found that the simulator knows.
-const FOUND: u64 = 400;
+const FOUND: u64 = 1200;
 
 fn worlds() -> Vec<Arc<World>> {
     worlds::all().into_iter().map(Arc::new).collect()

@@ -188,6 +188,11 @@ impl Resource {
         !behind.has_defaults() || is_reported
     }
 
+    /// Whether the CRD has changed within this time.
+    pub fn has_just_changed(&self, now: Instant, within: Duration) -> bool {
+        self.changed.is_some_and(|changed| now < changed + within)
+    }
+
     /// Whether the report says that everything will be verified once more: what is said until then may be wrong
     /// where a server lagged behind.
     pub fn is_verified_later(&self) -> bool {

@@ -958,7 +958,13 @@ impl Driver {
         at: &mut Surroundings<'_>,
     ) -> Result<Result<Live, Refused>, Law> {
         self.writes += u64::from(sent.request.verb != Verb::DryRun);
-        send(name, sent, self.knows, server, resource, at.clock)
+        // A limit: an apply that is under way when the CRD loses a field destroys it.
+        let is_overtaken =
+            self.knows != resource.generation() && resource.has_just_changed(at.now.at, COUNTS);
+        match send(name, sent, self.knows, server, resource, at.clock) {
+            Err(Law::Hidden) if is_overtaken => Ok(Err(Refused { code: 504, message: String::new() })),
+            answer => answer,
+        }
     }
 }
 
@@ -992,7 +998,11 @@ impl Stray {
     pub fn arrive(self, resource: &mut Resource, clock: &mut Clock) -> Result<(), Law> {
         match self.write {
             StrayWrite::Object { name, sent, knows } => {
-                send(&name, &sent, knows, Server::Current, resource, clock).map(drop)
+                match send(&name, &sent, knows, Server::Current, resource, clock) {
+                    // The same limit.
+                    Err(Law::Hidden) if knows != resource.generation() => Ok(()),
+                    answer => answer.map(drop),
+                }
             }
             StrayWrite::Status(command) => {
                 // What is refused has not happened.
