@@ -76,7 +76,7 @@ impl Price {
         Self { counted, unresolved: |_, _| Ok(1), estimated }
     }
 
-    /// A price of Kubernetes, which goes by the name of the function.
+    /// A price of Kubernetes, which depends on the name of the function alone.
     pub(crate) const fn kubernetes(counted: Counted, estimated: fn(&Given<'_>) -> Estimate) -> Self {
         Self { counted, unresolved: counted, estimated }
     }

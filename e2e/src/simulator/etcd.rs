@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use etch_core::api::DefaultsReport;
+use etch_core::api::{DefaultsReport, DefaultsReportSpec};
 use etch_core::condition::Condition;
 use etch_core::crd::Crd;
+use etch_core::engine::status;
 use etch_core::findings::{SchemaFindings, judge};
 use etch_core::object::Object;
 use etch_core::report::state::LAG;
@@ -39,6 +40,19 @@ pub struct Live {
     pub tag: Tag,
     /// Whether a server that lagged behind has stored it.
     pub is_late: bool,
+}
+
+/// A request of Etch's as it is sent.
+#[derive(Clone)]
+pub struct Sent {
+    /// The request.
+    pub request: Request,
+    /// What Etch had last seen of the object.
+    pub basis: Tag,
+    /// Whether values may follow.
+    pub follows: bool,
+    /// The generation that Etch knows.
+    pub knows: usize,
 }
 
 /// What happened to an object.
@@ -336,6 +350,59 @@ impl Resource {
             follows,
         );
         law.or((before.tag != basis).then_some(Law::Race))
+    }
+
+    /// Processes a write of Etch's, and judges what it does.
+    ///
+    /// # Errors
+    /// The law that it breaks; inside, the refusal.
+    pub fn process_sent(
+        &mut self,
+        clock: &mut Clock,
+        name: &str,
+        server: Server,
+        sent: &Sent,
+    ) -> Result<Result<Live, Refused>, Law> {
+        if self.refuses(name) {
+            let message = "admission webhook \"v.example.com\" denied the request: never".to_owned();
+            return Ok(Err(Refused { code: 403, message }));
+        }
+        let before = self.objects.get(name).cloned();
+        let answer = self.process(clock, name, server, &sent.request);
+        let after = self.objects.get(name);
+        if let Some(law) = self.broken((before.as_ref(), after), server, sent.basis, sent.follows, sent.knows)
+        {
+            return Err(law);
+        }
+        Ok(answer.and_then(|live| live.ok_or_else(|| Refused { code: 404, message: "not found".to_owned() })))
+    }
+
+    /// Writes conditions or report; the resource version of the report.
+    ///
+    /// # Errors
+    /// The server refuses it.
+    pub fn set_status(&mut self, command: &status::Command, clock: &mut Clock) -> Result<String, Refused> {
+        let version = (clock.revision + 1).to_string();
+        match command {
+            status::Command::SetConditions(conditions) => self.conditions = conditions.to_vec(),
+            status::Command::OpenReport => {
+                let (crd, crd_uid) = (self.crd().name().to_owned(), self.crd().uid().to_owned());
+                let new = || DefaultsReport::new(&crd, DefaultsReportSpec { crd: crd.clone(), crd_uid });
+                let report = self.report.get_or_insert_with(new);
+                report.metadata.resource_version = Some(version.clone());
+            }
+            status::Command::SetReport(status, expected) => {
+                let Some(report) = &mut self.report else { return server::refused(404, "not found") };
+                if report.metadata.resource_version.as_ref() != Some(expected) {
+                    return server::refused(409, "the object has been modified");
+                }
+                report.metadata.resource_version = Some(version.clone());
+                report.status = Some((**status).clone());
+            }
+            _ => {}
+        }
+        clock.revision += 1;
+        Ok(version)
     }
 
     /// Takes a backup of etcd.

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`server`], `write`, [`fields`] | what an API server makes of one request, held against a real one by `tests/model` |
 //! | [`etcd`] | one CRD and its objects, at all its generations |
-//! | [`etch`] | what performs the machine's commands, and loses answers |
+//! | [`etch`] and its folder | what performs the machine's commands, and loses answers |
 //! | [`life`] | what happens, and what must be so in the end |
 //! | [`laws`], [`sabotage`] | what Etch may not do, and ways to do it |
 //! | [`worlds`] | how CRDs change, and what users send |

@@ -12,6 +12,21 @@ use super::super::policy::write_all;
 use super::super::sample::write_left;
 use super::audited::{Audited, why_skipped};
 
+/// Between the version and the note are numbers.
+const COLUMNS: [&str; 11] = [
+    "CRD",
+    "VERSION",
+    "OBJECTS",
+    "STORED",
+    "PHANTOM",
+    "UNKNOWN",
+    "HELD",
+    "IGNORED",
+    "TERMINATING",
+    "UNREADABLE",
+    "NOTE",
+];
+
 pub(super) fn table(
     out: &mut dyn Write,
     style: &Style,
@@ -21,29 +36,7 @@ pub(super) fn table(
     if all.is_empty() {
         return writeln!(out, "No CRD has defaults.");
     }
-    let mut table = Table::new([
-        "CRD",
-        "VERSION",
-        "OBJECTS",
-        "STORED",
-        "PHANTOM",
-        "UNKNOWN",
-        "HELD",
-        "IGNORED",
-        "TERMINATING",
-        "UNREADABLE",
-        "NOTE",
-    ])
-    .numbers(&[
-        "OBJECTS",
-        "STORED",
-        "PHANTOM",
-        "UNKNOWN",
-        "HELD",
-        "IGNORED",
-        "TERMINATING",
-        "UNREADABLE",
-    ]);
+    let mut table = Table::new(COLUMNS).numbers(&COLUMNS[2..10]);
     for audited in all {
         // Nothing was counted of what could not be read.
         let count = |number: u64, tone| match number {

@@ -1,0 +1,84 @@
+//! What the machine's status asks for: conditions and report are written, and read again.
+
+use etch_core::call_error::CallError;
+use etch_core::engine::status;
+use kube_structural_schema::json::Json;
+
+use super::{Driver, Stray, StrayWrite, Surroundings, call_refused, lost};
+use crate::simulator::etcd::Resource;
+use crate::simulator::sabotage::Sabotage;
+
+impl Driver {
+    pub(super) fn write_status(
+        &mut self,
+        command: status::Command,
+        resource: &mut Resource,
+        at: &mut Surroundings<'_>,
+    ) {
+        let command = match (command, at.sabotage) {
+            (status::Command::SetReport(report, version), Some(Sabotage::RecordsAhead)) => {
+                let mut report = (*report).clone();
+                report.through = report.through.map(|_| at.clock.revision.to_string());
+                report.exceptions = Default::default();
+                status::Command::SetReport(report.into(), version)
+            }
+            (command, _) => command,
+        };
+        let is_lost = Self::fails(at);
+        let now = at.now.at;
+        match command {
+            status::Command::SetConditions(_) => {
+                let answer = self.write_or_lose(command, is_lost, resource, at);
+                self.machine.status().written(now, answer.map(drop));
+            }
+            status::Command::OpenReport | status::Command::SetReport(..) => {
+                let answer = self.write_or_lose(command, is_lost, resource, at);
+                if answer.is_ok() {
+                    self.note_report(resource);
+                }
+                self.machine.status().report_written(now, answer);
+            }
+            status::Command::ReadReport => {
+                if !is_lost {
+                    self.note_report(resource);
+                }
+                let report = if is_lost { Err(lost()) } else { Ok(resource.report.clone().map(Box::new)) };
+                self.machine.status().report_read_again(now, report);
+            }
+            status::Command::ReadCrd => {
+                let document = if is_lost { Err(lost()) } else { Ok(Some(Json::from(resource.document()))) };
+                self.machine.status().crd_read(now, document);
+            }
+            status::Command::ReadGeneration => {
+                let is_same =
+                    resource.generation() == self.knows || at.sabotage == Some(Sabotage::RecordsWhatIsOver);
+                self.machine.status().generation_read(now, if is_lost { Err(lost()) } else { Ok(is_same) });
+            }
+            status::Command::Emit(_) | status::Command::Count(_) => {}
+        }
+    }
+
+    pub(super) fn note_report(&mut self, resource: &Resource) {
+        self.known_report = resource.report.as_ref().and_then(|report| report.status.clone());
+    }
+
+    /// Carries out a write of conditions or report, unless it is lost: then it may have been carried out, or be
+    /// carried out later.
+    fn write_or_lose(
+        &self,
+        command: status::Command,
+        is_lost: bool,
+        resource: &mut Resource,
+        at: &mut Surroundings<'_>,
+    ) -> Result<String, CallError> {
+        if !is_lost {
+            return resource.set_status(&command, at.clock).map_err(|refused| call_refused(&refused));
+        }
+        match at.dice.roll(3) {
+            0 => drop(resource.set_status(&command, at.clock)),
+            1 => at.strays.push(Stray { resource: self.resource, write: StrayWrite::Status(command) }),
+            _ => {}
+        }
+        Err(lost())
+    }
+}
