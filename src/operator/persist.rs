@@ -19,7 +19,7 @@ use etch_core::engine::sweep::{Sweep, SweepError};
 use etch_core::object_machine::Rules;
 use etch_core::plan::{Persisted, Record, Skip, Terms};
 use etch_core::report::checkpoint::Checkpoint;
-use etch_core::report::dropped_fields::DroppedFields;
+use etch_core::report::ledger::Ledger;
 use etch_core::report::state::object_problem;
 
 /// How often progress is shown.
@@ -107,15 +107,8 @@ pub async fn persist(
     pass: Pass,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Passed, Box<Stopped>> {
-    let dropped: Arc<DroppedFields> = Arc::default();
-    let rules = Rules {
-        crd: pass.crd.clone(),
-        terms: pass.terms,
-        mode: Mode::Persist,
-        since: Arc::default(),
-        changes: Arc::default(),
-        dropped: dropped.clone(),
-    };
+    let rules =
+        Rules { crd: pass.crd.clone(), terms: pass.terms, mode: Mode::Persist, since: Arc::default() };
     let begin = |record| {
         let limits = Limits {
             after: pass.after.clone(),
@@ -123,18 +116,19 @@ pub async fn persist(
             needs_every_answer: true,
             ..Limits::default()
         };
-        engine::pass::Pass::begin(rules.clone(), limits, Checkpoint { record, ..Checkpoint::default() })
+        let checkpoint = Checkpoint { record, ..Checkpoint::default() };
+        engine::pass::Pass::begin(rules.clone(), limits, checkpoint, Ledger::default())
     };
-    let mut ended = drive(cluster, &pass, begin(pass.record.clone()), &rules, progress).await;
+    let (mut ended, mut ledger) = drive(cluster, &pass, begin(pass.record.clone()), &rules, progress).await;
     if let Err(interrupted) = &ended
         && matches!(interrupted.reason, PassError::Restored)
     {
         // What is on record is about another past.
-        ended = drive(cluster, &pass, begin(Record::empty(&pass.crd)), &rules, progress).await;
+        (ended, ledger) = drive(cluster, &pass, begin(Record::empty(&pass.crd)), &rules, progress).await;
     }
     match ended {
         Ok(verified) => {
-            let passed = passed(&verified.last, &dropped, verified.is_verified);
+            let passed = passed(&verified.last, &ledger, verified.is_verified);
             let is_whole = pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
             let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
             let persisted = |through| Persisted::new(&pass.crd, through, exceptions());
@@ -143,7 +137,7 @@ pub async fn persist(
         }
         Err(interrupted) => {
             let Interrupted { mut last, in_first, reason, .. } = *interrupted;
-            let passed = passed(&last, &dropped, false);
+            let passed = passed(&last, &ledger, false);
             let upto = if in_first { last.reached.take().max(pass.after) } else { pass.after };
             Err(Box::new(Stopped { passed, upto, reason }))
         }
@@ -151,7 +145,7 @@ pub async fn persist(
 }
 
 /// What a sweep came to.
-fn passed(sweep: &Sweep, dropped: &DroppedFields, verified: bool) -> Passed {
+fn passed(sweep: &Sweep, ledger: &Ledger, verified: bool) -> Passed {
     let tally = &sweep.tally;
     let problems = tally.problems().filter_map(|(identity, state)| Some((identity, state.problem()?)));
     let skipped = Skip::ALL.iter().flat_map(|why| tally.skipped().named(*why));
@@ -159,7 +153,7 @@ fn passed(sweep: &Sweep, dropped: &DroppedFields, verified: bool) -> Passed {
     let problems =
         problems.chain(skipped).map(|(identity, problem)| object_problem(identity, problem)).collect();
     let mut status = DefaultsReportStatus { counts: tally.counts(), ..DefaultsReportStatus::default() };
-    dropped.add_to_report(&mut status);
+    ledger.dropped.add_to_report(&mut status);
     let left_out = tally.left_out();
     Passed {
         counts: status.counts,
@@ -178,7 +172,7 @@ async fn drive(
     mut machine: engine::pass::Pass<Admission>,
     rules: &Rules,
     progress: &mut (dyn FnMut(Progress) + Send),
-) -> Result<Box<Verified>, Box<Interrupted>> {
+) -> (Result<Box<Verified>, Box<Interrupted>>, Ledger) {
     let reconciler = ObjectReconciler {
         cluster: cluster.clone(),
         pace: pass.pace.clone(),
@@ -196,7 +190,7 @@ async fn drive(
     loop {
         while let Some(command) = machine.poll() {
             match command {
-                Command::End(ended) => return ended,
+                Command::End(ended) => return (ended, machine.take_ledger()),
                 Command::SweepEnds { .. } => {
                     objects.end_sweep(machine.tally().counts());
                     progress(so_far(&machine));

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::object_state::{ObjectState, StateKind};
-use crate::plan::{Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
-use crate::report::changed_defaults::ChangedDefaults;
+use crate::plan::{Change, Held, Hold, Plan, Rejection, Strategy, Terms, Write, follow};
+use crate::report::changed_defaults::Followed;
+use crate::report::ledger::ObjectLedger;
 use kube_structural_schema::path::Path;
 
 /// What became of the changed defaults in one object so far.
 #[derive(Debug)]
 pub(crate) struct FollowChanges {
-    changes: Arc<ChangedDefaults>,
-    uid: String,
+    changes: Arc<[Change]>,
     /// Whether they are still to be followed.
     is_open: bool,
     moved: Vec<Path>,
@@ -27,13 +27,10 @@ pub(crate) struct FollowChanges {
 
 impl FollowChanges {
     /// Nothing has been done yet.
-    pub(crate) fn new(changes: Arc<ChangedDefaults>, object: &Object, record: &Record) -> Self {
-        let is_open = !changes.for_object(object, record).is_empty();
-        let uid = object.uid().to_owned();
+    pub(crate) fn new(known: &ObjectLedger) -> Self {
         Self {
-            changes,
-            uid,
-            is_open,
+            changes: known.changes.clone(),
+            is_open: known.concerns,
             moved: Vec::new(),
             kept: Vec::new(),
             resource_version: None,
@@ -60,7 +57,7 @@ impl FollowChanges {
         if !self.is_open || !may_follow {
             return plan;
         }
-        let following = follow(object, crd, terms, self.changes.list());
+        let following = follow(object, crd, terms, &self.changes);
         self.kept = following.kept;
         self.held = None;
         match following.plan {
@@ -99,35 +96,34 @@ impl FollowChanges {
         self.is_open = false;
     }
 
-    /// Counts what was moved, and what is kept beside it, before nothing more could be done.
-    pub(crate) fn count_interrupted(self) {
-        if self.resource_version.is_some() {
-            self.changes.count(&self.uid, &self.moved, &self.kept, true);
-        }
+    /// What was moved, and what is kept beside it, before nothing more could be done.
+    pub(crate) fn interrupted(self) -> Option<Followed> {
+        let Self { moved, kept, resource_version, .. } = self;
+        resource_version.map(|_| Followed { moved, kept, written: true })
     }
 
-    /// What became of the object in the end, by what became of it apart from changed defaults. It is counted.
-    pub(crate) fn finish(self, state: ObjectState) -> ObjectState {
-        let Self { changes, uid, moved, kept, resource_version, rejection, held, .. } = self;
-        if !matches!(state, ObjectState::Unknown) && rejection.is_none() {
-            changes.count(&uid, &moved, &kept, resource_version.is_some());
-        }
+    /// What became of the object in the end, by what became of it apart from changed defaults; and of these,
+    /// where that is known.
+    pub(crate) fn finish(self, state: ObjectState) -> (ObjectState, Option<Followed>) {
+        let Self { moved, kept, resource_version, rejection, held, .. } = self;
+        let is_known = !matches!(state, ObjectState::Unknown) && rejection.is_none();
+        let has_moved = !moved.is_empty();
+        let followed = is_known.then(|| Followed { moved, kept, written: resource_version.is_some() });
         let state = match held {
             Some(held) if state.is_stored() => ObjectState::Held(held),
             _ => state,
         };
-        match (rejection, resource_version) {
+        let state = match (rejection, resource_version) {
             (Some(rejection), _) if state.is_stored() => ObjectState::Rejected(rejection),
             (None, Some(resource_version)) if state.kind() == StateKind::Stored => {
                 ObjectState::Written { resource_version }
             }
-            (None, None)
-                if matches!(state, ObjectState::Stored | ObjectState::Unproved) && !moved.is_empty() =>
-            {
+            (None, None) if matches!(state, ObjectState::Stored | ObjectState::Unproved) && has_moved => {
                 ObjectState::Due
             }
             _ => state,
-        }
+        };
+        (state, followed)
     }
 }
 
@@ -141,7 +137,9 @@ mod tests {
     use super::*;
     use crate::api::{DefaultValue, DefaultsPolicySpec, Policies, PreviousDefaults, assign};
     use crate::crd::sample::{things, with_spec};
-    use crate::plan::Proof;
+    use crate::plan::{Proof, Record};
+    use crate::report::changed_defaults::ChangedDefaults;
+    use crate::report::ledger::{Found, Ledger};
 
     fn object(spec: Value) -> Object {
         let owner = json!({
@@ -154,7 +152,7 @@ mod tests {
     }
 
     /// These defaults were 3 before, and the first of them is followed.
-    fn changed(crd: &Crd, paths: &[&str]) -> Arc<ChangedDefaults> {
+    fn changed(crd: &Crd, paths: &[&str]) -> Ledger {
         let before = |path: &&str| DefaultValue { path: (*path).to_owned(), value: Some("3".to_owned()) };
         let previous = PreviousDefaults {
             through: Some("5".to_owned()),
@@ -166,7 +164,9 @@ mod tests {
         let policies = Policies::from([("default".to_owned(), policy)]);
         let assigned =
             assign(&policies, "things.example.com", "example.com", &BTreeMap::new(), Duration::ZERO);
-        Arc::new(ChangedDefaults::open(None, &[previous], crd, &assigned.expect("it selects all").settings))
+        let settings = assigned.expect("it selects all").settings;
+        let changes = ChangedDefaults::open(None, &[previous], crd, &settings);
+        Ledger { changes, ..Ledger::default() }
     }
 
     fn stored() -> Plan {
@@ -180,11 +180,11 @@ mod tests {
         let pool =
             json!({ "type": "object", "properties": { "size": size }, "x-kubernetes-validations": rule });
         let crd = things(with_spec(json!({ "pools": { "type": "object", "additionalProperties": pool } })));
-        let changes = changed(&crd, &[".spec.pools{}.size"]);
+        let ledger = changed(&crd, &[".spec.pools{}.size"]);
         let (read, record) = (object(json!({ "pools": { "alice": { "size": 3 } } })), Record::default());
-        let mut following = FollowChanges::new(changes.clone(), &read, &record);
+        let mut following = FollowChanges::new(&ledger.of_object(&read, &record));
         following.plan(stored(), &read, &crd, &Terms::default(), false);
-        let ObjectState::Held(held) = following.finish(ObjectState::Stored) else { panic!("not held") };
+        let (ObjectState::Held(held), _) = following.finish(ObjectState::Stored) else { panic!("not held") };
         let said = format!("{held:?}");
         assert!(said.contains("pools") && !said.contains("alice"), "{said}");
     }
@@ -193,18 +193,19 @@ mod tests {
     fn what_is_kept_beside_a_move_that_was_interrupted_is_counted_once() {
         let size = json!({ "type": "integer", "default": 5 });
         let crd = things(with_spec(json!({ "a": size, "b": size })));
-        let changes = changed(&crd, &[".spec.a", ".spec.b"]);
+        let mut ledger = changed(&crd, &[".spec.a", ".spec.b"]);
         let (read, record) = (object(json!({ "a": 3, "b": 3 })), Record::default());
 
-        let mut first = FollowChanges::new(changes.clone(), &read, &record);
+        let mut first = FollowChanges::new(&ledger.of_object(&read, &record));
         let plan = first.plan(stored(), &read, &crd, &Terms::default(), false);
         let Plan::Write(write) = plan else { panic!("{plan:?}") };
         let moved = object(json!({ "a": 5, "b": 3 }));
         first.moved(&moved, &write);
-        first.count_interrupted();
-        let mut again = FollowChanges::new(changes.clone(), &moved, &record);
+        let found = |followed| Found { followed, ..Found::default() };
+        ledger.enter(&read.identity(), found(first.interrupted()));
+        let mut again = FollowChanges::new(&ledger.of_object(&moved, &record));
         assert_eq!(again.plan(stored(), &moved, &crd, &Terms::default(), false), stored());
-        again.finish(ObjectState::Stored);
-        assert_eq!(changes.summary(), "1 followed a changed default; 1 keeps the previous default");
+        ledger.enter(&moved.identity(), found(again.finish(ObjectState::Stored).1));
+        assert_eq!(ledger.changes.summary(), "1 followed a changed default; 1 keeps the previous default");
     }
 }

@@ -27,11 +27,11 @@ use crate::object::Object;
 use crate::object_state::{ObjectState, Skipped};
 use crate::plan::{
     HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap,
-    hidden, likely, pinned, rewritten, unproved, with_lag_check,
+    hidden, likely, pinned, rewritten, shows_past, unproved, with_lag_check,
 };
 use crate::rbac::Verb;
-use crate::report::changed_defaults::ChangedDefaults;
-use crate::report::dropped_fields::DroppedFields;
+use crate::report::changed_defaults::version_of;
+use crate::report::ledger::{Found, ObjectLedger};
 use kube_structural_schema::path::Path;
 
 /// How often an object is decided about again, or a write repeated that the server could not answer.
@@ -50,10 +50,6 @@ pub struct Rules {
     pub mode: Mode,
     /// Since when each default has been in the schema.
     pub since: Arc<Since>,
-    /// The defaults that have changed.
-    pub changes: Arc<ChangedDefaults>,
-    /// The fields that writes have dropped under `hiddenFields: Drop`.
-    pub dropped: Arc<DroppedFields>,
 }
 
 /// What became of an object, and what was missing in it.
@@ -120,6 +116,8 @@ pub enum Again {
 #[derive(Debug)]
 pub struct ObjectMachine {
     rules: Rules,
+    known: ObjectLedger,
+    found: Found,
     object: Object,
     /// Nothing of it is left once a write of ours may have left the object as it is, which proves nothing
     /// (fact W6).
@@ -145,11 +143,19 @@ pub struct ObjectMachine {
 impl ObjectMachine {
     /// Begins with an object as it was read; of one that `is_proved` to store its defaults, only what may
     /// follow a changed one.
-    pub fn begin(rules: Rules, object: Object, record: Arc<Record>, is_proved: bool) -> (Self, Step) {
+    pub fn begin(
+        rules: Rules,
+        known: ObjectLedger,
+        object: Object,
+        record: Arc<Record>,
+        is_proved: bool,
+    ) -> (Self, Step) {
         let stored = is_proved.then(|| (object.resource_version().to_owned(), ObjectState::Stored));
-        let following = Some(FollowChanges::new(rules.changes.clone(), &object, &record));
+        let following = Some(FollowChanges::new(&known));
         let mut machine = Self {
             rules,
+            known,
+            found: Found::default(),
             object,
             record,
             following,
@@ -196,7 +202,10 @@ impl ObjectMachine {
     pub fn wrote(&mut self, outcome: Option<Outcome>) -> Step {
         let Some(write) = self.planned.take() else { return self.decide() };
         if let Some(dropped) = outcome.as_ref().and_then(has_dropped) {
-            self.rules.dropped.clear(&self.object.identity(), &self.at_risk, dropped);
+            if !self.at_risk.is_empty() {
+                self.found.cleared.push((self.at_risk.clone(), dropped));
+                self.known.cleared.extend(self.at_risk.iter().map(Path::to_schema));
+            }
         }
         let read = |object: &Object| object.resource_version().to_owned();
         let state = match outcome {
@@ -292,15 +301,20 @@ impl ObjectMachine {
         self.decide()
     }
 
-    /// Counts what was moved, where nothing more may begin.
+    /// Takes in that nothing more may begin.
     pub fn interrupt(&mut self) {
         if let Some(following) = self.following.take() {
-            following.count_interrupted();
+            self.found.followed = following.interrupted();
         }
     }
 
+    /// What was found, once it has ended.
+    pub fn into_found(self) -> Found {
+        self.found
+    }
+
     fn decide(&mut self) -> Step {
-        let Rules { crd, terms, mode, since, changes, .. } = &self.rules;
+        let Rules { crd, terms, mode, since } = &self.rules;
         let missing = |machine: &mut Self| std::mem::take(&mut machine.missing);
         let (true, Some(following)) = (self.attempts < ATTEMPTS, &mut self.following) else {
             let missing = missing(self);
@@ -308,7 +322,9 @@ impl ObjectMachine {
         };
         self.attempts += 1;
         // Read again, it may have come from another server than before.
-        changes.note_suspect(&self.object);
+        if self.known.servers_may_lag && shows_past(&self.object, &self.known.changes) {
+            self.found.suspects.push(version_of(&self.object));
+        }
         let version = self.object.resource_version();
         let plan = match self.stored.as_ref().is_some_and(|(stored, _)| stored == version) {
             true => Plan::Stored(Proof::UnchangedSincePass),
@@ -344,18 +360,16 @@ impl ObjectMachine {
             // The values are in etcd by now, as they were sent.
             true => write,
             false => {
-                let write = pinned(write, &self.object, crd, terms, changes.list());
-                match changes.servers_may_lag() {
-                    true => with_lag_check(write, &self.object, changes.list()),
+                let write = pinned(write, &self.object, crd, terms, &self.known.changes);
+                match self.known.servers_may_lag {
+                    true => with_lag_check(write, &self.object, &self.known.changes),
                     false => write,
                 }
             }
         };
         self.at_risk = match terms.hidden_fields {
             HiddenFields::Hold => Vec::new(),
-            HiddenFields::Drop => {
-                self.rules.dropped.at_risk(&self.object.identity(), hidden(&self.object, crd))
-            }
+            HiddenFields::Drop => self.known.at_risk(hidden(&self.object, crd)),
         };
         self.planned = Some(write);
         Step::Write
@@ -387,7 +401,11 @@ impl ObjectMachine {
 
     fn done(&mut self, reconciled: Reconciled) -> Step {
         let state = match self.following.take() {
-            Some(following) => following.finish(reconciled.state),
+            Some(following) => {
+                let (state, followed) = following.finish(reconciled.state);
+                self.found.followed = followed;
+                state
+            }
             None => reconciled.state,
         };
         Step::Done(Reconciled { state, ..reconciled })
@@ -459,16 +477,10 @@ mod tests {
 
     /// Hands a machine for an object without its default to a test.
     fn run(mode: Mode, test: impl FnOnce(ObjectMachine, Step)) {
-        let rules = Rules {
-            crd: Arc::new(crd()),
-            terms: Terms::default(),
-            mode,
-            since: Arc::default(),
-            changes: Arc::default(),
-            dropped: Arc::default(),
-        };
+        let rules = Rules { crd: Arc::new(crd()), terms: Terms::default(), mode, since: Arc::default() };
         let read = object("7", json!({ "size": 5 }));
-        let (machine, step) = ObjectMachine::begin(rules, read, Arc::default(), false);
+        let (machine, step) =
+            ObjectMachine::begin(rules, ObjectLedger::default(), read, Arc::default(), false);
         test(machine, step);
     }
 

@@ -16,10 +16,9 @@ use crate::operator::spans;
 use etch_core::api::Counts;
 use etch_core::call_error::CallError;
 use etch_core::engine::pass::{self, Pass};
-use etch_core::engine::stop_reason::StopReason;
 use etch_core::engine::sweep::{Page, PageRequest};
 use etch_core::engine::watching::{self, Watching};
-use etch_core::engine::{self, Work};
+use etch_core::engine::{self, Ended, Work};
 use etch_core::object::Identity;
 use etch_core::object_machine::Reconciled;
 use etch_core::object_state::ObjectState;
@@ -62,7 +61,7 @@ pub(crate) enum Event {
     Page(Span, Result<Page, CallError>),
     Admitted(Admission),
     /// One object is done; its place in its page.
-    Reconciled(usize, Identity, Result<Reconciled, StopReason>),
+    Reconciled(usize, Identity, Ended),
     Server(Result<(), CallError>),
     /// An object was read again.
     Read(Received),
@@ -144,9 +143,9 @@ impl ObjectDriver {
                 pass.page(page);
             }
             Event::Admitted(admission) => pass.admitted(admission),
-            Event::Reconciled(index, identity, reconciled) => {
-                self.count(&reconciled);
-                pass.reconciled(index, identity, reconciled);
+            Event::Reconciled(index, identity, ended) => {
+                self.count(&ended);
+                pass.reconciled(index, identity, ended);
             }
             Event::Server(checked) => pass.server_checked(checked),
             // A pass reads pages alone.
@@ -158,9 +157,9 @@ impl ObjectDriver {
     pub(crate) fn take_in_watching(&self, event: Event, watching: &mut Watching<Admission>) {
         let now = Instant::now().into_std();
         match event {
-            Event::Reconciled(_, identity, reconciled) => {
-                self.count(&reconciled);
-                watching.reconciled(now, &identity, reconciled);
+            Event::Reconciled(_, identity, ended) => {
+                self.count(&ended);
+                watching.reconciled(now, &identity, ended);
             }
             Event::Read(object) => watching.read(now, received(object)),
             // Of a pass alone.
@@ -168,8 +167,8 @@ impl ObjectDriver {
         }
     }
 
-    fn count(&self, reconciled: &Result<Reconciled, StopReason>) {
-        if let Ok(reconciled) = reconciled {
+    fn count(&self, ended: &Ended) {
+        if let Ok(reconciled) = &ended.result {
             self.reconciler.cluster.metrics().object(reconciled.state.kind());
         }
     }
@@ -230,8 +229,8 @@ impl ObjectDriver {
         let reconciling = async move {
             let _held = held;
             let read = Instant::from_std(read);
-            let reconciled = reconciler.reconcile(machine, step, read, turn).await;
-            Event::Reconciled(index, identity, reconciled)
+            let ended = reconciler.reconcile(machine, step, read, turn).await;
+            Event::Reconciled(index, identity, ended)
         };
         self.under_way.push(Box::pin(reconciling.instrument(span)));
     }
@@ -245,7 +244,7 @@ impl ObjectDriver {
                 Ok(None) => ObjectState::Gone,
                 Err(_) => ObjectState::Unknown,
             };
-            Event::Reconciled(0, identity, Ok(Reconciled::of(state, Vec::new())))
+            Event::Reconciled(0, identity, Ok(Reconciled::of(state, Vec::new())).into())
         }));
     }
 

@@ -14,6 +14,7 @@ use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::refusal_log::RefusalLog;
 use crate::operator::spans::in_words;
 use etch_core::call_error::CallError;
+use etch_core::engine::Ended;
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::Object;
 use etch_core::object_machine::{Again, ObjectMachine, Reconciled, Rules, Step, Stop};
@@ -45,12 +46,25 @@ pub(crate) struct ObjectReconciler {
 
 impl ObjectReconciler {
     /// Drives the machine of an object to its end, from this step on; the object had been read by `read`.
-    ///
-    /// # Errors
-    /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
     pub(crate) async fn reconcile(
         &self,
         mut machine: ObjectMachine,
+        step: Step,
+        read: Instant,
+        turn: Turn,
+    ) -> Ended {
+        let result = self.drive(&mut machine, step, read, turn).await;
+        if result.is_err() {
+            machine.interrupt();
+        }
+        Ended { result, found: machine.into_found() }
+    }
+
+    /// # Errors
+    /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
+    async fn drive(
+        &self,
+        machine: &mut ObjectMachine,
         mut step: Step,
         mut read: Instant,
         mut turn: Turn,
@@ -59,10 +73,10 @@ impl ObjectReconciler {
         let mut asked = None;
         loop {
             let next = match step {
-                Step::Write => self.write(&mut machine, &mut read, &mut asked, &mut turn).await,
+                Step::Write => self.write(machine, &mut read, &mut asked, &mut turn).await,
                 Step::ReadAgain { waits } => {
                     let wait = if waits { backoff.failed(asked.take()) } else { Duration::ZERO };
-                    self.read_again(&mut machine, &mut read, wait).await
+                    self.read_again(machine, &mut read, wait).await
                 }
                 Step::AskOthers(verb) => {
                     let may = self.may_write_others(verb).await;
@@ -77,7 +91,7 @@ impl ObjectReconciler {
                 }
                 Step::Stop(stop) => return Err(self.stop_reason(machine.object(), stop)),
             };
-            step = next.inspect_err(|_| machine.interrupt())?;
+            step = next?;
         }
     }
 

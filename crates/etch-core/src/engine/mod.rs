@@ -43,8 +43,10 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 
+use crate::engine::stop_reason::StopReason;
 use crate::object::{Identity, Object};
-use crate::object_machine::{ObjectMachine, Step};
+use crate::object_machine::{ObjectMachine, Reconciled, Step};
+use crate::report::ledger::Found;
 
 /// A moment, by both clocks: the one of this process measures how long something takes; the time of day says
 /// when something was, and may be set while this runs.
@@ -81,4 +83,19 @@ pub struct Work<H> {
     pub read: Instant,
     /// Dropped when the object is done.
     pub hold: H,
+}
+
+/// How one object has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What became of it, or why no further object may be processed.
+    pub result: Result<Reconciled, StopReason>,
+    /// What its machine found on the way.
+    pub found: Found,
+}
+
+impl From<Result<Reconciled, StopReason>> for Ended {
+    fn from(result: Result<Reconciled, StopReason>) -> Self {
+        Self { result, found: Found::default() }
+    }
 }

@@ -4,16 +4,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::Work;
 use super::stage::Stage;
 use super::stop_reason::StopReason;
 use super::sweep::{Page, PageRequest, Sweep, SweepError, Wanted};
+use super::{Ended, Work};
 use crate::api::Mode;
 use crate::call_error::CallError;
 use crate::object::Identity;
-use crate::object_machine::{Reconciled, Rules};
+use crate::object_machine::Rules;
 use crate::plan::Record;
 use crate::report::checkpoint::Checkpoint;
+use crate::report::ledger::Ledger;
 use crate::report::tally::Tally;
 use crate::report::versions::ListKey;
 
@@ -117,6 +118,7 @@ pub struct Pass<H> {
     rules: Rules,
     limits: Limits,
     checkpoint: Checkpoint,
+    ledger: Ledger,
     /// What is on record of the objects, for as long as the sweep lasts.
     record: Arc<Record>,
     /// What is on record beyond the place up to which the record goes: nothing.
@@ -150,7 +152,7 @@ enum State {
 
 impl<H> Pass<H> {
     /// Begins a pass over the objects, of which those that `checkpoint` covers need no request.
-    pub fn begin(rules: Rules, limits: Limits, checkpoint: Checkpoint) -> Self {
+    pub fn begin(rules: Rules, limits: Limits, checkpoint: Checkpoint, ledger: Ledger) -> Self {
         let mut pass = Self {
             rules,
             limits,
@@ -161,6 +163,7 @@ impl<H> Pass<H> {
             verifications: 0,
             covered: checkpoint.record.through,
             checkpoint,
+            ledger,
             through: None,
             requests: 0,
             postponed: 0,
@@ -180,6 +183,16 @@ impl<H> Pass<H> {
     /// The sweep that this one verifies; none in the first one.
     pub fn earlier(&self) -> Option<&Sweep> {
         self.earlier.as_deref()
+    }
+
+    /// What is counted beside the states of objects.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Takes the ledger out of a pass that has ended.
+    pub fn take_ledger(&mut self) -> Ledger {
+        std::mem::take(&mut self.ledger)
     }
 
     /// What is known of the objects before this sweep.
@@ -219,12 +232,13 @@ impl<H> Pass<H> {
     }
 
     /// Takes in the result for an object.
-    pub fn reconciled(&mut self, index: usize, identity: Identity, ended: Result<Reconciled, StopReason>) {
+    pub fn reconciled(&mut self, index: usize, identity: Identity, ended: Ended) {
+        self.ledger.enter(&identity, ended.found);
         if !self.sweeps() {
             return;
         }
         let (stage, sweep) = self.stage();
-        let taken = sweep.reconciled(&stage, index, identity, ended);
+        let taken = sweep.reconciled(&stage, index, identity, ended.result);
         self.go_on(taken);
     }
 
@@ -280,8 +294,9 @@ impl<H> Pass<H> {
     }
 
     fn stage(&mut self) -> (Stage<'_>, &mut Sweep) {
-        let Self { rules, limits, checkpoint, record, beyond, earlier, sweep, .. } = self;
+        let Self { rules, limits, checkpoint, ledger, record, beyond, earlier, sweep, .. } = self;
         let stage = Stage {
+            ledger,
             record,
             upto: checkpoint.upto.as_ref(),
             beyond,

@@ -6,6 +6,7 @@ use crate::crd::Crd;
 use crate::object::{Identity, Object};
 use crate::object_machine::Rules;
 use crate::plan::{Record, Rejection};
+use crate::report::ledger::Ledger;
 use crate::report::rejected::Rejected;
 use crate::report::tally::Tally;
 use crate::report::versions::{ListKey, ObjectVersions, list_key};
@@ -14,6 +15,8 @@ use crate::report::versions::{ListKey, ObjectVersions, list_key};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage<'a> {
     pub(super) rules: &'a Rules,
+    /// What is counted beside the states of objects.
+    pub(super) ledger: &'a Ledger,
     /// What is on record.
     pub(super) record: &'a Arc<Record>,
     /// Up to which object the record goes; none if it is about all of them.
@@ -126,7 +129,7 @@ impl<'a> Stage<'a> {
         // A changed default may concern it, and no sweep of this pass has looked at that: an interruption
         // forgets what was counted, not what was proved.
         let may_follow =
-            self.earlier.is_none() && !self.rules.changes.for_object(object, self.record).is_empty();
+            self.earlier.is_none() && !self.ledger.changes.for_object(object, self.record).is_empty();
         // Proof::UnchangedSincePass.
         (self.proved.contains(object) && !may_follow).then_some(Outcome::Stored)
     }

@@ -306,9 +306,11 @@ impl Sweep {
         self.met_unknown = true;
         let (identity, is_proved) = (object.identity(), stage.proved.contains(&object));
         // It was read with an old default before, and nothing was written for that.
-        let is_suspect = stage.rules.changes.is_suspect(&object);
+        let is_suspect = stage.ledger.changes.is_suspect(&object);
         let record = if is_suspect { stage.beyond } else { stage.record_of(&object) };
-        let (machine, step) = ObjectMachine::begin(stage.rules.clone(), object, record.clone(), is_proved);
+        let known = stage.ledger.of_object(&object, record);
+        let (machine, step) =
+            ObjectMachine::begin(stage.rules.clone(), known, object, record.clone(), is_proved);
         Ok(Some(Work { index, identity, machine, step, read, hold }))
     }
 

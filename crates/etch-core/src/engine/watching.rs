@@ -12,12 +12,13 @@ use super::queue::{InTally, Queue, Queued};
 use super::retries::Retries;
 use super::stop_reason::StopReason;
 use super::updates::Updates;
-use super::{Received, Work};
+use super::{Ended, Received, Work};
 use crate::object::{Identity, Object};
 use crate::object_machine::{ObjectMachine, Reconciled, Rules};
 use crate::object_state::ObjectState;
 use crate::plan::Record;
 use crate::report::checkpoint::record_of;
+use crate::report::ledger::Ledger;
 
 /// What the watch brings.
 #[derive(Debug)]
@@ -65,6 +66,7 @@ pub struct Watching<H> {
     rules: Rules,
     writes: bool,
     pass: PassState,
+    ledger: Ledger,
     /// What is on record of an object.
     record: Arc<Record>,
     /// The same for an object that was processed before it changed.
@@ -91,6 +93,7 @@ impl<H> Watching<H> {
     pub fn begin(
         rules: Rules,
         pass: PassState,
+        ledger: Ledger,
         mut retries: Retries,
         verify_at: Option<Instant>,
         writes: bool,
@@ -108,6 +111,7 @@ impl<H> Watching<H> {
             retries,
             updates: Updates::after(pass.tally.counts()),
             pass,
+            ledger,
             outage: WatchOutage::default(),
             verify_at: verify_at.filter(|_| writes),
             delivered: None,
@@ -125,9 +129,14 @@ impl<H> Watching<H> {
         &self.pass
     }
 
-    /// Ends it: what is known of the objects, and when to try again what could not be written.
-    pub fn into_parts(self) -> (PassState, Retries) {
-        (self.pass, self.retries)
+    /// What is counted beside the states of objects.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Ends it: what is known of the objects, when to try again what could not be written, and the ledger.
+    pub fn into_parts(self) -> (PassState, Retries, Ledger) {
+        (self.pass, self.retries, self.ledger)
     }
 
     /// Whether changes are wanted: while there is room for one more object.
@@ -231,7 +240,8 @@ impl<H> Watching<H> {
     fn reconcile(&mut self, received: Received<H>, record: Arc<Record>, read: Instant) {
         let Received { object, hold } = received;
         let identity = object.identity();
-        let (machine, step) = ObjectMachine::begin(self.rules.clone(), object, record, false);
+        let known = self.ledger.of_object(&object, &record);
+        let (machine, step) = ObjectMachine::begin(self.rules.clone(), known, object, record, false);
         self.commands.push_back(Command::Reconcile(Box::new(Work {
             index: 0,
             identity,
@@ -252,12 +262,10 @@ impl<H> Watching<H> {
     }
 
     /// Takes in the result for an object.
-    pub fn reconciled(
-        &mut self,
-        now: Instant,
-        identity: &Identity,
-        reconciled: Result<Reconciled, StopReason>,
-    ) {
+    pub fn reconciled(&mut self, now: Instant, identity: &Identity, ended: Ended) {
+        let Ended { result: reconciled, found } = ended;
+        let has_cleared = !found.cleared.is_empty();
+        self.ledger.enter(identity, found);
         let is_gone = matches!(&reconciled, Ok(Reconciled { state: ObjectState::Gone, .. }));
         let (in_tally, newest) = self.queue.done(&identity.uid, is_gone);
         if self.end.is_some() {
@@ -286,7 +294,7 @@ impl<H> Watching<H> {
             self.updates.want(now);
         }
         self.updates.want_totals(now, self.pass.tally.counts());
-        if self.rules.dropped.has_unreported() {
+        if has_cleared {
             self.updates.want(now);
         }
         if let Some(newest) = newest {

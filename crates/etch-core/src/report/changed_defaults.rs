@@ -1,14 +1,14 @@
 //! The defaults of a CRD that are no longer what they were: which values follow, which are kept, and how
 //! many.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDefaults, Settings};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::plan::{Change, OldDefault, Record, changes, past, shows_past};
+use crate::plan::{Change, OldDefault, Record, changes, past};
 use crate::report::state::is_on_record;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
@@ -17,25 +17,36 @@ use kube_structural_schema::path::Path;
 const LISTED: usize = 500;
 
 /// What has changed since the pass before, and what became of it so far.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ChangedDefaults {
-    list: Vec<Change>,
-    totals: Mutex<Totals>,
+    list: Arc<[Change]>,
+    totals: Totals,
     /// None where no server lags behind, or nothing has changed.
-    suspects: Mutex<Option<Suspects>>,
+    suspects: Option<Suspects>,
 }
 
-#[derive(Debug, Default)]
+/// What became of the changed defaults in one object.
+#[derive(Clone, Debug, Default)]
+pub struct Followed {
+    /// The places whose values follow.
+    pub moved: Vec<Path>,
+    /// The places that keep the old value.
+    pub kept: Vec<Path>,
+    /// Whether the object was written, or only would be.
+    pub written: bool,
+}
+
+#[derive(Clone, Debug, Default)]
 struct Suspects {
     /// Hashes of the uids and resource versions of objects that were read with an old default.
-    versions: HashSet<u64>,
+    versions: BTreeSet<u64>,
     /// Whether no server lags behind any more.
     is_over: bool,
     /// Whether some may be missing: the first pass that notes them has begun with a record of another one.
     misses_some: Option<bool>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Totals {
     /// Whether every object has been processed since the change.
     over: bool,
@@ -46,7 +57,7 @@ struct Totals {
     /// How many values followed and how many objects kept one, by the default's place in the schema.
     places: BTreeMap<String, (u64, u64)>,
     /// Hashes of the uids of objects that are counted already.
-    counted: HashSet<u64>,
+    counted: BTreeSet<u64>,
 }
 
 impl ChangedDefaults {
@@ -73,41 +84,41 @@ impl ChangedDefaults {
                 .map(|place| (place.path.clone(), (place.followed, if over { place.kept } else { 0 })))
                 .collect();
         }
-        Self { list, totals: Mutex::new(totals), suspects: Mutex::default() }
+        Self { list: list.into(), totals, suspects: None }
     }
 
     /// Whether objects have to be processed for a default that has changed.
     pub fn are_pending(&self) -> bool {
-        !self.list.is_empty() && !self.totals().over
+        !self.list.is_empty() && !self.totals.over
     }
 
     /// Notes that every object has been processed, apart from those that the record excepts.
-    pub fn set_processed(&self) {
-        let mut totals = self.totals();
-        totals.over = true;
-        totals.counted = HashSet::new();
+    pub fn set_processed(&mut self) {
+        self.totals.over = true;
+        self.totals.counted.clear();
     }
 
     /// The changes that concern an object: all of them until every object was processed, and later for those
     /// that were not. Whoever sets the old value after that means it.
     pub fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
-        let concerned = !self.totals().over || record.exceptions.contains(object.uid());
+        let concerned = !self.totals.over || record.exceptions.contains(object.uid());
         if concerned { &self.list } else { &[] }
     }
 
-    /// Counts what became of one object, once; `written` is whether it was written, or only would be.
-    pub fn count(&self, uid: &str, moved: &[Path], kept: &[Path], written: bool) {
+    /// Counts what became of one object, once.
+    pub fn count(&mut self, uid: &str, followed: &Followed) {
+        let Followed { moved, kept, written } = followed;
         if moved.is_empty() && kept.is_empty() {
             return;
         }
         let mut hasher = DefaultHasher::new();
         uid.hash(&mut hasher);
-        let mut totals = self.totals();
+        let totals = &mut self.totals;
         if !totals.counted.insert(hasher.finish()) {
             return;
         }
         let followed = u64::from(!moved.is_empty());
-        if written {
+        if *written {
             totals.followed += followed;
         } else {
             totals.would += followed;
@@ -115,7 +126,7 @@ impl ChangedDefaults {
         totals.kept += u64::from(!kept.is_empty());
         let places =
             |paths: &[Path]| paths.iter().map(|path| path.to_schema().to_string()).collect::<BTreeSet<_>>();
-        for place in places(moved).into_iter().filter(|_| written) {
+        for place in places(moved).into_iter().filter(|_| *written) {
             totals.places.entry(place).or_default().0 += 1;
         }
         for place in places(kept) {
@@ -124,20 +135,20 @@ impl ChangedDefaults {
     }
 
     /// What has changed.
-    pub fn list(&self) -> &[Change] {
+    pub fn list(&self) -> &Arc<[Change]> {
         &self.list
     }
 
     /// From now on servers may lag behind: notes which objects are read with an old default.
-    pub fn watch_suspects(&self) {
+    pub fn watch_suspects(&mut self) {
         if !self.list.is_empty() {
-            self.suspects().get_or_insert_default().is_over = false;
+            self.suspects.get_or_insert_default().is_over = false;
         }
     }
 
     /// A pass begins, with a record of objects that were read before or without one.
-    pub fn pass_begins(&self, has_record: bool) {
-        if let Some(suspects) = self.suspects().as_mut() {
+    pub fn pass_begins(&mut self, has_record: bool) {
+        if let Some(suspects) = &mut self.suspects {
             suspects.misses_some.get_or_insert(has_record);
         }
     }
@@ -145,49 +156,42 @@ impl ChangedDefaults {
     /// Whether some object may have been read with an old default that is not noted: by another run, or before
     /// a pause.
     pub fn misses_suspects(&self) -> bool {
-        self.suspects().as_ref().is_some_and(|suspects| suspects.misses_some == Some(true))
+        self.suspects.as_ref().is_some_and(|suspects| suspects.misses_some == Some(true))
     }
 
     /// Whether an old default that an object shows may not be stored.
     pub fn servers_may_lag(&self) -> bool {
-        self.suspects().as_ref().is_some_and(|suspects| !suspects.is_over)
+        self.suspects.as_ref().is_some_and(|suspects| !suspects.is_over)
     }
 
     /// No server lags behind any more; which objects were noted is still known.
-    pub fn servers_have_caught_up(&self) {
-        if let Some(suspects) = self.suspects().as_mut() {
+    pub fn servers_have_caught_up(&mut self) {
+        if let Some(suspects) = &mut self.suspects {
             suspects.is_over = true;
         }
     }
 
-    /// Notes an object that shows an old default. It holds that value; or a server that lags behind has
-    /// filled it in, and the object changes with the server.
-    pub fn note_suspect(&self, object: &Object) {
-        if let Some(suspects) = self.suspects().as_mut()
-            && !suspects.is_over
-            && shows_past(object, &self.list)
-        {
-            suspects.versions.insert(version_of(object));
+    /// Notes versions of objects that showed an old default. They hold that value; or a server that lags
+    /// behind has filled it in, and they change with the server.
+    pub fn note_suspects(&mut self, versions: Vec<u64>) {
+        if let Some(suspects) = self.suspects.as_mut().filter(|suspects| !suspects.is_over) {
+            suspects.versions.extend(versions);
         }
     }
 
     /// Whether an object, as it is, was read with an old default.
     pub fn is_suspect(&self, object: &Object) -> bool {
-        self.suspects().as_ref().is_some_and(|suspects| suspects.versions.contains(&version_of(object)))
+        self.suspects.as_ref().is_some_and(|suspects| suspects.versions.contains(&version_of(object)))
     }
 
     /// Forgets which objects were read with an old default, and notes no others.
-    pub fn forget_suspects(&self) {
-        *self.suspects() = None;
-    }
-
-    fn suspects(&self) -> MutexGuard<'_, Option<Suspects>> {
-        self.suspects.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn forget_suspects(&mut self) {
+        self.suspects = None;
     }
 
     /// Puts the numbers into a report.
     pub fn add_to_report(&self, status: &mut DefaultsReportStatus) {
-        let totals = self.totals();
+        let totals = &self.totals;
         (status.counts.followed, status.counts.kept) = (totals.followed, totals.kept);
         let counted = |change: &Change| {
             let path = change.path().to_string();
@@ -199,7 +203,7 @@ impl ChangedDefaults {
 
     /// The numbers in a sentence; empty where there are none.
     pub fn summary(&self) -> String {
-        let totals = self.totals();
+        let totals = &self.totals;
         let mut sentences = Vec::new();
         if totals.followed > 0 {
             sentences.push(format!("{} followed a changed default", totals.followed));
@@ -213,13 +217,10 @@ impl ChangedDefaults {
         }
         sentences.join("; ")
     }
-
-    fn totals(&self) -> MutexGuard<'_, Totals> {
-        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-fn version_of(object: &Object) -> u64 {
+/// What tells an object in one version from others.
+pub fn version_of(object: &Object) -> u64 {
     let mut hasher = DefaultHasher::new();
     (object.uid(), object.resource_version()).hash(&mut hasher);
     hasher.finish()
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn a_change_concerns_every_object_until_all_are_seen_to_and_then_those_that_were_not() {
         let previous = [schema("3", Some("7"))];
-        let changes = ChangedDefaults::open(None, &previous, &crd(json!(5)), &settings());
+        let mut changes = ChangedDefaults::open(None, &previous, &crd(json!(5)), &settings());
         assert!(changes.are_pending());
         let mut record = Record { through: Some(9), ..Record::default() };
         assert_eq!(changes.for_object(&object(3), &record).len(), 1);
@@ -328,12 +329,18 @@ mod tests {
     fn an_object_is_counted_once_and_a_restart_goes_on_counting() {
         let previous = [schema("3", Some("7"))];
         let crd = crd(json!(5));
-        let changes = ChangedDefaults::open(None, &previous, &crd, &settings());
+        let mut changes = ChangedDefaults::open(None, &previous, &crd, &settings());
         let place: Path = ".spec.a".parse().expect("a path");
-        changes.count("u", std::slice::from_ref(&place), &[], true);
-        changes.count("u", std::slice::from_ref(&place), &[], true);
-        changes.count("v", &[], std::slice::from_ref(&place), false);
-        changes.count("w", std::slice::from_ref(&place), &[], false);
+        let followed = |moved: &[Path], kept: &[Path], written| Followed {
+            moved: moved.into(),
+            kept: kept.into(),
+            written,
+        };
+        let place = std::slice::from_ref(&place);
+        changes.count("u", &followed(place, &[], true));
+        changes.count("u", &followed(place, &[], true));
+        changes.count("v", &followed(&[], place, false));
+        changes.count("w", &followed(place, &[], false));
         let mut status = DefaultsReportStatus::default();
         changes.add_to_report(&mut status);
         let changed =
@@ -345,9 +352,9 @@ mod tests {
             "1 followed a changed default; 1 would follow a changed default; 1 keeps the previous default"
         );
         // In the middle of the pass: what followed is not seen again, what is kept is.
-        let again = ChangedDefaults::open(Some(&status), &previous, &crd, &settings());
+        let mut again = ChangedDefaults::open(Some(&status), &previous, &crd, &settings());
         assert_eq!(again.summary(), "1 followed a changed default");
-        again.count("v", &[], std::slice::from_ref(&place), false);
+        again.count("v", &followed(&[], place, false));
         assert!(again.are_pending());
         // After it.
         status.finished =

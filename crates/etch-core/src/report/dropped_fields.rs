@@ -1,9 +1,9 @@
 //! Fields that the schema no longer knows and that writes have dropped under `hiddenFields: Drop`.
 //! It must not hold a value of an object, nor count as held in etcd what managedFields only name.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::api::{ClearedObject, DefaultsReportStatus, DroppedField};
 use crate::condition::list;
@@ -18,11 +18,8 @@ const CLEARED: usize = 500;
 const LISTED: usize = 50;
 
 /// What was dropped so far, and which objects are known to be without it.
-#[derive(Debug, Default)]
-pub struct DroppedFields(Mutex<Totals>);
-
 #[derive(Clone, Debug, Default)]
-struct Totals {
+pub struct DroppedFields {
     objects: u64,
     /// In how many objects a field was dropped, by its place in the schema.
     places: BTreeMap<String, u64>,
@@ -30,11 +27,10 @@ struct Totals {
     cleared: BTreeMap<Identity, BTreeSet<Path>>,
     /// Hashes of the uids of objects that are counted, and of each field: there may be more than are
     /// remembered by name.
-    counted: HashSet<u64>,
+    counted: BTreeSet<u64>,
     /// In how many objects a field was dropped against the policy since Etch started, by its place in the
     /// schema.
     lost: BTreeMap<String, u64>,
-    is_unreported: bool,
 }
 
 impl DroppedFields {
@@ -53,86 +49,66 @@ impl DroppedFields {
             let ClearedObject { namespace, name, uid, .. } = object.clone();
             (!paths.is_empty()).then_some((Identity { namespace, name, uid }, paths))
         });
-        Self(Mutex::new(Totals {
+        Self {
             objects: report.counts.dropped,
             places: report.dropped.iter().map(|field| (field.path.clone(), field.objects)).collect(),
             cleared: cleared.collect(),
-            counted: HashSet::new(),
+            counted: BTreeSet::new(),
             lost: BTreeMap::new(),
-            is_unreported: false,
-        }))
+        }
     }
 
     /// Which objects are known to be without which of these fields.
     pub fn cleared(&self) -> Arc<Cleared> {
-        let totals = self.totals();
-        Arc::new(
-            totals.cleared.iter().map(|(identity, paths)| (identity.uid.clone(), paths.clone())).collect(),
-        )
+        Arc::new(self.cleared.iter().map(|(identity, paths)| (identity.uid.clone(), paths.clone())).collect())
     }
 
-    /// Those of the fields of an object that are not known to be gone.
-    pub fn at_risk(&self, identity: &Identity, mut paths: Vec<Path>) -> Vec<Path> {
-        if let Some(cleared) = self.totals().cleared.get(identity) {
-            paths.retain(|path| !cleared.contains(&path.to_schema()));
-        }
-        paths
+    /// Which of these fields an object is known to be without.
+    pub fn cleared_of(&self, identity: &Identity) -> BTreeSet<Path> {
+        self.cleared.get(identity).cloned().unwrap_or_default()
     }
 
     /// Records that a write has left an object without these fields. `dropped` is whether the object was
     /// changed: then etcd may have held them until then.
-    pub fn clear(&self, identity: &Identity, paths: &[Path], dropped: bool) {
+    pub fn clear(&mut self, identity: &Identity, paths: &[Path], dropped: bool) {
         if paths.is_empty() {
             return;
         }
-        let mut totals = self.totals();
-        totals.is_unreported = true;
         if dropped {
             let places: BTreeSet<String> = paths.iter().map(|path| path.to_schema().to_string()).collect();
-            totals.count(identity, &places);
+            self.count(identity, &places);
         }
-        if totals.cleared.len() < CLEARED || totals.cleared.contains_key(identity) {
-            totals.cleared.entry(identity.clone()).or_default().extend(paths.iter().map(Path::to_schema));
+        if self.cleared.len() < CLEARED || self.cleared.contains_key(identity) {
+            self.cleared.entry(identity.clone()).or_default().extend(paths.iter().map(Path::to_schema));
         }
     }
 
     /// Records that a write has dropped these fields of an object, which the policy does not allow. Whether
     /// etcd holds them is not concluded from it: another server may know them still.
-    pub fn lose(&self, identity: &Identity, paths: &[Path]) {
-        let mut totals = self.totals();
-        totals.is_unreported = true;
-        let totals = &mut *totals;
+    pub fn lose(&mut self, identity: &Identity, paths: &[Path]) {
         let places: BTreeSet<String> = paths.iter().map(|path| path.to_schema().to_string()).collect();
-        totals.count(identity, &places);
+        self.count(identity, &places);
         for place in places {
-            *totals.lost.entry(place).or_default() += 1;
+            *self.lost.entry(place).or_default() += 1;
         }
     }
 
     /// What was dropped against the policy, as a sentence; none where nothing was.
     pub fn lost(&self) -> Option<String> {
-        let totals = self.totals();
-        let places = totals.lost.iter().map(|(place, objects)| {
+        let places = self.lost.iter().map(|(place, objects)| {
             format!("{place} ({objects} {})", if *objects == 1 { "object" } else { "objects" })
         });
         let places: Vec<String> = places.collect();
         (!places.is_empty()).then(|| list(&places, "writes dropped fields while the CRD changed"))
     }
 
-    /// Whether there is something that no report has been made of yet.
-    pub fn has_unreported(&self) -> bool {
-        self.totals().is_unreported
-    }
-
     /// Puts it all into a report.
     pub fn add_to_report(&self, status: &mut DefaultsReportStatus) {
-        let mut totals = self.totals();
-        totals.is_unreported = false;
-        status.counts.dropped = totals.objects;
-        let places = totals.places.iter().take(LISTED);
+        status.counts.dropped = self.objects;
+        let places = self.places.iter().take(LISTED);
         status.dropped =
             places.map(|(path, objects)| DroppedField { path: path.clone(), objects: *objects }).collect();
-        let cleared = totals.cleared.iter().map(|(identity, paths)| ClearedObject {
+        let cleared = self.cleared.iter().map(|(identity, paths)| ClearedObject {
             namespace: identity.namespace.clone(),
             name: identity.name.clone(),
             uid: identity.uid.clone(),
@@ -141,12 +117,6 @@ impl DroppedFields {
         status.cleared = cleared.collect();
     }
 
-    fn totals(&self) -> MutexGuard<'_, Totals> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Totals {
     /// Counts an object that was written without the fields at these places, once.
     fn count(&mut self, identity: &Identity, places: &BTreeSet<String>) {
         self.objects += u64::from(self.counted.insert(hash(identity, "")));
@@ -199,27 +169,24 @@ mod tests {
 
     #[test]
     fn what_was_dropped_is_counted_by_place_and_what_was_not_there_is_known_to_be_gone_too() {
-        let dropped = DroppedFields::open(None, &crd(1, &[]));
+        let mut dropped = DroppedFields::open(None, &crd(1, &[]));
         dropped.clear(&of("a"), &[path(".spec.legacy"), in_port(0), in_port(1)], true);
         dropped.clear(&of("b"), &[path(".spec.legacy")], true);
         dropped.clear(&of("c"), &[path(".spec.legacy")], false);
         dropped.clear(&of("d"), &[], true);
-        assert!(dropped.has_unreported());
         let status = report(&dropped, 1);
-        assert!(!dropped.has_unreported());
         let places: Vec<_> =
             status.dropped.iter().map(|field| (field.path.as_str(), field.objects)).collect();
         assert_eq!((status.counts.dropped, places), (2, vec![(".spec.legacy", 2), (".spec.ports[].old", 1)]));
         let names: Vec<_> = status.cleared.iter().map(|object| object.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
-        assert_eq!(dropped.at_risk(&of("a"), vec![in_port(2)]), []);
-        let left = dropped.at_risk(&of("c"), vec![path(".spec.legacy"), path(".spec.other")]);
-        assert_eq!(left, [path(".spec.other")]);
+        assert!(dropped.cleared_of(&of("a")).contains(&in_port(2).to_schema()));
+        assert_eq!(dropped.cleared_of(&of("c")), BTreeSet::from([path(".spec.legacy")]));
     }
 
     #[test]
     fn what_was_dropped_against_the_policy_is_counted_and_not_taken_for_gone() {
-        let dropped = DroppedFields::default();
+        let mut dropped = DroppedFields::default();
         dropped.lose(&of("a"), &[path(".spec.legacy")]);
         dropped.lose(&of("b"), &[path(".spec.legacy")]);
         let status = report(&dropped, 1);
@@ -230,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_was_dropped_stays_known_while_no_schema_could_bring_it_back() {
-        let dropped = DroppedFields::default();
+        let mut dropped = DroppedFields::default();
         dropped.clear(&of("a"), &[path(".spec.legacy")], true);
         let status = report(&dropped, 3);
         let known = |crd: &Crd| DroppedFields::open(Some(&status), crd).cleared().contains_key("a");

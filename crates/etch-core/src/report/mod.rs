@@ -3,6 +3,7 @@
 pub mod changed_defaults;
 pub mod checkpoint;
 pub mod dropped_fields;
+pub mod ledger;
 pub mod open_report;
 pub mod rejected;
 pub mod served;

@@ -10,68 +10,71 @@ use crate::api::{DefaultsReportStatus, Settings};
 use crate::condition::Reason;
 use crate::crd::Crd;
 use crate::report::changed_defaults::ChangedDefaults;
+use crate::report::dropped_fields::DroppedFields;
+use crate::report::ledger::Ledger;
 use crate::report::state::{ReportState, Times};
 use crate::report::tally::Tally;
 
 /// A report that was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct OpenReport {
     /// The part of the report that does not depend on what becomes of the objects.
-    pub state: ReportState,
-    /// The defaults that have changed.
-    pub changes: Arc<ChangedDefaults>,
+    pub state: Arc<ReportState>,
+    /// What is counted beside the states of objects; a pass and the watch take it along.
+    pub ledger: Ledger,
 }
 
 impl OpenReport {
     /// Continues the last report, if there is one. `revision` is the resource version of the CRD as it was
-    /// read; `before` is the report as this run has opened it before: it knows more than the report lists
-    /// yet.
+    /// read; `before` is the ledger of this run, where it has opened a report before: it knows more than the
+    /// report lists yet.
     pub fn new(
         report: Option<&DefaultsReportStatus>,
         crd: &Crd,
         settings: &Settings,
         revision: &str,
         now: Timestamp,
-        before: Option<&Self>,
+        before: Option<Ledger>,
     ) -> Self {
-        let mut state = ReportState::open(report, crd, settings, revision, now);
-        let changes = match before {
-            Some(before) => {
-                state.keep_dropped(before.state.dropped());
-                before.changes.clone()
+        let state = ReportState::open(report, crd, settings, revision, now);
+        let ledger = before.unwrap_or_else(|| {
+            let about_this = report.filter(|report| state.is_about(report));
+            Ledger {
+                changes: ChangedDefaults::open(about_this, state.previous(), crd, settings),
+                dropped: DroppedFields::open(report, crd),
             }
-            None => {
-                let about_this = report.filter(|report| state.is_about(report));
-                Arc::new(ChangedDefaults::open(about_this, state.previous(), crd, settings))
-            }
-        };
-        Self { state, changes }
+        });
+        Self { state: Arc::new(state), ledger }
     }
+}
 
+impl ReportState {
     /// The report about objects that were processed up to a resource version.
-    pub fn status(
+    pub fn counted(
         &self,
+        ledger: &Ledger,
         reason: Reason,
         tally: &Tally,
         through: Option<u64>,
         times: Times,
     ) -> DefaultsReportStatus {
-        let mut status = self.state.status(reason.as_str(), tally, through, times);
-        self.changes.add_to_report(&mut status);
+        let mut status = self.status(reason.as_str(), tally, through, times, &ledger.dropped);
+        ledger.changes.add_to_report(&mut status);
         status
     }
 
     /// A finished report with another state, and what became of changed defaults since.
     pub fn confirmed(
         &self,
+        ledger: &Ledger,
         report: &DefaultsReportStatus,
         reason: Reason,
         times: Times,
     ) -> DefaultsReportStatus {
-        let mut status = self.state.with_state(report, reason.as_str());
-        self.state.add_generation(&mut status);
+        let mut status = self.with_state(report, reason.as_str(), &ledger.dropped);
+        self.add_generation(&mut status);
         status.verify_at = times.verify_at.map(Time);
-        self.changes.add_to_report(&mut status);
+        ledger.changes.add_to_report(&mut status);
         status
     }
 }

@@ -2,7 +2,6 @@
 //! It must not write anything: that is the status writer's work.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -54,7 +53,6 @@ pub struct ReportState {
     defaults: Vec<DefaultPath>,
     more_defaults: u64,
     previous: Vec<PreviousDefaults>,
-    dropped: Arc<DroppedFields>,
 }
 
 /// The times of a pass.
@@ -117,18 +115,7 @@ impl ReportState {
             defaults,
             more_defaults,
             previous,
-            dropped: Arc::new(DroppedFields::open(report, crd)),
         }
-    }
-
-    /// Keeps what was dropped since the report was read first.
-    pub fn keep_dropped(&mut self, dropped: Arc<DroppedFields>) {
-        self.dropped = dropped;
-    }
-
-    /// What writes have dropped.
-    pub fn dropped(&self) -> Arc<DroppedFields> {
-        self.dropped.clone()
     }
 
     /// When these defaults were first seen.
@@ -175,17 +162,17 @@ impl ReportState {
     }
 
     /// The report while these defaults are given time.
-    pub fn settling(&self, until: Timestamp) -> DefaultsReportStatus {
+    pub fn settling(&self, until: Timestamp, dropped: &DroppedFields) -> DefaultsReportStatus {
         let settles_at = Some(Time(until));
         DefaultsReportStatus {
             settles_at,
-            ..self.status(Reason::Settling.as_str(), None, None, self.times())
+            ..self.status(Reason::Settling.as_str(), None, None, self.times(), dropped)
         }
     }
 
     /// The report where no object is read, whatever the state is.
-    pub fn idle(&self, state: &str) -> DefaultsReportStatus {
-        self.status(state, None, None, self.times())
+    pub fn idle(&self, state: &str, dropped: &DroppedFields) -> DefaultsReportStatus {
+        self.status(state, None, None, self.times(), dropped)
     }
 
     /// The times while there is no pass.
@@ -200,14 +187,19 @@ impl ReportState {
 
     /// A report on these very defaults with another state: the part about the objects stays, with the
     /// generation that it is about. Of those in between nobody knows whether they had these defaults.
-    pub fn with_state(&self, report: &DefaultsReportStatus, state: &str) -> DefaultsReportStatus {
+    pub fn with_state(
+        &self,
+        report: &DefaultsReportStatus,
+        state: &str,
+        dropped: &DroppedFields,
+    ) -> DefaultsReportStatus {
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
             settles_at: None,
             ..report.clone()
         };
-        self.dropped.add_to_report(&mut status);
+        dropped.add_to_report(&mut status);
         status
     }
 
@@ -218,6 +210,7 @@ impl ReportState {
         tally: impl Into<Option<&'a Tally>>,
         through: Option<u64>,
         times: Times,
+        dropped: &DroppedFields,
     ) -> DefaultsReportStatus {
         let tally = tally.into();
         let problems = |kind| {
@@ -269,7 +262,7 @@ impl ReportState {
             changed: Vec::new(),
             previous: self.previous().to_vec(),
         };
-        self.dropped.add_to_report(&mut status);
+        dropped.add_to_report(&mut status);
         size::fit(&mut status);
         status
     }

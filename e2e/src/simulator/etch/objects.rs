@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use etch_core::engine::Work;
 use etch_core::engine::crd::task::Task as Assignment;
 use etch_core::engine::stop_reason::StopReason;
+use etch_core::engine::{Ended, Work};
 use etch_core::object::{Identity, Object};
 use etch_core::object_machine::{Again, Reconciled, Step, Stop};
 use etch_core::object_state::ObjectState;
@@ -85,8 +85,9 @@ impl Driver {
         }
     }
 
-    fn reconciled(&mut self, work: Work<Seen>, ended: Result<Reconciled, StopReason>, now: Instant) {
-        let Work { index, identity, .. } = work;
+    fn reconciled(&mut self, work: Work<Seen>, result: Result<Reconciled, StopReason>, now: Instant) {
+        let Work { index, identity, machine, .. } = work;
+        let ended = Ended { result, found: machine.into_found() };
         if let Some(pass) = self.machine.pass() {
             pass.reconciled(index, identity, ended);
         } else if let Some(watching) = self.machine.watching() {

@@ -120,7 +120,7 @@ impl Driver {
         let Some(watching) = self.machine.watching() else { return };
         match found {
             Some(object) => watching.read(now, Received { object, hold: server }),
-            None => watching.reconciled(now, &identity, Ok(Reconciled::of(gone, Vec::new()))),
+            None => watching.reconciled(now, &identity, Ok(Reconciled::of(gone, Vec::new())).into()),
         }
     }
 

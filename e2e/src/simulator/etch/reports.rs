@@ -26,6 +26,7 @@ impl Driver {
         };
         let is_lost = Self::fails(at);
         let now = at.now.at;
+        at.note(|| told(&command, is_lost, resource));
         match command {
             status::Command::SetConditions(_) => {
                 let answer = self.write_or_lose(command, is_lost, resource, at);
@@ -80,5 +81,25 @@ impl Driver {
             _ => {}
         }
         Err(lost())
+    }
+}
+
+/// A command in a trace, with what it meets.
+fn told(command: &status::Command, is_lost: bool, resource: &Resource) -> String {
+    let lost = if is_lost { ", which is lost" } else { "" };
+    let stands = resource.report.as_ref();
+    let version = stands.and_then(|report| report.metadata.resource_version.as_deref()).unwrap_or("none");
+    match command {
+        status::Command::SetReport(report, expected) => {
+            let (state, through, upto) = (&report.state, &report.through, &report.upto);
+            format!(
+                "SetReport {state} through {through:?} upto {upto:?} at {expected}, it is {version}{lost}"
+            )
+        }
+        status::Command::OpenReport | status::Command::ReadReport => {
+            let state = stands.and_then(|report| report.status.as_ref()).map(|status| &status.state);
+            format!("{command:?}: {state:?} at {version}{lost}")
+        }
+        command => format!("{command:?}{lost}"),
     }
 }

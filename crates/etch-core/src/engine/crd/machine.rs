@@ -32,9 +32,10 @@ use crate::object::Identity;
 use crate::plan::record_on;
 use crate::rbac::MissingPermissions;
 use crate::report::checkpoint::Checkpoint;
+use crate::report::ledger::Ledger;
 use crate::report::open_report::OpenReport;
 use crate::report::rejected::Rejected;
-use crate::report::state::LAG;
+use crate::report::state::{LAG, ReportState};
 
 /// How often a missing permission is asked for again, at first and at most, while the schema settles.
 const ASK_AGAIN: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(600)];
@@ -48,7 +49,7 @@ pub struct CrdMachine<H> {
     status: Status,
     /// The report as it was last opened; none before it was read, and where what is counted is to be read
     /// again.
-    open: Option<Arc<OpenReport>>,
+    open: Option<OpenReport>,
     /// What is known of the objects, from before the last pass ended.
     checkpoint: Option<Checkpoint>,
     /// Whether the report is not the one that Etch wrote last: until a pass begins it is no source of a
@@ -230,7 +231,7 @@ impl<H> CrdMachine<H> {
         match &mut self.phase {
             Phase::Passes(passing) => passing.pause(now),
             Phase::Watches(steady) if !steady.watching.is_ending() => {
-                let crd_status = self.task.after_pause(&steady.open, steady.watching.pass());
+                let crd_status = self.task.after_pause(steady.watching.ledger(), steady.watching.pass());
                 self.status.set_conditions(crd_status);
                 steady.watching.end(End::Stop(StopReason::Pause));
             }
@@ -415,8 +416,7 @@ impl<H> CrdMachine<H> {
             self.verification = Verification::Unknown;
         }
         let report = self.status.report().cloned();
-        let open = Arc::new(self.opened(report.as_deref(), now));
-        self.open = Some(open.clone());
+        let open = self.opened(report.as_deref(), now);
         if opening.is_idle(&self.task, &open, report.as_deref()) {
             if let Some(report) = opening.report_at_rest(&open, report.as_deref()) {
                 self.status.set_report(report);
@@ -424,12 +424,15 @@ impl<H> CrdMachine<H> {
             if let Some(no_defaults) = opening.no_defaults() {
                 self.status.set_conditions(no_defaults.clone());
             }
+            self.open = Some(open);
             self.phase = Phase::Writes(Then::End(Next::Idle));
             return;
         }
         // A restart must not cost the owners of one more object.
         let about_this = report.as_ref().filter(|report| open.state.is_about(report));
-        if let Some(lost) = about_this.and_then(|report| report.owners_lost.clone()) {
+        let lost = about_this.and_then(|report| report.owners_lost.clone());
+        self.open = Some(open);
+        if let Some(lost) = lost {
             return self.respond(lost.into(), now);
         }
         let recorded = report.as_ref().filter(|_| !self.is_restored);
@@ -447,14 +450,15 @@ impl<H> CrdMachine<H> {
     /// The report as it was read, with what continues it.
     fn opened(&mut self, report: Option<&DefaultsReportStatus>, now: Now) -> OpenReport {
         let Task { crd, settings, revision, .. } = &self.task;
-        let mut open = OpenReport::new(report, crd, settings, revision, now.date, self.open.as_deref());
+        let before = self.open.take().map(|open| open.ledger);
+        let mut open = OpenReport::new(report, crd, settings, revision, now.date, before);
         let verify_at = self.schedule_verification(open.state.verify_at(), now);
-        open.state.set_verify_at(verify_at);
+        Arc::make_mut(&mut open.state).set_verify_at(verify_at);
         if verify_at.is_some() {
-            open.changes.watch_suspects();
+            open.ledger.changes.watch_suspects();
         }
         for (identity, paths) in std::mem::take(&mut self.dropped) {
-            open.state.dropped().lose(&identity, &paths);
+            open.ledger.dropped.lose(&identity, &paths);
             self.commands.push_back(Command::Log(Note::Dropped(identity, paths)));
         }
         open
@@ -477,7 +481,7 @@ impl<H> CrdMachine<H> {
 
     /// Waits for as long as the schema must stand unchanged before objects are written, or makes a pass.
     fn settle_or_pass(&mut self, opening: &Opening, now: Now) {
-        let Some(open) = self.open.clone() else { return };
+        let Some(open) = &self.open else { return };
         // Where no default is left and none is followed, nothing is written: what is only counted need not
         // settle.
         let may_write = opening.has_defaults() || !self.task.settings.follow.is_empty();
@@ -504,13 +508,13 @@ impl<H> CrdMachine<H> {
 
     /// Reports that the schema settles.
     fn settle(&mut self, left: Duration, answer: Result<Option<MissingPermissions>, CallError>, now: Now) {
-        let Some(open) = self.open.clone() else { return };
+        let Some(open) = &self.open else { return };
         match answer {
             Ok(missing) => self.missing = missing,
             Err(CallError::MissingPermission(missing)) => self.missing = Some(missing),
             Err(_) => {}
         }
-        let (crd_status, report) = opening::settling(&self.task, &open, self.missing.as_ref());
+        let (crd_status, report) = opening::settling(&self.task, open, self.missing.as_ref());
         self.status.set_conditions(crd_status);
         self.status.set_report(report);
         let ask_again = match self.missing {
@@ -521,12 +525,14 @@ impl<H> CrdMachine<H> {
     }
 
     fn begin_pass(&mut self, now: Now) {
-        let Some(open) = self.open.clone() else { return };
+        let Some(open) = &mut self.open else { return };
         let is_due = matches!(self.verification, Verification::At(_, at) if at <= now.at);
         let checkpoint = self.checkpoint.take().unwrap_or_else(|| Checkpoint::empty(&self.task.crd));
-        let rules = self.task.rules(&open);
+        let (state, ledger) = (open.state.clone(), std::mem::take(&mut open.ledger));
+        let rules = self.task.rules(&state);
         self.commands.push_back(Command::Begin(rules.clone()));
-        let passing = Passing::begin(&self.task, rules, open, &mut self.status, is_due, checkpoint, now);
+        let passing =
+            Passing::begin(&self.task, rules, state, ledger, &mut self.status, is_due, checkpoint, now);
         if passing.verifies() {
             self.commands.push_back(Command::Log(Note::PassVerifies));
         }
@@ -570,45 +576,57 @@ impl<H> CrdMachine<H> {
     }
 
     fn pass_completed(&mut self, mut verified: Verified, now: Now) {
-        let Phase::Passes(passing) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
+        let Phase::Passes(mut passing) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
         if passing.is_report_other {
+            self.keep_ledger(passing.pass.take_ledger());
             return self.halt(CrdError::Restored(Sign::Report), now);
         }
-        let open = passing.open.clone();
         if verified.postponed > 0 {
             self.retries.postpone(now.at);
         }
         if let Some(report) = passing.incomplete(&verified) {
             self.status.set_report(report);
             self.checkpoint = Some(verified.checkpoint);
+            self.keep_ledger(passing.pass.take_ledger());
             return self.halt(CrdError::Incomplete, now);
         }
         let before = std::mem::take(&mut verified.before);
         let Passed { state, unchanged, asked } =
             passing.passed(&self.task, verified, self.watch_failure.clone(), now);
+        let mut ledger = passing.pass.take_ledger();
         if passing.verifies() {
             self.verification = Verification::Done;
+            ledger.changes.forget_suspects();
         }
         match unchanged {
             // A finished report stays as it is, save for the CRD and policy that it names.
             Some(report) => {
-                let crd_status = self.task.after_pass(&open, &state, &self.task.settings);
-                self.status.set_report(open.confirmed(&report, crd_status.reason, state.times));
+                let crd_status = self.task.after_pass(&ledger, &state, &self.task.settings);
+                let reason = crd_status.reason;
+                self.status.set_report(passing.state.confirmed(&ledger, &report, reason, state.times));
                 self.status.set_conditions(crd_status);
             }
-            None => self.task.publish(&mut self.status, &open, &state),
+            None => self.task.publish(&mut self.status, &passing.state, &ledger, &state),
         }
         let (counts, phantoms, reason) = (state.tally.counts(), state.tally.phantoms(), self.status.reason());
         self.commands.push_back(Command::Log(Note::PassEnds { counts, phantoms, asked, reason }));
-        open.changes.set_processed();
+        ledger.changes.set_processed();
         self.backoff.works(now.at);
         if self.task.has_nothing_left(&state.tally) {
+            self.keep_ledger(ledger);
             return self.halt(CrdError::NothingLeft, now);
         }
-        self.watch(open, state, before, now);
+        self.watch(passing.state, ledger, state, before, now);
     }
 
-    fn watch(&mut self, open: Arc<OpenReport>, state: PassState, before: Checkpoint, now: Now) {
+    fn watch(
+        &mut self,
+        report: Arc<ReportState>,
+        ledger: Ledger,
+        state: PassState,
+        before: Checkpoint,
+        now: Now,
+    ) {
         let writes = self.task.writes();
         let verify_at = match self.verification {
             Verification::At(_, at) if writes => Some(at),
@@ -616,9 +634,9 @@ impl<H> CrdMachine<H> {
         };
         self.restore_check.checked(now.at);
         self.commands.push_back(Command::Watch(state.watch_from.clone()));
-        let (rules, retries) = (self.task.rules(&open), self.retries.clone());
-        let watching = Watching::begin(rules, state, retries, verify_at, writes, now.at);
-        self.phase = Phase::Watches(Box::new(Steady::new(watching, open, before)));
+        let (rules, retries) = (self.task.rules(&report), self.retries.clone());
+        let watching = Watching::begin(rules, state, ledger, retries, verify_at, writes, now.at);
+        self.phase = Phase::Watches(Box::new(Steady::new(watching, report, before)));
         if self.task.has_pause_changed() {
             self.pause(now.at);
         }
@@ -657,7 +675,8 @@ impl<H> CrdMachine<H> {
                 let state = steady.watching.pass();
                 let (counts, phantoms) = (state.tally.counts(), state.tally.phantoms());
                 self.commands.push_back(Command::Log(Note::ObjectsChanged { counts, phantoms }));
-                self.task.publish(&mut self.status, &steady.open, state);
+                let ledger = steady.watching.ledger();
+                self.task.publish(&mut self.status, &steady.state, ledger, state);
             }
             Outcome::Published if self.task.has_nothing_left(&steady.watching.pass().tally) => {
                 self.halt(CrdError::NothingLeft, now);
@@ -676,7 +695,10 @@ impl<H> CrdMachine<H> {
                 self.has_watched = true;
                 self.keep(*steady, &error);
             }
-            Phase::Passes(_) => self.commands.push_back(Command::Abandon),
+            Phase::Passes(mut passing) => {
+                self.commands.push_back(Command::Abandon);
+                self.keep_ledger(passing.pass.take_ledger());
+            }
             Phase::Writes(_) | Phase::Asks(_) | Phase::Over => {}
         }
         if error.is_not_served() {
@@ -687,23 +709,36 @@ impl<H> CrdMachine<H> {
 
     /// Keeps what is known of the objects after they were watched.
     fn keep(&mut self, steady: Steady<H>, error: &CrdError) {
-        let Steady { watching, open, before, .. } = steady;
-        let (state, retries) = watching.into_parts();
+        let Steady { watching, state: report, before, .. } = steady;
+        let (state, retries, ledger) = watching.into_parts();
         self.retries = retries;
         let rejected = match error {
             // What was rejected and has not changed would be again.
             CrdError::Verify => {
-                let known =
-                    open.status(Reason::InProgress, &state.tally, state.finished_through, state.times);
+                let known = report.counted(
+                    &ledger,
+                    Reason::InProgress,
+                    &state.tally,
+                    state.finished_through,
+                    state.times,
+                );
                 Rejected::from_report(&known)
             }
             _ => Rejected::default(),
         };
+        self.keep_ledger(ledger);
         // Who does not write learns nothing about what is stored, and keeps what was known before.
         self.checkpoint = match self.task.writes() {
             true => state.into_checkpoint().map(|checkpoint| Checkpoint { rejected, ..checkpoint }),
             false => Some(before),
         };
+    }
+
+    /// Takes the ledger back from what has ended.
+    fn keep_ledger(&mut self, ledger: Ledger) {
+        if let Some(open) = &mut self.open {
+            open.ledger = ledger;
+        }
     }
 
     /// Decides what follows an error.
@@ -773,8 +808,8 @@ impl<H> CrdMachine<H> {
         let state = crd_status.reason.as_str();
         let about_this = self.status.report().filter(|report| open.state.is_about(report));
         let report = match about_this {
-            Some(report) => open.state.with_state(report, state),
-            None => open.state.idle(state),
+            Some(report) => open.state.with_state(report, state, &open.ledger.dropped),
+            None => open.state.idle(state, &open.ledger.dropped),
         };
         self.status.set_report(DefaultsReportStatus { owners_lost: error.owners_lost(), ..report });
     }

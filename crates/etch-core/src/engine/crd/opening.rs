@@ -63,7 +63,7 @@ impl Opening {
         let waits = report
             .filter(|report| open.state.is_about(report))
             .is_some_and(|report| !has_nothing_left(&task.crd, &task.settings, report.counts));
-        let is_needed = self.has_defaults() || may_look && (open.changes.are_pending() || waits);
+        let is_needed = self.has_defaults() || may_look && (open.ledger.changes.are_pending() || waits);
         self.at_rest.is_some() || !is_needed
     }
 
@@ -80,9 +80,9 @@ impl Opening {
             (None, None) => return None,
             // These defaults are in force still, and what is known of the objects stays true.
             (Some(at_rest), _) if at_rest.reason != Reason::Ignored => None,
-            _ => about_this.map(|report| open.state.with_state(report, state.as_str())),
+            _ => about_this.map(|report| open.state.with_state(report, state.as_str(), &open.ledger.dropped)),
         }
-        .or_else(|| Some(open.state.idle(state.as_str())))
+        .or_else(|| Some(open.state.idle(state.as_str(), &open.ledger.dropped)))
     }
 }
 
@@ -95,7 +95,10 @@ pub(super) fn settling(
     let until = open.state.first_seen().saturating_add(task.settings.settle);
     let until = whole_second(until.unwrap_or(Timestamp::MAX));
     let pause = task.settings.pause.as_ref().filter(|_| task.settings.mode == Mode::Persist);
-    (message::settling(&task.findings, pause, missing, until), open.state.settling(until))
+    (
+        message::settling(&task.findings, pause, missing, until),
+        open.state.settling(until, &open.ledger.dropped),
+    )
 }
 
 /// The first second that is not before a time: Kubernetes stores no part of one, and a report that is read

@@ -15,8 +15,8 @@ use crate::engine::{Now, updates};
 use crate::object_machine::Rules;
 use crate::plan::Record;
 use crate::report::checkpoint::Checkpoint;
-use crate::report::open_report::OpenReport;
-use crate::report::state::{Times, is_finished};
+use crate::report::ledger::Ledger;
+use crate::report::state::{ReportState, Times, is_finished};
 use crate::report::tally::Tally;
 
 /// How often the log says how far a pass has come.
@@ -26,7 +26,8 @@ const LOG_EVERY: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Passing<H> {
     pub(super) pass: Pass<H>,
-    pub(super) open: Arc<OpenReport>,
+    /// The part of the report that does not depend on the objects.
+    pub(super) state: Arc<ReportState>,
     /// The report of an earlier pass that was finished: then nothing is reported until something is written.
     report: Option<Arc<DefaultsReportStatus>>,
     times: Times,
@@ -57,31 +58,32 @@ impl<H> Passing<H> {
     pub(super) fn begin(
         task: &Task,
         rules: Rules,
-        open: Arc<OpenReport>,
+        state: Arc<ReportState>,
+        mut ledger: Ledger,
         status: &mut Status,
         is_verification_due: bool,
         mut checkpoint: Checkpoint,
         now: Now,
     ) -> Self {
         let report = status.report().filter(|report| is_finished(report, &task.crd)).cloned();
-        let verify_at = open.state.verify_at();
+        let verify_at = state.verify_at();
         let may_lag = task.writes() && verify_at.is_some();
         let verifies = may_lag && is_verification_due;
         if verifies {
-            open.changes.servers_have_caught_up();
+            ledger.changes.servers_have_caught_up();
         }
         if is_begin_reported(task, status, report.is_some()) {
             status.set_conditions(task.in_progress(&Tally::default(), None));
         }
-        open.changes.pass_begins(checkpoint.record.through.is_some());
-        if verifies && open.changes.misses_suspects() {
+        ledger.changes.pass_begins(checkpoint.record.through.is_some());
+        if verifies && ledger.changes.misses_suspects() {
             // What was said of objects that a server showed which lagged behind is on record.
             checkpoint.record = Record::empty(&task.crd);
         }
         let covered = checkpoint.record.through;
         // What was written since the record asks for an answer in any case.
         let asks_about_writes = covered.is_none() || checkpoint.record.versions_disagree;
-        checkpoint.record.cleared = open.state.dropped().cleared();
+        checkpoint.record.cleared = ledger.dropped.cleared();
         // A pass that goes on from a record asks about what was written since when it is time, and not twice.
         checkpoint.record.servers_lag = match task.writes() {
             true => may_lag && (verifies || asks_about_writes),
@@ -95,8 +97,8 @@ impl<H> Passing<H> {
             ..Limits::default()
         };
         Self {
-            pass: Pass::begin(rules, limits, checkpoint),
-            open,
+            pass: Pass::begin(rules, limits, checkpoint, ledger),
+            state,
             report,
             times: Times { started: Some(now.date), finished: None, verify_at },
             verifies,
@@ -173,7 +175,8 @@ impl<H> Passing<H> {
         let place = if verifies { shown.place() } else { so_far.place() };
         let place = place.filter(|_| task.writes());
         let through = place.map(|place| place.through);
-        let mut report = self.open.status(crd_status.reason, &shown, through, self.times);
+        let mut report =
+            self.state.counted(self.pass.ledger(), crd_status.reason, &shown, through, self.times);
         report.upto = place.map(|place| place.upto.clone());
         status.set_conditions(crd_status);
         status.set_report(report);
@@ -183,7 +186,8 @@ impl<H> Passing<H> {
     pub(super) fn incomplete(&self, verified: &Verified) -> Option<DefaultsReportStatus> {
         let tally = &verified.last.tally;
         let is_incomplete = tally.overflows() && tally.counts().unknown > 0;
-        is_incomplete.then(|| self.open.status(Reason::InProgress, tally, None, self.times))
+        let ledger = self.pass.ledger();
+        is_incomplete.then(|| self.state.counted(ledger, Reason::InProgress, tally, None, self.times))
     }
 
     /// What is known after it came to its end.
@@ -195,7 +199,7 @@ impl<H> Passing<H> {
         now: Now,
     ) -> Passed {
         let Verified { last, mut checkpoint, through, requests: asked, .. } = verified;
-        let now_known = self.open.state.status("", &last.tally, None, self.times);
+        let now_known = self.state.status("", &last.tally, None, self.times, &self.pass.ledger().dropped);
         // A verification is one of all objects, so the record moves with it: what is held or rejected by now
         // may have been written since, through a server that lagged behind, and nothing but the record would
         // keep it from being taken for stored. Under another generation, other versions may be served: what
@@ -210,9 +214,6 @@ impl<H> Passing<H> {
         checkpoint.record.servers_lag &= !task.writes();
         if let Some(through) = finished_through {
             checkpoint.record.through = checkpoint.record.through.map(|_| through);
-        }
-        if self.verifies {
-            self.open.changes.forget_suspects();
         }
         let verify_at = self.times.verify_at.filter(|_| !self.verifies);
         let state = PassState {

@@ -11,13 +11,14 @@ use crate::engine::restore_check::RestoreCheck;
 use crate::engine::status::Status;
 use crate::engine::watching::Watching;
 use crate::report::checkpoint::Checkpoint;
-use crate::report::open_report::OpenReport;
+use crate::report::state::ReportState;
 
 /// A CRD whose objects are watched.
 #[derive(Debug)]
 pub(super) struct Steady<H> {
     pub(super) watching: Watching<H>,
-    pub(super) open: Arc<OpenReport>,
+    /// The part of the report that does not depend on the objects.
+    pub(super) state: Arc<ReportState>,
     /// What was known before the pass.
     pub(super) before: Checkpoint,
     job: Option<Job>,
@@ -59,10 +60,10 @@ pub(super) enum Outcome {
 }
 
 impl<H> Steady<H> {
-    pub(super) fn new(watching: Watching<H>, open: Arc<OpenReport>, before: Checkpoint) -> Self {
+    pub(super) fn new(watching: Watching<H>, state: Arc<ReportState>, before: Checkpoint) -> Self {
         Self {
             watching,
-            open,
+            state,
             before,
             job: None,
             wants_publish: false,

@@ -11,7 +11,8 @@ use crate::findings::SchemaFindings;
 use crate::message;
 use crate::object_machine::Rules;
 use crate::rbac::Verb;
-use crate::report::open_report::OpenReport;
+use crate::report::ledger::Ledger;
+use crate::report::state::ReportState;
 use crate::report::tally::Tally;
 
 /// One CRD under one policy.
@@ -55,14 +56,12 @@ impl Task {
     }
 
     /// What objects are processed by.
-    pub(super) fn rules(&self, open: &OpenReport) -> Rules {
+    pub(super) fn rules(&self, state: &ReportState) -> Rules {
         Rules {
             crd: self.crd.clone(),
             terms: self.settings.terms,
             mode: if self.settings.pause.is_some() { Mode::Audit } else { self.settings.mode },
-            since: Arc::new(open.state.since()),
-            changes: open.changes.clone(),
-            dropped: open.state.dropped(),
+            since: Arc::new(state.since()),
         }
     }
 
@@ -78,13 +77,13 @@ impl Task {
     }
 
     /// The status after a pass, with what became of the values of changed defaults.
-    pub(super) fn after_pass(&self, open: &OpenReport, pass: &PassState, settings: &Settings) -> CrdStatus {
+    pub(super) fn after_pass(&self, ledger: &Ledger, pass: &PassState, settings: &Settings) -> CrdStatus {
         let mut crd_status = message::of(&self.findings, settings, &pass.tally);
-        let changes = open.changes.summary();
+        let changes = ledger.changes.summary();
         if !changes.is_empty() {
             crd_status.append(&changes);
         }
-        if let Some(lost) = open.state.dropped().lost() {
+        if let Some(lost) = ledger.dropped.lost() {
             crd_status.append(&lost);
         }
         match &pass.watch_failure {
@@ -94,22 +93,28 @@ impl Task {
     }
 
     /// Brings the report and, unless the CRD has nothing left, its conditions up to date.
-    pub(super) fn publish(&self, status: &mut Status, open: &OpenReport, pass: &PassState) {
-        let crd_status = self.after_pass(open, pass, &self.settings);
+    pub(super) fn publish(
+        &self,
+        status: &mut Status,
+        state: &ReportState,
+        ledger: &Ledger,
+        pass: &PassState,
+    ) {
+        let crd_status = self.after_pass(ledger, pass, &self.settings);
         // That a CRD has no defaults left is reported once this has ended.
         let nothing_left = self.has_nothing_left(&pass.tally);
         let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
         // The report comes first: whoever waits for the condition finds it there.
-        status.set_report(open.status(reason, &pass.tally, pass.finished_through, pass.times));
+        status.set_report(state.counted(ledger, reason, &pass.tally, pass.finished_through, pass.times));
         if !nothing_left {
             status.set_conditions(crd_status);
         }
     }
 
     /// The status of a watched CRD when a pause begins or ends: what is proved stays so.
-    pub(super) fn after_pause(&self, open: &OpenReport, pass: &PassState) -> CrdStatus {
+    pub(super) fn after_pause(&self, ledger: &Ledger, pass: &PassState) -> CrdStatus {
         let settings = Settings { pause: self.pause.clone(), ..self.settings.clone() };
-        let known = self.after_pass(open, pass, &settings);
+        let known = self.after_pass(ledger, pass, &settings);
         let is_proved = known.reason == Reason::AllPersisted;
         if is_proved { known } else { self.in_progress(&pass.tally, None) }
     }

@@ -22,6 +22,7 @@ use crate::object_machine::{Reconciled, Rules, Step};
 use crate::object_state::ObjectState;
 use crate::plan::{Record, Rejection, RejectionKind, Terms};
 use crate::report::checkpoint::Checkpoint;
+use crate::report::ledger::Ledger;
 use crate::report::state::Times;
 use crate::report::tally::Tally;
 use crate::report::versions::{ObjectVersions, list_key};
@@ -42,8 +43,6 @@ pub(super) fn rules() -> Rules {
         terms: Terms::default(),
         mode: Mode::Persist,
         since: Arc::default(),
-        changes: Arc::default(),
-        dropped: Arc::default(),
     }
 }
 
@@ -150,7 +149,7 @@ impl Server {
         ends: impl FnMut(&str) -> Option<Result<Reconciled, StopReason>>,
     ) -> Result<Box<Verified>, Box<Interrupted>> {
         let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
-        self.drive(Pass::begin(rules(), limits, checkpoint), ends)
+        self.drive(Pass::begin(rules(), limits, checkpoint, Ledger::default()), ends)
     }
 
     fn drive(
@@ -165,7 +164,7 @@ impl Server {
                 let work: Box<Work<()>> = works.remove(next);
                 let Work { index, identity, step, .. } = *work;
                 let ended = ends(&identity.name).unwrap_or_else(|| self.end(&identity, step));
-                pass.reconciled(index, identity, ended);
+                pass.reconciled(index, identity, ended.into());
                 continue;
             };
             match command {
@@ -253,7 +252,7 @@ fn a_pass_that_writes_nothing_leaves_what_was_known_before() {
     let checkpoint = Checkpoint { record, upto: Some("/0".to_owned()), ..Checkpoint::default() };
     let rules = Rules { mode: Mode::Audit, ..rules() };
     let due = |_: &str| Some(Ok(Reconciled::of(ObjectState::Due, Vec::new())));
-    let pass = Pass::begin(rules, Limits::default(), checkpoint);
+    let pass = Pass::begin(rules, Limits::default(), checkpoint, Ledger::default());
     let verified = server.drive(pass, due).expect("it comes to its end");
     assert_eq!((verified.before.record.through, verified.before.upto.as_deref()), (Some(5), Some("/0")));
     assert_eq!((verified.checkpoint.record.through, verified.through), (None, None));
@@ -276,7 +275,7 @@ fn pass_state() -> PassState {
 }
 
 fn watch() -> Watching<()> {
-    Watching::begin(rules(), pass_state(), Retries::new(0), None, true, start())
+    Watching::begin(rules(), pass_state(), Ledger::default(), Retries::new(0), None, true, start())
 }
 
 fn received(name: &str, revision: u64) -> Received<()> {
@@ -294,7 +293,7 @@ fn what_changes_is_reconciled_and_counted_and_our_own_write_is_not_news() {
     watching.changed(now, Change::Created(received("b", 11)));
     let Some(watching::Command::Reconcile(work)) = watching.poll(now) else { panic!("not reconciled") };
     assert_eq!(watching.objects_at_rest(), None);
-    watching.reconciled(now, &work.identity, written(12));
+    watching.reconciled(now, &work.identity, written(12).into());
     assert!(watching.poll(now).is_none());
     now = watching.timeout().expect("the totals are to be published");
     watching.changed(now, Change::Applied(received("b", 12)));
@@ -315,7 +314,7 @@ fn an_object_that_admission_changes_is_read_again_though_nobody_answered_the_las
     let mutated =
         Rejection { kind: RejectionKind::Mutated, message: "it changes".to_owned(), fields: Vec::new() };
     let mutated = Reconciled::of(ObjectState::Rejected(mutated), Vec::new());
-    watching.reconciled(now, &work.identity, Ok(mutated));
+    watching.reconciled(now, &work.identity, Ok(mutated).into());
     for _ in 0..3 {
         let identity = loop {
             match watching.poll(now) {
@@ -325,7 +324,7 @@ fn an_object_that_admission_changes_is_read_again_though_nobody_answered_the_las
                 None => now = watching.timeout().expect("it is read again"),
             }
         };
-        watching.reconciled(now, &identity, Ok(Reconciled::of(ObjectState::Unknown, Vec::new())));
+        watching.reconciled(now, &identity, Ok(Reconciled::of(ObjectState::Unknown, Vec::new())).into());
     }
 }
 
@@ -337,7 +336,7 @@ fn what_has_begun_is_waited_for_and_what_has_not_is_not() {
     watching.changed(now, Change::Created(received("b", 12)));
     watching.end(End::Stop(StopReason::Pause));
     assert!(!watching.wants_changes() && watching.poll(now).is_none() && watching.timeout().is_none());
-    watching.reconciled(now, &begun.identity, written(13));
+    watching.reconciled(now, &begun.identity, written(13).into());
     assert!(is_end(watching.poll(now), &End::Stop(StopReason::Pause)));
     assert_eq!(watching.pass().tally.counts().written, 0, "it is not counted: the next pass finds it");
 }
@@ -350,7 +349,7 @@ fn a_stop_that_forbids_every_write_waits_for_none() {
     let begun = [watching.poll(now), watching.poll(now)];
     assert!(begun.iter().all(|command| matches!(command, Some(watching::Command::Reconcile(_)))));
     let lost = StopReason::OwnersLost { object: "a".to_owned(), managers: Vec::new() };
-    watching.reconciled(now, &object("a", 11).identity(), Err(lost.clone()));
+    watching.reconciled(now, &object("a", 11).identity(), Err(lost.clone()).into());
     assert!(is_end(watching.poll(now), &End::Stop(lost)));
 }
 
@@ -371,7 +370,9 @@ fn after_a_failure_that_was_reported_all_objects_are_verified() {
 #[test]
 fn what_was_written_is_verified_when_it_is_time_and_not_while_changes_are_missed() {
     let (now, later) = (start(), start() + Duration::from_secs(60));
-    let begin = |writes| Watching::begin(rules(), pass_state(), Retries::new(0), Some(later), writes, now);
+    let begin = |writes| {
+        Watching::begin(rules(), pass_state(), Ledger::default(), Retries::new(0), Some(later), writes, now)
+    };
     let mut watching: Watching<()> = begin(true);
     assert!(watching.poll(now).is_none());
     assert_eq!(watching.timeout(), Some(later));

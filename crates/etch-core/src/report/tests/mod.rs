@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::checkpoint::{Checkpoint, record_of};
+use super::dropped_fields::DroppedFields;
 use super::state::{ReportState, Times, object_problem, past};
 use super::tally::Tally;
 use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
@@ -130,7 +131,7 @@ fn reported(tally: &Tally, through: u64) -> DefaultsReportStatus {
         finished: Some(Timestamp::UNIX_EPOCH),
         ..Times::default()
     };
-    let status = state.status("AllPersisted", tally, Some(through), times);
+    let status = state.status("AllPersisted", tally, Some(through), times, &DroppedFields::default());
     let sent = serde_json::to_string(&status).expect("JSON");
     serde_json::from_str(&sent).expect("a report")
 }

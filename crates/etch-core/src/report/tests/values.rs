@@ -15,6 +15,7 @@ use crate::object::{IGNORE_ANNOTATION, Object};
 use crate::object_state::{ObjectState, Skipped};
 use crate::plan::{Outcome, Plan, Record, Step, Terms, WriteMachine, decide, unproved};
 use crate::refusal::Refusal;
+use crate::report::dropped_fields::DroppedFields;
 use crate::report::state::ReportState;
 use crate::report::tally::Tally;
 use crate::{event, message};
@@ -131,7 +132,8 @@ impl Published {
             ..Times::default()
         };
         let report = ReportState::open(None, &crd, &settings, "5", Timestamp::UNIX_EPOCH);
-        let report = report.status(status.reason.as_str(), &tally, Some(77), times);
+        let report =
+            report.status(status.reason.as_str(), &tally, Some(77), times, &DroppedFields::default());
         let regarding = Regarding {
             api_version: "apiextensions.k8s.io/v1".to_owned(),
             kind: "CustomResourceDefinition".to_owned(),
