@@ -366,6 +366,11 @@ impl Crd {
         self.compiled.has_default_within(STATUS)
     }
 
+    /// Whether a webhook converts objects between the versions.
+    pub fn is_converted_by_webhook(&self) -> bool {
+        self.converted_by_webhook
+    }
+
     /// Whether an owner at this version names fields in the storage version's terms. A conversion webhook may
     /// rename any.
     pub fn names_fields_alike(&self, version: &str) -> bool {

@@ -203,7 +203,7 @@ impl Skipped {
 fn harm(held: &Held) -> String {
     match held.reason {
         Hold::HiddenFields => {
-            "managedFields (or last-applied) still name these fields, which the schema no longer has, so etcd may hold them; \
+            "managedFields (or last-applied) still name these fields, which reads do not show, so etcd may hold them; \
              a write would destroy them"
                 .to_owned()
         }

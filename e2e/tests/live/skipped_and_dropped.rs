@@ -185,7 +185,7 @@ async fn what_was_dropped_is_known_to_be_gone(scene: &Scene) -> Result<()> {
     let said = cluster.persisted(DROPS, "HiddenFields", SOON).await?;
     ensure!(
         said.message.contains(
-            "2 held: a write would destroy fields that etcd may still hold and the schema no longer has: \
+            "2 held: a write would destroy fields that etcd may still hold and reads do not show: \
              .spec.legacy (default/d1, default/d2)"
         ),
         "{}",

@@ -52,7 +52,7 @@ pub(super) fn held(tally: &Tally, reason: Hold, naming: Naming) -> Option<String
     let why = match reason {
         Hold::HiddenFields => {
             format!(
-                "a write would destroy fields that etcd may still hold and the schema no longer has: {places}"
+                "a write would destroy fields that etcd may still hold and reads do not show: {places}"
             )
         }
         Hold::Misfit => {

@@ -96,7 +96,7 @@ fn what_managed_fields_only_suggest_is_said_as_a_suggestion_with_the_fields() {
         status(vec![("a", held(&[".spec.legacy"])), ("b", held(&[".spec.legacy", ".spec.old"])), ("c", ObjectState::Stored)]),
         (
             Some(false),
-            "HiddenFields: 1 of 3 objects is known to store its defaults; 2 held: a write would destroy fields that etcd may still hold and the schema no longer has: .spec.legacy, .spec.old (default/a, default/b)"
+            "HiddenFields: 1 of 3 objects is known to store its defaults; 2 held: a write would destroy fields that etcd may still hold and reads do not show: .spec.legacy, .spec.old (default/a, default/b)"
                 .to_owned()
         )
     );

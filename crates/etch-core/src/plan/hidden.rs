@@ -1,14 +1,15 @@
 //! Fields that etcd may still hold and that no read shows: what the owners and the last applied document name
-//! and the schema does not know. It must not claim that they are there: `managedFields` goes on naming a
+//! and the schema does not know, or a conversion webhook leaves out. It must not claim that they are there: `managedFields` goes on naming a
 //! field that is long gone (fact R5).
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::places::gaps;
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{MANAGER, owners};
+use crate::ownership::{MANAGER, is_named, owners};
 use kube_structural_schema::json::{Json, level};
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::prune::{Field, Pruner};
@@ -36,7 +37,26 @@ pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
     {
         unknown_values(&applied, storage, &Trail::ROOT, &mut found);
     }
+    found.extend(replaced(object, crd));
     found.into_iter().collect()
+}
+
+/// The missing defaults that would take the place of a value. Where a webhook converts, it may leave out what
+/// etcd holds at the version that the object is stored at: an owner names the value, and no read at the storage
+/// version shows it. A write that stores the default destroys it, and takes the field from its owner.
+fn replaced(object: &Object, crd: &Crd) -> Vec<Path> {
+    if !crd.is_converted_by_webhook() || !crd.stored_elsewhere() {
+        return Vec::new();
+    }
+    let mut paths = gaps(object, crd);
+    if !paths.is_empty() {
+        let mut filled = object.json().clone();
+        crd.compiled().fill(&mut filled);
+        let others = owners(object).filter(|owner| owner.manager != MANAGER);
+        let schema = &crd.storage().schema;
+        paths.retain(|path| is_named(others.clone(), &filled, schema, path.steps()));
+    }
+    paths
 }
 
 /// Whether an object has a field that a schema does not know.
