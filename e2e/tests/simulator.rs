@@ -55,6 +55,7 @@ fn each_sabotage_is_found() {
         Sabotage::HearsNothing,
         Sabotage::NeverAsksForTheGeneration,
         Sabotage::TakesStatusForStored,
+        Sabotage::TrustsTheWebhook,
     ]
     .into_iter()
     .filter(|sabotage| !found(*sabotage))

@@ -152,9 +152,13 @@ impl Resource {
         {
             self.stored_versions.push((*storage).to_owned());
         }
-        let document = definition(versions, self.world.status.get(variant), self.generations.len() + 1);
+        let mut document = definition(versions, self.world.status.get(variant), self.generations.len() + 1);
+        let webhook_knows = self.world.webhook_knows;
+        if webhook_knows.is_some() {
+            document["spec"]["conversion"] = json!({ "strategy": "Webhook" });
+        }
         let (_, findings) = judge(&Json::from(document.clone()), &Pool::default());
-        let release = Release::new(document, &self.stored_versions);
+        let release = Release::new(document, &self.stored_versions).converted_by(webhook_knows);
         self.generations.push(Arc::new(Generation { release, findings }));
         self.variant = variant;
         clock.revision += 1;

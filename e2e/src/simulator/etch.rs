@@ -174,6 +174,7 @@ impl Driver {
         let document = Json::from(resource.document());
         let crd = match at.sabotage {
             Some(Sabotage::TakesStatusForStored) => without_status(resource.document()),
+            Some(Sabotage::TrustsTheWebhook) => without_webhook(resource.document()),
             _ => resource.crd().clone(),
         };
         let subject = Subject {
@@ -459,6 +460,11 @@ fn without_status(mut document: serde_json::Value) -> Arc<Crd> {
     for version in document["spec"]["versions"].as_array_mut().into_iter().flatten() {
         version["subresources"] = serde_json::Value::Null;
     }
+    Arc::new(Crd::read(&Json::from(document)).expect("it can be read with it"))
+}
+
+fn without_webhook(mut document: serde_json::Value) -> Arc<Crd> {
+    document["spec"]["conversion"] = serde_json::Value::Null;
     Arc::new(Crd::read(&Json::from(document)).expect("it can be read with it"))
 }
 

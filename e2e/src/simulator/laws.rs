@@ -55,11 +55,12 @@ impl Law {
 /// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew
 /// it, and `moves` says that values may follow.
 ///
-/// Three limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
+/// Four limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
 /// is new to it is lost where Etch writes through such a server what it has read through another. And it does
 /// not store a new default of another version at which the object is stored, which other servers show until
-/// then. And it stores the old default of a status, of which a request for the object carries nothing. Without
-/// `served` that counts.
+/// then. And it stores the old default of a status, of which a request for the object carries nothing. And
+/// where a webhook converts and an owner is at another version, no request carries a value. Without `served`
+/// that counts.
 pub fn broken(
     world: &World,
     (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
@@ -71,6 +72,8 @@ pub fn broken(
     let shown = served.and_then(|served| served.view(before, release.storage()).ok());
     let lags = served.is_some_and(|served| !std::ptr::eq(served, release));
     let is_elsewhere = before.version != release.storage();
+    let has_converted_owners = release.is_converted_by_webhook()
+        && before.owners.iter().any(|owner| owner.version != release.storage());
     let is_owned = |path: &String| {
         let others = before.owners.iter().filter(|owner| owner.manager != MANAGER);
         others.flat_map(|owner| &owner.fields).any(|place| place == path)
@@ -86,11 +89,13 @@ pub fn broken(
             let is_new_elsewhere =
                 is_elsewhere && is_phantom && shown.as_ref().is_some_and(|shown| get(shown, place).is_none());
             let is_old_status = lags && is_phantom && place.starts_with(".status");
+            let is_converted = lags && is_phantom && has_converted_owners;
             let is_kept = get(after, place) == Some(value)
                 || is_void(value)
                 || is_new
                 || is_new_elsewhere
-                || is_old_status;
+                || is_old_status
+                || is_converted;
             if !is_kept && !follow.iter().any(|path| path == place) {
                 law = Some(Law::Values);
             }

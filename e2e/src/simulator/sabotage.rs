@@ -63,11 +63,13 @@ pub enum Sabotage {
     NeverAsksForTheGeneration,
     /// That a create drops the status is not known.
     TakesStatusForStored,
+    /// A webhook is taken to convert as nothing does: by the `apiVersion` alone.
+    TrustsTheWebhook,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::NamesNoRevision,
         Self::NamesNobody,
         Self::CreatesWhatIsGone,
@@ -93,6 +95,7 @@ impl Sabotage {
         Self::HearsNothing,
         Self::NeverAsksForTheGeneration,
         Self::TakesStatusForStored,
+        Self::TrustsTheWebhook,
     ];
 
     /// The write that is carried out in place of another.

@@ -36,6 +36,8 @@ pub struct Release {
     /// The same, as it is sent.
     pub document: Value,
     versions: Vec<(String, Schema, Compiled)>,
+    /// See [`World::webhook_knows`](super::worlds::World::webhook_knows).
+    webhook_knows: Option<&'static [&'static str]>,
     /// Whether the CRD has the status subresource: then a request for an object leaves its status alone.
     pub has_status: bool,
 }
@@ -171,7 +173,19 @@ impl Release {
         });
         let versions = compiled.collect();
         let has_status = document["spec"]["versions"][0]["subresources"]["status"].is_object();
-        Self { crd, document, versions, has_status }
+        Self { crd, document, versions, webhook_knows: None, has_status }
+    }
+
+    /// The same with a conversion webhook that knows these fields of `spec` alone.
+    #[must_use]
+    pub fn converted_by(mut self, webhook_knows: Option<&'static [&'static str]>) -> Self {
+        self.webhook_knows = webhook_knows;
+        self
+    }
+
+    /// Whether a webhook converts objects.
+    pub fn is_converted_by_webhook(&self) -> bool {
+        self.webhook_knows.is_some()
     }
 
     /// The storage version.
@@ -209,9 +223,14 @@ impl Release {
         value
     }
 
-    /// A value as it is converted, with strategy None.
+    /// A value as it is converted.
     pub fn convert(&self, mut value: Value, from: &str, to: &str) -> Value {
         if let Some((schema, _)) = self.find(to).filter(|_| from != to) {
+            if let (Some(known), Some(spec)) =
+                (self.webhook_knows, value.get_mut("spec").and_then(Value::as_object_mut))
+            {
+                spec.retain(|name, _| known.contains(&name.as_str()));
+            }
             prune(&mut value, schema, true, &mut |_| {});
         }
         value
@@ -229,7 +248,7 @@ impl Release {
         if let Some((schema, _)) = self.find(&content.version) {
             prune(&mut value, schema, true, &mut |_| {});
         }
-        self.convert(value, "", self.storage())
+        self.convert(value, &content.version, self.storage())
     }
 
     /// Whether the bytes hold every default that the storage version gives this object, and all that readers

@@ -9,7 +9,7 @@ use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, V
 
 /// The worlds that are about more than one object's writes: what is held, how an object came to be, and whether
 /// the CRD is still the one that was read. Only the simulator has all that.
-pub const SIMULATED: [&str; 3] = ["stated", "holding", "losing a field"];
+pub const SIMULATED: [&str; 4] = ["stated", "holding", "losing a field", "converting"];
 
 /// One cluster's possible lives.
 pub struct World {
@@ -19,6 +19,9 @@ pub struct World {
     pub versions: Vec<Versions>,
     /// The properties of `status` for each of these; none where the CRD has no status subresource.
     pub status: Vec<Value>,
+    /// The fields of `spec` that its conversion webhook knows: it leaves out the others. None where objects are
+    /// converted by their `apiVersion` alone.
+    pub webhook_knows: Option<&'static [&'static str]>,
     /// The CRD as it comes to be.
     pub releases: Vec<Release>,
     /// What users may send at any time.
@@ -120,6 +123,7 @@ pub fn all() -> Vec<World> {
         name,
         versions: releases.clone(),
         status: Vec::new(),
+        webhook_knows: None,
         releases: self::releases(releases, &[]),
         menu,
         terms,
@@ -266,8 +270,34 @@ pub fn all() -> Vec<World> {
             ..world("stated", releases, menu(requests), keep, Vec::new(), Untypable::Keeps)
         }
     };
+    // The webhook is older than the field: a write at another version than the storage version stores none.
+    let converting = || {
+        let both = |color: Value| {
+            let properties = json!({ "note": text(), "color": color });
+            vec![("v1", properties.clone()), ("v2", properties)]
+        };
+        let versions = vec![
+            vec![("v1", json!({ "note": text(), "color": text() }))],
+            both(with(text(), "red")),
+            both(with(text(), "blue")),
+        ];
+        let requests = vec![
+            (Create, "b", "v1", json!({ "note": "x" })),
+            (Create, "b", "v1", json!({ "note": "x", "color": "green" })),
+            (Apply, "a", "v1", json!({ "note": "z" })),
+            (Apply, "a", "v2", json!({ "color": "green" })),
+            (Merge, "b", "v1", json!({ "note": "y" })),
+            (Edit, "b", "v2", json!({ "note": "e" })),
+            (Delete, "b", "v1", json!(null)),
+        ];
+        World {
+            webhook_knows: Some(&["note"]),
+            ..world("converting", versions, menu(requests), keep, Vec::new(), Untypable::Keeps)
+        }
+    };
     use Untypable::{Keeps, Wipes};
     vec![
+        converting(),
         stated(),
         world("changing", changing(), sized(), keep, Vec::new(), Keeps),
         world("following", changing(), sized(), keep, size(), Keeps),

@@ -120,7 +120,26 @@ impl Write<'_> {
     /// Whether an object can be put into the terms of all its owners.
     fn expressible(&self, before: &Value, owners: &[Entry]) -> Result<(), Refused> {
         let mut others = owners.iter().filter(|owner| owner.version != self.request.version);
-        others.try_for_each(|owner| self.release.express(before, &owner.version))
+        others.try_for_each(|owner| self.express(before, &owner.version))
+    }
+
+    /// Whether an object can be put into the terms of a version: what a webhook leaves out need not be.
+    fn express(&self, value: &Value, version: &str) -> Result<(), Refused> {
+        match self.release.is_converted_by_webhook() {
+            true => self.release.express(&self.converted(value, version), version),
+            false => self.release.express(value, version),
+        }
+    }
+
+    fn converted(&self, value: &Value, version: &str) -> Value {
+        self.release.convert(value.clone(), &self.request.version, version)
+    }
+
+    /// How the object changes in an owner's terms, where these are others.
+    fn seen_by(&self, owner: &Entry, before: &Value, after: &Value) -> Option<fields::Difference> {
+        let is_other = owner.version != self.request.version && self.release.is_converted_by_webhook();
+        let terms = |value| self.converted(value, &owner.version);
+        is_other.then(|| fields::compare(&terms(before), &terms(after)))
     }
 
     /// What the other owners keep, and how the object changes.
@@ -135,9 +154,11 @@ impl Write<'_> {
         let difference = fields::compare(before, after);
         for owner in owners.iter_mut().filter(|owner| !owner.is_same(key)) {
             if owner.version != self.request.version {
-                self.release.express(before, &owner.version)?;
-                self.release.express(after, &owner.version)?;
+                self.express(before, &owner.version)?;
+                self.express(after, &owner.version)?;
             }
+            let seen = self.seen_by(owner, before, after);
+            let difference = seen.as_ref().unwrap_or(&difference);
             let is_taken =
                 |place: &String| difference.modified.contains(place) || difference.added.contains(place);
             if !force && owner.fields.iter().any(is_taken) {
@@ -154,7 +175,7 @@ impl Write<'_> {
             return Ok(merged.clone());
         }
         if last.version != self.request.version {
-            self.release.express(merged, &last.version)?;
+            self.express(merged, &last.version)?;
         }
         let last = fields::with_parents(&last.fields);
         let all = fields::with_parents(&fields::applied(merged));

@@ -197,6 +197,8 @@ async fn the_models_server_is_as_the_real_one() -> Result<()> {
     let keeps = *control_plane.kubernetes() >= Kubernetes::supported_release("1.37")?;
     let untypable = if keeps { Untypable::Keeps } else { Untypable::Wipes };
     let mut worlds = worlds();
+    // No webhook runs there: the write matrix has what it does.
+    worlds.retain(|world| world.webhook_knows.is_none());
     worlds.iter_mut().for_each(|world| world.untypable = untypable);
     let parts = Parts::new(worlds, None);
     let seeds = (0..sequences).map(|index| seed.wrapping_add(index) as u64);

@@ -1,10 +1,9 @@
 //! The model's server against the write matrix: what it makes of each request that it can express is what
 //! real servers did. It must not send anything.
 //!
-//! It expresses objects of scalars and maps, conversion by `apiVersion`, and requests to the object itself.
+//! It expresses objects of scalars and maps, conversion, and requests to the object itself.
 //! Of the matrix it leaves out: list items, values of maps by any key, embedded metadata and `status`, of
-//! which it has no schema; the subresources; worlds with a conversion webhook or admission; deletes that a
-//! finalizer holds up.
+//! which it has no schema; the subresources; worlds with admission; deletes that a finalizer holds up.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 use crate::fields::Fields;
 use crate::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
 
-/// The fields of `spec` that the model has.
+/// The fields of `spec` that the model has: those that an old conversion webhook knows, and the others.
 const KNOWN: [&str; 5] = ["size", "replicas", "note", "color", "nested"];
 
 #[test]
@@ -32,7 +31,7 @@ fn the_model_does_what_the_matrix_shows() -> Result<()> {
             false => Untypable::Wipes,
         };
         for (world, cells) in &data.outcomes {
-            if world.conversion != Conversion::None || world.admission != Admission::None {
+            if world.admission != Admission::None {
                 continue;
             }
             for (cell, outcome) in cells {
@@ -91,7 +90,12 @@ fn release(world: World, cell: Cell) -> Release {
             fields.retain(|field, _| KNOWN.contains(&field.as_str()));
         }
     }
-    Release::new(document, &["v1".to_owned(), "v1alpha1".to_owned()])
+    let webhook_knows: Option<&[&str]> = match world.conversion {
+        Conversion::None => None,
+        Conversion::New => Some(&KNOWN),
+        Conversion::Old => Some(&KNOWN[..3]),
+    };
+    Release::new(document, &["v1".to_owned(), "v1alpha1".to_owned()]).converted_by(webhook_knows)
 }
 
 fn compare(

@@ -211,9 +211,12 @@ impl OperatorAction<'_> {
 fn why_held(held: &Held) -> String {
     let why = match held.reason {
         Hold::HiddenFields => {
-            "a write may destroy fields that reads do not show and managedFields or last-applied still name".to_owned()
+            "a write may destroy fields that reads do not show and managedFields or last-applied still name"
+                .to_owned()
         }
-        Hold::Misfit => "a field has another type than the schema, so a write would clear managedFields".to_owned(),
+        Hold::Misfit => {
+            "a field has another type than the schema, so a write would clear managedFields".to_owned()
+        }
         Hold::InvalidDefaults if held.broken.is_empty() => "the default itself is invalid".to_owned(),
         Hold::InvalidDefaults => format!("its defaults would make it invalid: {}", held.broken_in_short()),
     };

@@ -51,9 +51,7 @@ pub(super) fn held(tally: &Tally, reason: Hold, naming: Naming) -> Option<String
     let places = few_places(&places(tally, |held| held.reason == reason));
     let why = match reason {
         Hold::HiddenFields => {
-            format!(
-                "a write would destroy fields that etcd may still hold and reads do not show: {places}"
-            )
+            format!("a write would destroy fields that etcd may still hold and reads do not show: {places}")
         }
         Hold::Misfit => {
             format!("{places}: a value has another type than the schema, or a list item has no key")

@@ -19,6 +19,9 @@ pub(super) struct File {
     cluster_scoped: bool,
     #[serde(default)]
     conversion_webhook: bool,
+    /// The versions at which objects may be stored, beside the storage version.
+    #[serde(default)]
+    stored: Vec<String>,
     versions: Vec<Version>,
     /// The paths that a policy asks to follow.
     #[serde(default)]
@@ -158,6 +161,7 @@ impl File {
                 "conversion": { "strategy": if self.conversion_webhook { "Webhook" } else { "None" } },
                 "versions": versions,
             },
+            "status": { "storedVersions": self.stored },
         });
         Crd::read(&Json::from(document)).expect("a CRD")
     }
