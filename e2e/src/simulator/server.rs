@@ -226,12 +226,17 @@ impl Release {
     /// A value as it is converted.
     pub fn convert(&self, mut value: Value, from: &str, to: &str) -> Value {
         if let Some((schema, _)) = self.find(to).filter(|_| from != to) {
-            if let (Some(known), Some(spec)) =
-                (self.webhook_knows, value.get_mut("spec").and_then(Value::as_object_mut))
-            {
-                spec.retain(|name, _| known.contains(&name.as_str()));
-            }
+            value = self.left_by_webhook(value);
             prune(&mut value, schema, true, &mut |_| {});
+        }
+        value
+    }
+
+    /// A value as the conversion webhook, if there is one, returns it: no schema prunes it yet.
+    fn left_by_webhook(&self, mut value: Value) -> Value {
+        let spec = value.get_mut("spec").and_then(Value::as_object_mut);
+        if let (Some(known), Some(spec)) = (self.webhook_knows, spec) {
+            spec.retain(|name, _| known.contains(&name.as_str()));
         }
         value
     }
@@ -265,13 +270,18 @@ impl Release {
         })
     }
 
-    /// Whether a version can express a value.
+    /// Whether a version can express a value that is converted to it.
     pub fn express(&self, value: &Value, version: &str) -> Result<(), Refused> {
+        self.declares(self.left_by_webhook(value.clone()), version)
+    }
+
+    /// Whether a version declares all fields of a value.
+    pub fn declares(&self, mut value: Value, version: &str) -> Result<(), Refused> {
         let Some((schema, _)) = self.find(version) else {
             return refused(500, "request to convert CR to an invalid group/version: model.example.com/v0");
         };
         let mut unknown = None;
-        prune(&mut value.clone(), schema, true, &mut |trail| {
+        prune(&mut value, schema, true, &mut |trail| {
             unknown.get_or_insert_with(|| trail.to_path().to_string());
         });
         match unknown {

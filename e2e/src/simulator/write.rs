@@ -70,7 +70,7 @@ impl Write<'_> {
         let Self { release, request: Request { version, manager, verb, body }, .. } = *self;
         let mut config = payload(body);
         self.leave_status(None, &mut config);
-        release.express(&config, version)?;
+        release.declares(config.clone(), version)?;
         let before = live.map_or(Ok(json!({})), |live| release.view(live, version))?;
         let mut owners = live.map(|live| live.owners.clone()).unwrap_or_default();
         let key = Entry {
@@ -120,15 +120,7 @@ impl Write<'_> {
     /// Whether an object can be put into the terms of all its owners.
     fn expressible(&self, before: &Value, owners: &[Entry]) -> Result<(), Refused> {
         let mut others = owners.iter().filter(|owner| owner.version != self.request.version);
-        others.try_for_each(|owner| self.express(before, &owner.version))
-    }
-
-    /// Whether an object can be put into the terms of a version: what a webhook leaves out need not be.
-    fn express(&self, value: &Value, version: &str) -> Result<(), Refused> {
-        match self.release.is_converted_by_webhook() {
-            true => self.release.express(&self.converted(value, version), version),
-            false => self.release.express(value, version),
-        }
+        others.try_for_each(|owner| self.release.express(before, &owner.version))
     }
 
     fn converted(&self, value: &Value, version: &str) -> Value {
@@ -154,8 +146,8 @@ impl Write<'_> {
         let difference = fields::compare(before, after);
         for owner in owners.iter_mut().filter(|owner| !owner.is_same(key)) {
             if owner.version != self.request.version {
-                self.express(before, &owner.version)?;
-                self.express(after, &owner.version)?;
+                self.release.express(before, &owner.version)?;
+                self.release.express(after, &owner.version)?;
             }
             let seen = self.seen_by(owner, before, after);
             let difference = seen.as_ref().unwrap_or(&difference);
@@ -175,7 +167,7 @@ impl Write<'_> {
             return Ok(merged.clone());
         }
         if last.version != self.request.version {
-            self.express(merged, &last.version)?;
+            self.release.express(merged, &last.version)?;
         }
         let last = fields::with_parents(&last.fields);
         let all = fields::with_parents(&fields::applied(merged));
