@@ -142,8 +142,6 @@ struct ReportWrite {
     status: Arc<DefaultsReportStatus>,
     /// Whether it says something else of which objects are stored than the one before.
     is_new: bool,
-    /// Whether the report was found missing in this attempt.
-    was_gone: bool,
 }
 
 impl Status {
@@ -332,7 +330,7 @@ impl Status {
                 self.unwritten = None;
                 (self.report.as_ref() != Some(&status)).then(|| {
                     let is_new = self.report.as_ref().is_none_or(|known| !is_same_record(known, &status));
-                    What::Report(Box::new(ReportWrite { status, is_new, was_gone: false }))
+                    What::Report(Box::new(ReportWrite { status, is_new }))
                 })
             }
             Wanted::Recheck => Some(What::Recheck),
@@ -376,14 +374,9 @@ impl Status {
         let command = match what {
             What::Conditions { conditions, .. } => Command::SetConditions(conditions.clone()),
             What::Recheck => Command::ReadCrd,
-            What::Report(write) => {
-                write.was_gone = false;
-                // What is new on record is on none where the CRD has changed.
-                match write.is_new && write.status.through.is_some() {
-                    true => Command::ReadGeneration,
-                    false => report_command(&write.status, self.version.as_ref()),
-                }
-            }
+            // What is new on record is on none where the CRD has changed.
+            What::Report(write) if write.is_new && write.status.through.is_some() => Command::ReadGeneration,
+            What::Report(write) => report_command(&write.status, self.version.as_ref()),
         };
         self.commands.push_back(command);
     }
@@ -417,13 +410,8 @@ impl Status {
                     false => self.commands.push_back(Command::SetReport(write.status.clone(), version)),
                 }
             }
-            // A restore of etcd takes a report away, too.
-            Err(error) if error.code() == Some(404) && self.report.is_some() => self.report_is_other(),
-            Err(error) if error.code() == Some(404) && !write.was_gone => {
-                write.was_gone = true;
-                self.version = None;
-                self.commands.push_back(Command::OpenReport);
-            }
+            // A restore of etcd takes a report away, too, and one that has no status yet.
+            Err(error) if error.code() == Some(404) && self.version.is_some() => self.report_is_other(),
             Err(error) if error.code() == Some(409) => self.commands.push_back(Command::ReadReport),
             Err(error) => self.attempt_failed(now, &error),
         }

@@ -173,7 +173,8 @@ impl<H> Passing<H> {
         };
         let crd_status = task.in_progress(&shown, verifies.then_some(counts.objects));
         let place = if verifies { shown.place() } else { so_far.place() };
-        let place = place.filter(|_| task.writes());
+        // What was done before the report turned out to be another one may be about another past.
+        let place = place.filter(|_| task.writes() && !self.is_report_other);
         let through = place.map(|place| place.through);
         let mut report =
             self.state.counted(self.pass.ledger(), crd_status.reason, &shown, through, self.times);

@@ -10,17 +10,19 @@ use serde_json::json;
 use super::pass::{self, Interrupted, Limits, Pass, PassError, Verified};
 use super::pass_state::PassState;
 use super::retries::Retries;
+use super::status::{self, Status, Subject};
 use super::stop_reason::StopReason;
 use super::sweep::{Form, Listed, Page, PageRequest, SweepError};
 use super::watching::{self, Change, End, Watching};
-use super::{Received, Work};
-use crate::api::Mode;
+use super::{Now, Received, Work};
+use crate::api::{DefaultsReportStatus, Mode};
 use crate::call_error::CallError;
 use crate::crd::sample::{things, with_spec};
 use crate::object::{Identity, Object};
 use crate::object_machine::{Reconciled, Rules, Step};
 use crate::object_state::ObjectState;
 use crate::plan::{Record, Rejection, RejectionKind, Terms};
+use crate::refusal::Refusal;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::ledger::Ledger;
 use crate::report::state::Times;
@@ -383,4 +385,23 @@ fn what_was_written_is_verified_when_it_is_time_and_not_while_changes_are_missed
     let mut watching: Watching<()> = begin(false);
     assert_eq!(watching.timeout(), None, "who writes nothing verifies nothing");
     assert!(watching.poll(later).is_none());
+}
+
+#[test]
+fn a_report_that_is_gone_before_it_has_a_status_is_another_one() {
+    let subject = Subject {
+        name: "things.example.com".to_owned(),
+        uid: "crd".to_owned(),
+        generation: 1,
+        objects: None,
+    };
+    let mut status = Status::new(subject, Vec::new(), 0);
+    let now = Now { at: start(), date: Timestamp::UNIX_EPOCH };
+    status.set_report(DefaultsReportStatus::default());
+    assert!(matches!(status.poll(now), Some(status::Command::OpenReport)));
+    status.report_written(now.at, Ok("1".to_owned()));
+    let Some(status::Command::SetReport(..)) = status.poll(now) else { panic!("it is not written") };
+    let gone = CallError::Refused(Box::new(Refusal::read(404, None, b"{}")));
+    status.report_written(now.at, Err(gone));
+    assert!(status.take_other() && status.is_idle(), "a restore of etcd has taken it away");
 }
