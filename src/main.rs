@@ -5,14 +5,16 @@ mod commands;
 mod telemetry;
 
 use std::io::{self, BufWriter, Write};
+use std::panic::resume_unwind;
 use std::process::ExitCode;
+use std::thread::{self, JoinHandle};
 
 use etch::report;
 
 use crate::cli::{Cli, Command};
 use crate::commands::global::LogFormat;
 use crate::commands::outcome::{FAILURE, Outcome};
-use crate::commands::{Failures, asynchronous};
+use crate::commands::{Failures, STACK, asynchronous};
 use crate::telemetry::Telemetry;
 
 fn main() -> ExitCode {
@@ -26,7 +28,13 @@ fn main() -> ExitCode {
     };
     // Who reads the operator's log as JSON reads this, too.
     let is_logged = matches!((&cli.command, cli.global.log_format), (Command::Run(_), LogFormat::Json));
-    let result = dispatch(cli);
+    // How much stack the first thread of a process has depends on where it is started.
+    let thread = thread::Builder::new().stack_size(STACK).spawn(|| dispatch(cli));
+    let result = match thread.map(JoinHandle::join) {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(error) => Err(error.into()),
+    };
     telemetry.end();
     match result {
         Ok(outcome) => outcome.into(),

@@ -45,6 +45,8 @@ impl Operator {
             .args(flags)
             .env("KUBECONFIG", kubeconfig)
             .env("ETCH_LOG", "debug")
+            // Cargo sets it for tests, and no user does.
+            .env_remove("RUST_MIN_STACK")
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(file.try_clone()?)

@@ -1,6 +1,7 @@
 //! Sending the requests of a planned write.
 //! It must not decide, and must not repeat: the write itself decides which request follows which answer.
 
+use serde::de::Error;
 use tokio::time::Instant;
 
 use super::call::patch;
@@ -59,7 +60,7 @@ impl Cluster {
         let answer = Json::parse(&answer).map(Object::from).map_err(CallError::malformed)?;
         match answer.uid() == uid {
             true => Ok(answer),
-            false => Err(CallError::malformed(serde::de::Error::custom("another object"))),
+            false => Err(CallError::malformed(serde_json::Error::custom("another object"))),
         }
     }
 }

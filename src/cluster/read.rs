@@ -16,7 +16,6 @@ use etch_core::crd::Resource;
 use etch_core::engine::sweep::{self, Form, Listed};
 use etch_core::object::{Identity, Object};
 use etch_core::report::versions::key;
-use kube_structural_schema::json::Json;
 
 /// A part of a list.
 #[derive(Debug)]
@@ -81,8 +80,7 @@ struct Name {
     name: String,
 }
 
-/// Items are taken as text first: the scan for their end does not recurse, so one deep object cannot fail its
-/// page (C7).
+/// Items are taken as text first, so that an object that is nested too deeply (C7) does not fail its page.
 #[derive(Deserialize)]
 struct List<'a> {
     metadata: ListMeta,
@@ -200,7 +198,7 @@ impl Cluster {
         name: &str,
     ) -> Result<Option<Object>, CallError> {
         match self.call(get(&named(resource, namespace, name))).await {
-            Ok(body) => Json::parse(&body).map(|json| Some(json.into())).map_err(CallError::malformed),
+            Ok(body) => parsed(&body).map(Some),
             Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
             Err(error) => Err(error),
         }
@@ -310,5 +308,5 @@ pub(super) fn object(raw: &RawValue) -> Result<Object, CallError> {
 }
 
 fn parsed(bytes: &[u8]) -> Result<Object, CallError> {
-    Json::parse(bytes).map(Object::from).map_err(CallError::malformed)
+    Object::read(bytes).map_err(CallError::malformed)
 }

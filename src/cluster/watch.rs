@@ -11,6 +11,7 @@ use futures::{AsyncBufRead, AsyncBufReadExt, FutureExt, TryStreamExt};
 use http::Request;
 use http_body_util::BodyExt;
 use serde::Deserialize;
+use serde::de::Error;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -197,7 +198,7 @@ impl Change {
         let object = object(event.object)?;
         if object.resource_version().is_empty() {
             // To go on from nowhere would be to begin anywhere.
-            return Err(CallError::malformed(serde::de::Error::missing_field("resourceVersion")));
+            return Err(CallError::malformed(serde_json::Error::missing_field("resourceVersion")));
         }
         if event.r#type == "BOOKMARK" {
             return Ok(Self::Bookmark(object.resource_version().to_owned()));

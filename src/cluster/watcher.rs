@@ -22,6 +22,7 @@ use kube::client::Body;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
+use serde::de::Error;
 use tokio::time::{Instant, sleep, timeout};
 use tower::BoxError;
 use tracing::warn;
@@ -213,7 +214,7 @@ fn to_call_error(error: watcher::Error, server: &Server) -> CallError {
         | watcher::Error::WatchStartFailed(error)
         | watcher::Error::WatchFailed(error) => CallError::Connection(server.clone(), cause(&error)),
         watcher::Error::NoResourceVersion => {
-            CallError::malformed(serde::de::Error::missing_field("resourceVersion"))
+            CallError::malformed(serde_json::Error::missing_field("resourceVersion"))
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use clap::Args;
-use etch::cluster::etcd::{RawValue, decode, definition};
+use etch::cluster::etcd::{Opaque, RawValue, decode, definition};
 use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses, crds};
 use etch_core::audit::{Exact, by_bytes, by_view};
 use etch_core::crd::Crd;
@@ -184,7 +184,7 @@ impl Audit {
                     (object.identity(), Ok(Exact { object, missing, hidden: Vec::new(), unconverted: false }))
                 }
                 Shown::Stored(identity, value) => {
-                    let exact = match (known(&value, crd, decoder), cluster) {
+                    let exact = match (known(&identity, &value, crd, decoder), cluster) {
                         (Ok(exact), Some(cluster)) if exact.unconverted => {
                             Ok(converted(exact, cluster, crd, &identity, value.revision).await)
                         }
@@ -263,8 +263,11 @@ impl Audit {
 }
 
 /// What the bytes in etcd prove of an object, or why they prove nothing.
-fn known(value: &RawValue, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
-    let stored = decode(&value.bytes).map_err(|opaque| opaque.to_string())?;
+fn known(identity: &Identity, value: &RawValue, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, String> {
+    let stored = match decode(&value.bytes) {
+        Err(Opaque::TooDeep) => return Ok(Exact::too_deep(identity, &value.bytes)),
+        stored => stored.map_err(|opaque| opaque.to_string())?,
+    };
     by_bytes(&stored, crd, decoder).map_err(|unreadable| unreadable.to_string())
 }
 

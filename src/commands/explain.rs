@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::etcd::decode;
+use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
 use etch::report::{Cell, Table, Tone};
 use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
@@ -175,6 +175,7 @@ impl Explain {
                 "policy": rules.document(),
                 "ignored": skipped.is_some_and(Skip::is_by_annotation),
                 "terminating": skipped == Some(Skip::Terminating),
+                "tooDeep": skipped == Some(Skip::TooDeep),
                 "defaults": explanations.iter().map(explanation).collect::<Vec<_>>(),
             })
         };
@@ -185,6 +186,7 @@ impl Explain {
                     Skip::Ignored | Skip::IgnoredUnclear => {
                         format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}")
                     }
+                    Skip::TooDeep => "; to have its defaults stored, make it flatter".to_owned(),
                     Skip::Terminating => String::new(),
                 };
                 writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;
@@ -231,6 +233,9 @@ async fn stored(
     let Some(bytes) = bytes else { return Ok(None) };
     let value = bytes.stored(&crd.resource(), namespace, name).await?;
     let value = value.context("etcd has no such object; see --etcd-prefix")?;
-    let stored = decode(&value.bytes).context("what etcd holds of it")?;
-    Ok(Some((stored, value.revision)))
+    match decode(&value.bytes) {
+        // The API shows as much of it.
+        Err(Opaque::TooDeep) => Ok(None),
+        stored => Ok(Some((stored.context("what etcd holds of it")?, value.revision))),
+    }
 }

@@ -6,12 +6,14 @@ mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::etcd::{decode, definition};
 use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
+use etch::source::SourceError;
 use etch::{report, source};
 use etch_core::crd::{Crd, Resource, Version};
 use etch_core::impact::{Kind, Upgrade};
@@ -386,24 +388,42 @@ fn objects(
 ) -> anyhow::Result<ObjectSource> {
     let mut found: BTreeMap<_, Vec<Object>> = BTreeMap::new();
     let mut other = None;
-    for document in source::documents(paths, stdin)? {
-        let group = document.api_version().split_once('/').map_or("", |(group, _)| group);
-        let crd = crds
-            .values()
-            .map(|given| &given.crd)
-            .find(|crd| crd.group() == group && crd.kind() == document.kind());
-        match crd {
-            Some(crd) => {
-                let object = source::object(document)?.1;
-                let Resource { group, plural, .. } = crd.resource();
-                let found = found.entry((group, plural)).or_default();
-                if object.namespace().is_none() || scope.contains(object.namespace()) {
-                    found.push(object);
-                }
-            }
-            None => other = other.or_else(|| Some(document.what())),
+    let mut add = |object: Object, crd: &Crd| {
+        let Resource { group, plural, .. } = crd.resource();
+        let found = found.entry((group, plural)).or_default();
+        if object.namespace().is_none() || scope.contains(object.namespace()) {
+            found.push(object);
         }
-    }
+    };
+    let crd_of = |api_version: &str, kind: &str| {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let mut all = crds.values().map(|given| &given.crd);
+        all.find(|crd| crd.group() == group && crd.kind() == kind)
+    };
+    let mut take = |document: Result<source::Document, SourceError>| {
+        let document = match document.map_err(SourceError::too_deep) {
+            Ok(document) => document,
+            Err(object) => {
+                let object = object?;
+                let text = |field: &str| object.json()[field].as_str().unwrap_or_default();
+                if let Some(crd) = crd_of(text("apiVersion"), text("kind")) {
+                    add(object, crd);
+                }
+                return Ok(());
+            }
+        };
+        match crd_of(document.api_version(), document.kind()) {
+            Some(crd) => add(source::object(document)?.1, crd),
+            None => other = other.take().or_else(|| Some(document.what())),
+        }
+        Ok::<_, SourceError>(())
+    };
+    let mut taken = Ok(());
+    source::each(paths, stdin, &mut |document| {
+        taken = take(document);
+        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    taken?;
     if found.is_empty() && !paths.is_empty() {
         bail!(none_of("object of the CRDs that are upgraded", paths, other));
     }

@@ -35,10 +35,15 @@ use etch::cluster::{Cluster, ObjectSource, Scope};
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
 use futures::TryStreamExt;
+use kube_structural_schema::json::DEPTH;
+
+/// The stack of every thread that reads objects: a walk through a document recurses, and the deepest one that is
+/// read ([`DEPTH`]) takes a third of it in a build that is not optimized.
+pub(crate) const STACK: usize = 16 << 20;
 
 /// What runs requests.
 pub(crate) fn asynchronous() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    tokio::runtime::Builder::new_multi_thread().thread_stack_size(STACK).enable_all().build()
 }
 
 /// The names of the CRDs that were typed, each once, or of all where none was.
@@ -56,7 +61,7 @@ pub(crate) async fn crds_named(cluster: &Cluster, typed: &[String]) -> Result<Ve
     Ok(names)
 }
 
-/// Visits every object of a resource; holds a page of them at a time.
+/// Visits every object of a resource; holds a page of them at a time. It fails at one that is nested too deeply.
 pub(crate) async fn each(
     cluster: &Cluster,
     resource: &Resource,
@@ -65,7 +70,12 @@ pub(crate) async fn each(
     let source = ObjectSource::from(cluster.clone());
     let mut pages = source.pages(vec![resource.clone()], &Scope::All);
     while let Some(page) = pages.try_next().await.with_context(|| format!("list {resource}"))? {
-        page.views().for_each(&mut *visit);
+        for object in page.views() {
+            if object.is_too_deep() {
+                bail!("{resource} {} is nested more than {DEPTH} levels deep", object.identity());
+            }
+            visit(object);
+        }
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ use etch_core::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, 
 use etch_core::crd::Crd;
 use etch_core::duration;
 use etch_core::prediction::{PendingChanges, pending_changes};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
 use serde_json::Value;
@@ -156,7 +156,7 @@ fn read_spec(spec: &Value) -> anyhow::Result<DefaultsPolicySpec> {
     let Some(fields) = spec.as_object() else { return Ok(DefaultsPolicySpec::default()) };
     // Field by field, since the first error of the whole has no place.
     for (name, value) in fields {
-        let alone = serde_json::Map::from_iter([(name.clone(), copy(value))]);
+        let alone = serde_json::Map::from_iter([(name.clone(), value.clone())]);
         if let Err(error) = DefaultsPolicySpec::deserialize(&Value::Object(alone)) {
             bail!("spec.{name} cannot be read: {}", without_values(&error));
         }

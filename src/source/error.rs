@@ -4,6 +4,7 @@
 use std::io;
 
 use etch_core::crd::CrdError;
+use etch_core::object::Object;
 use etch_lint::go_types::NotGo;
 use etch_lint::published::OpenApiError;
 use kube_manifests::{Malformed, Origin};
@@ -71,6 +72,19 @@ pub enum Reason {
     /// A folder without any file of YAML or JSON.
     #[error("this folder contains no .yaml, .yml or .json file")]
     Empty,
+}
+
+impl SourceError {
+    /// The object, where it is only nested too deeply.
+    ///
+    /// # Errors
+    /// Anything else.
+    pub fn too_deep(self) -> Result<Object, Self> {
+        match self.reason {
+            Reason::Malformed(Malformed::TooDeep(outline)) => Ok(Object::too_deep(outline)),
+            reason => Err(Self { reason, ..self }),
+        }
+    }
 }
 
 impl From<Malformed> for Reason {

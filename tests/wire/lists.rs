@@ -37,12 +37,12 @@ pub(crate) fn page(resource_version: u64, next: &str, items: impl IntoIterator<I
     }))
 }
 
-/// An object nested this many levels deep (C7); too deep to be built as a value of serde_json without care.
+/// An object nested this many levels deep (C7).
 pub(crate) fn deep(name: &str, levels: usize) -> String {
     format!(
         r#"{{"metadata":{{"name":"{name}","uid":"uid-{name}","resourceVersion":"7"}},"spec":{}1{}}}"#,
-        r#"{"a":["#.repeat(levels / 2),
-        "]}".repeat(levels / 2),
+        "[".repeat(levels - 1),
+        "]".repeat(levels - 1),
     )
 }
 
@@ -60,6 +60,9 @@ pub(crate) async fn listen(
         told.push(match event {
             ListWatchEvent::Listing => "listing".to_owned(),
             ListWatchEvent::Listed => "listed".to_owned(),
+            ListWatchEvent::Applied(object) if object.is_too_deep() => {
+                format!("+{} (too deep)", object.name())
+            }
             ListWatchEvent::Applied(object) => format!("+{}", object.name()),
             ListWatchEvent::Deleted(object) => format!("-{}", object.name()),
             ListWatchEvent::Failed(error) => format!("failed: {error}"),
@@ -182,19 +185,20 @@ async fn a_list_whose_snapshot_is_gone_for_good_begins_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_object_of_nine_thousand_levels_does_not_fail_its_page() {
+async fn objects_of_any_depth_do_not_fail_their_page() {
     let script = |request: &Request| {
         if request.is_watch() {
             return Answer::open_watch([]);
         }
-        let items = [deep("deep", 9000), thing("flat", 8).to_string(), deep("deeper", 20_000)];
+        let items =
+            [deep("deep", 1000), thing("flat", 8).to_string(), deep("deeper", 1001), deep("deepest", 20_000)];
         Answer::text(
             200,
             format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{}]}}"#, items.join(",")),
         )
     };
     let (told, _) = listen(script, Duration::from_secs(10)).await;
-    assert_eq!(told, ["listing", "+deep", "+flat", "+deeper", "listed"]);
+    assert_eq!(told, ["listing", "+deep", "+flat", "+deeper (too deep)", "+deepest (too deep)", "listed"]);
 }
 
 #[tokio::test(start_paused = true)]

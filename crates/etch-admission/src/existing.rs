@@ -10,7 +10,7 @@ use super::spec::Operation;
 use etch_core::crd::Resource;
 use etch_core::field::written_place_in;
 use etch_core::patch::{Change, patch};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 
 /// What a schema means for an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub fn existing(
     object: &Value,
 ) -> Vec<Option<Existing>> {
     let request = request(resource, object, &Value::Null);
-    let mut now = Json::from(copy(object));
+    let mut now = Json::from(object.clone());
     let mut found = Vec::with_capacity(schemas.len());
     for (schema, facts) in schemas {
         let before = Request { object: &now, facts, ..request };

@@ -10,7 +10,7 @@ use super::request::{Request, Subject};
 use super::run::{Failure, Run};
 use super::scope::Bound;
 use super::spec::{Missing, Scope, UnknownFields};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Step;
 use kube_structural_schema::prune::prune;
 
@@ -78,7 +78,7 @@ impl Filling<'_, '_> {
 
     /// What stands at a place of the object, to be changed.
     fn place(&mut self, location: &[Step]) -> Option<&mut Value> {
-        let object = self.object.get_or_insert_with(|| Json::from(copy(self.request.object)));
+        let object = self.object.get_or_insert_with(|| Json::from(self.request.object.clone()));
         value_at_mut(object, location)
     }
 
@@ -89,7 +89,7 @@ impl Filling<'_, '_> {
         }
         for location in &self.subject.extensions {
             let Some(value) = value_at(self.object(), location) else { continue };
-            let (mut pruned, mut any) = (Json::from(copy(value)), false);
+            let (mut pruned, mut any) = (Json::from(value.clone()), false);
             prune(&mut pruned, &extension.schema, true, &mut |_| any = true);
             if let Some(value) = any.then(|| self.place(location)).flatten() {
                 *value = pruned.into_inner();

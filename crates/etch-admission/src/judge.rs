@@ -16,7 +16,7 @@ use super::spec::{Enforcement, Operation, Ratcheting, Rule, Scope, Severity, Unk
 use super::unchanged::{Touch, touch};
 use super::view::view;
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::prune::prune;
 
 /// Something that is wrong, and by whose word.
@@ -479,5 +479,5 @@ fn at_field<'v>(value: &'v Value, field: &str) -> Option<&'v Value> {
 }
 
 fn text(value: &Value) -> String {
-    String::from_utf8_lossy(&Json::from(copy(value)).to_vec()).into_owned()
+    String::from_utf8_lossy(&Json::from(value.clone()).to_vec()).into_owned()
 }

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, PathError, Step};
 
 /// A place with any number of lists and maps to go through: `.spec.disks[*].name`.
@@ -60,7 +59,7 @@ fn descend<'v>(parts: &[Part], value: &'v Value, at: &mut Location, found: &mut 
     };
     let mut enter = |step: Step, value: &'v Value| {
         at.push(step);
-        level(|| descend(rest, value, at, found));
+        descend(rest, value, at, found);
         at.pop();
     };
     match (part, value) {

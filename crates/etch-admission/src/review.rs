@@ -6,7 +6,7 @@ use super::answer::{Answer, FieldError};
 use super::compile::Compiled;
 use super::judge::Found;
 use super::request::Request;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 
 /// What becomes of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Review {
 
 /// Reviews a request by schemas with their facts, in this order.
 pub fn review(schemas: &[(&Compiled, &Value)], request: &Request<'_>) -> Review {
-    let mut object = Json::from(copy(request.object));
+    let mut object = Json::from(request.object.clone());
     let mut answer = Answer::default();
     for (schema, facts) in schemas {
         let defaulted = schema.set_defaults(&Request { object: &object, facts, ..*request });

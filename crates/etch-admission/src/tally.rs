@@ -8,8 +8,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{ExistingObjects, ObjectName, ObjectTrouble, PersistedDefaults, SETTLING};
 use crate::existing::Existing;
+use etch_core::condition::first_of;
 use etch_core::crd::Resource;
+use etch_core::object::Identity;
 use etch_core::plan::Withheld;
+use kube_structural_schema::json::DEPTH;
 
 /// How many objects are named of each kind.
 const NAMED: usize = 10;
@@ -59,6 +62,8 @@ pub struct Tally {
     defaulted: First<ObjectName>,
     /// Why some were not seen.
     unseen: Vec<String>,
+    /// Those that are nested too deeply to be checked.
+    too_deep: First<String>,
     /// What becomes of defaults, where they are to be stored.
     persist: Option<Persist>,
 }
@@ -123,6 +128,11 @@ impl Tally {
         self.unseen.push(why.to_owned());
     }
 
+    /// Takes in an object that is nested too deeply to be checked.
+    pub fn too_deep(&mut self, resource: &Resource, object: &Identity) {
+        self.too_deep.add(|| format!("{resource} {object}"));
+    }
+
     /// Takes in an object, and what became of its defaults, if they were to be stored.
     pub fn add(
         &mut self,
@@ -162,7 +172,11 @@ impl Tally {
 
     /// The same for the status.
     pub fn found(self, generation: i64, now: Timestamp) -> ExistingObjects {
-        let Self { objects, denied, defaulted, unseen, persist } = self;
+        let Self { objects, denied, defaulted, mut unseen, too_deep, persist } = self;
+        if too_deep.count > 0 {
+            let kind = format!("{} nested more than {DEPTH} levels deep", too_deep.count);
+            unseen.push(first_of(&too_deep.first, too_deep.count, &kind));
+        }
         let stored = objects - defaulted.count;
         let persisted = persist.map(|persist| persist.found(objects, stored, &unseen));
         ExistingObjects {

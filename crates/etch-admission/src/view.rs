@@ -5,7 +5,6 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use kube_structural_schema::json::{copy, level};
 use kube_structural_schema::schema::{Schema, SchemaType};
 
 /// The extension without unwanted nulls. A field that is null is absent; an item of a list that is null is
@@ -17,15 +16,15 @@ pub(super) fn view<'v>(extension: &'v Value, schema: &Schema) -> Cow<'v, Value> 
 fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::Array(items) => level(|| items.iter().any(has_null)),
-        Value::Object(fields) => level(|| fields.values().any(has_null)),
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(fields) => fields.values().any(has_null),
         _ => false,
     }
 }
 
 fn cleaned(value: &Value, schema: Option<&Schema>) -> Value {
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             let mut kept = Map::new();
             for (name, value) in fields {
                 let schema = schema.and_then(|schema| schema.child(name));
@@ -34,16 +33,16 @@ fn cleaned(value: &Value, schema: Option<&Schema>) -> Value {
                 }
             }
             Value::Object(kept)
-        }),
-        Value::Array(items) => level(|| {
+        }
+        Value::Array(items) => {
             let schema = schema.and_then(|schema| schema.items.as_deref());
             let item = |item: &Value| match schema {
                 Some(schema) if item.is_null() && !schema.nullable => empty(schema),
                 schema => cleaned(item, schema),
             };
             Value::Array(items.iter().map(item).collect())
-        }),
-        value => copy(value),
+        }
+        value => value.clone(),
     }
 }
 

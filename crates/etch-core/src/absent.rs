@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::schema::Schema;
 
@@ -27,7 +26,7 @@ fn walk(
     at: &Trail<'_>,
     found: &mut Vec<Path>,
 ) {
-    level(|| match (value, other) {
+    match (value, other) {
         (Value::Null, _) => {}
         (_, None | Some(Value::Null)) => found.push(at.to_path()),
         (Value::Object(fields), Some(Value::Object(others))) => {
@@ -46,7 +45,7 @@ fn walk(
             }
         }
         _ => {}
-    });
+    }
 }
 
 #[cfg(test)]

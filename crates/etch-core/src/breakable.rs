@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 
 use kube_crd_validation::Prepared;
 use kube_structural_schema::compile::has_default;
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Step, touches};
 use kube_structural_schema::schema::Schema;
 
@@ -49,29 +48,27 @@ impl BreakableScopes {
 
 /// Collects the topmost places at and below a schema; whether there is a default.
 fn collect(schema: &Schema, at: &mut Path, scopes: &mut Vec<Path>) -> bool {
-    level(|| {
-        let before = scopes.len();
-        let mut below = false;
-        let mut enter = |step: Step, part: &Schema| {
-            at.push(step);
-            below |= collect(part, at, scopes);
-            at.pop();
-        };
-        for (name, property) in schema.properties.iter() {
-            enter(Step::Field(name.to_owned()), property);
-        }
-        if let Some(items) = &schema.items {
-            enter(Step::Items, items);
-        }
-        if let Some(values) = schema.additional_schema() {
-            enter(Step::Values, values);
-        }
-        if below && can_be_broken(schema) {
-            scopes.truncate(before);
-            scopes.push(at.clone());
-        }
-        below || schema.default.is_some()
-    })
+    let before = scopes.len();
+    let mut below = false;
+    let mut enter = |step: Step, part: &Schema| {
+        at.push(step);
+        below |= collect(part, at, scopes);
+        at.pop();
+    };
+    for (name, property) in schema.properties.iter() {
+        enter(Step::Field(name.to_owned()), property);
+    }
+    if let Some(items) = &schema.items {
+        enter(Step::Items, items);
+    }
+    if let Some(values) = schema.additional_schema() {
+        enter(Step::Values, values);
+    }
+    if below && can_be_broken(schema) {
+        scopes.truncate(before);
+        scopes.push(at.clone());
+    }
+    below || schema.default.is_some()
 }
 
 /// Whether a value that gets a default somewhere below can break what its schema says of the value as a

@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::rbac::MissingPermissions;
 use crate::refusal::Refusal;
 use crate::served_elsewhere::ServedElsewhere;
+use kube_structural_schema::json::{DEPTH, JsonError};
 
 /// Why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +37,9 @@ pub enum CallError {
         /// Counted from one.
         column: usize,
     },
+    /// An answer that is nested deeper than anything is read.
+    #[error("cannot read the answer of the API server: it is nested more than {DEPTH} levels deep")]
+    TooDeep,
     /// A watch that the server ended as soon as it had begun (fact K2).
     #[error("the API server closed the watch as soon as it opened")]
     ClosedAtOnce,
@@ -69,8 +73,11 @@ impl fmt::Display for Server {
 
 impl CallError {
     /// An answer that could not be read.
-    pub fn malformed(error: serde_json::Error) -> Self {
-        Self::Malformed { line: error.line(), column: error.column() }
+    pub fn malformed(error: impl Into<JsonError>) -> Self {
+        match error.into() {
+            JsonError::TooDeep => Self::TooDeep,
+            JsonError::Malformed(error) => Self::Malformed { line: error.line(), column: error.column() },
+        }
     }
 
     /// The HTTP status, where there was one.

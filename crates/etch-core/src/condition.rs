@@ -56,6 +56,8 @@ words! {
         NonStructural,
         /// Some objects do not fit the storage version's schema by type.
         Misfit,
+        /// Some objects are nested more deeply than Etch reads; every other one holds its defaults in etcd.
+        TooDeep,
         /// A permission is missing.
         Forbidden,
         /// A policy has paused all writes.
@@ -119,6 +121,7 @@ impl Reason {
             | Self::HiddenFields
             | Self::InvalidDefaults
             | Self::Misfit
+            | Self::TooDeep
             | Self::Forbidden
             | Self::ConversionFailed
             | Self::WatchFailing

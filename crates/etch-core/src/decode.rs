@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::crd::{Crd, Version};
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::{read, read_preserving};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step, Trail};
 use kube_structural_schema::prune::prune;
 
@@ -62,7 +62,7 @@ impl<'a> Decoder<'a> {
             .iter()
             .find(|(known, _)| known.name == version)
             .ok_or_else(|| Undecodable::VersionGone(version.to_owned()))?;
-        let mut object = Json::from(copy(stored));
+        let mut object = Json::from(stored.clone());
         let mut hidden = Vec::new();
         let mut hide = |trail: &Trail<'_>| hidden.push(trail.to_path());
         let keeps_all = self.crd.preserves_unknown_fields();

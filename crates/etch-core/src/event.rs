@@ -128,12 +128,14 @@ pub fn about_objects(
 ) -> Vec<Event> {
     let known = |problem: &ObjectProblem| {
         before.is_some_and(|before| {
-            let mut all = before.held.iter().chain(&before.rejected).chain(&before.ignored);
+            let mut all =
+                before.held.iter().chain(&before.rejected).chain(&before.ignored).chain(&before.too_deep);
             all.any(|known| (&known.uid, &known.reason) == (&problem.uid, &problem.reason))
         })
     };
     let unclear = now.ignored.iter().filter(|problem| problem.reason == Skip::IgnoredUnclear.as_str());
-    let news = now.held.iter().chain(&now.rejected).chain(unclear).filter(|problem| !known(problem));
+    let news = now.held.iter().chain(&now.rejected).chain(unclear).chain(&now.too_deep);
+    let news = news.filter(|problem| !known(problem));
     news.map(|problem| event(objects, problem)).collect()
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{Json, JsonError, outline};
 
 /// The annotation by which one object is left alone: with any value but `false`.
 pub const IGNORE_ANNOTATION: &str = "etch-operator.io/ignore";
@@ -31,12 +31,39 @@ pub enum IgnoreRequest {
 
 /// One object in its read view.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(Json);
+pub struct Object {
+    json: Json,
+    is_too_deep: bool,
+}
 
 impl Object {
-    /// The whole document.
+    /// Reads an object. Of one that is nested too deeply only what identifies it is read, so that it can be left
+    /// alone by its name.
+    ///
+    /// # Errors
+    /// The text is not JSON.
+    pub fn read(text: &[u8]) -> serde_json::Result<Self> {
+        match Json::parse(text) {
+            Ok(json) => Ok(json.into()),
+            Err(JsonError::TooDeep) => outline(text).map(Self::too_deep),
+            Err(JsonError::Malformed(error)) => Err(error),
+        }
+    }
+
+    /// An object that is nested too deeply, of which only the outline is known.
+    pub fn too_deep(outline: Json) -> Self {
+        Self { json: outline, is_too_deep: true }
+    }
+
+    /// The whole document; the outline of one that is nested too deeply.
     pub fn json(&self) -> &Json {
-        &self.0
+        &self.json
+    }
+
+    /// Whether it is nested deeper than [`DEPTH`](kube_structural_schema::json::DEPTH): nothing but its outline is
+    /// known, and it is left alone.
+    pub fn is_too_deep(&self) -> bool {
+        self.is_too_deep
     }
 
     /// The namespace; none for cluster-scoped objects.
@@ -87,7 +114,7 @@ impl Object {
     }
 
     fn annotation_value(&self, name: &str) -> Option<&Value> {
-        self.0.get("metadata")?.get("annotations")?.get(name)
+        self.json.get("metadata")?.get("annotations")?.get(name)
     }
 
     /// Who it is.
@@ -100,19 +127,19 @@ impl Object {
     }
 
     fn metadata(&self, field: &str) -> Option<&str> {
-        self.0.get("metadata")?.get(field)?.as_str()
+        self.json.get("metadata")?.get(field)?.as_str()
     }
 }
 
 impl From<Json> for Object {
     fn from(json: Json) -> Self {
-        Self(json)
+        Self { json, is_too_deep: false }
     }
 }
 
 impl From<Value> for Object {
     fn from(value: Value) -> Self {
-        Self(value.into())
+        Json::from(value).into()
     }
 }
 
@@ -122,5 +149,37 @@ impl fmt::Display for Identity {
             Some(namespace) => write!(f, "{namespace}/{}", self.name),
             None => f.write_str(&self.name),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use kube_structural_schema::json::DEPTH;
+
+    fn nested(levels: usize) -> Vec<u8> {
+        let (open, close) = ("[".repeat(levels - 2), "]".repeat(levels - 2));
+        format!(
+            r#"{{"kind":"K","metadata":{{"namespace":"ns","name":"n","uid":"u","resourceVersion":"7","annotations":{{"{IGNORE_ANNOTATION}":"true"}}}},"spec":{{"a":{open}{close}}}}}"#
+        )
+        .into_bytes()
+    }
+
+    #[test]
+    fn beyond_a_thousand_levels_only_the_outline_is_read() {
+        for (levels, is_too_deep) in [(DEPTH, false), (DEPTH + 1, true), (50_000, true)] {
+            let object = Object::read(&nested(levels)).expect("JSON");
+            assert_eq!(
+                (object.is_too_deep(), object.json().get("spec").is_none()),
+                (is_too_deep, is_too_deep)
+            );
+            assert_eq!((object.identity().to_string().as_str(), object.uid()), ("ns/n", "u"));
+            assert_eq!((object.revision(), object.ignore_request()), (Some(7), Some(IgnoreRequest::Clear)));
+            assert_eq!(object.json()["kind"], json!("K"));
+        }
+        assert!(Object::read(b"[").is_err());
+        assert!(Object::read("[".repeat(2_000).as_bytes()).is_err());
     }
 }

@@ -4,6 +4,7 @@
 use super::object::IGNORE_ANNOTATION;
 use super::plan::{Held, Hold, Rejection, RejectionKind, Skip};
 use super::words::words;
+use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;
 
 /// What became of one object.
@@ -50,6 +51,8 @@ words! {
         Ignored,
         /// It is being deleted.
         Terminating,
+        /// It is nested too deeply.
+        TooDeep,
         /// It went away.
         Gone,
         /// A write is due and the policy forbids it.
@@ -179,6 +182,7 @@ impl Skipped {
         match self.why {
             Skip::Ignored | Skip::IgnoredUnclear => StateKind::Ignored,
             Skip::Terminating => StateKind::Terminating,
+            Skip::TooDeep => StateKind::TooDeep,
         }
     }
 
@@ -190,6 +194,9 @@ impl Skipped {
                 "ignored by its annotation {IGNORE_ANNOTATION}, whose value is neither \"true\" nor \"false\""
             ),
             Skip::Terminating => "it is being deleted".to_owned(),
+            Skip::TooDeep => {
+                format!("nested more than {DEPTH} levels deep, so Etch leaves it alone; make it flatter")
+            }
         };
         let message = match self.lacks {
             true => format!("{why}; etcd may lack its defaults"),

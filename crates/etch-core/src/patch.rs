@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use kube_structural_schema::json::{Json, copy, level, same};
+use kube_structural_schema::json::{Json, same};
 
 /// One operation of a JSON patch.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -40,7 +40,7 @@ pub fn patch(before: &Value, after: &Value) -> Vec<Change> {
 
 fn compare(before: &Value, after: &Value, path: &mut String, changes: &mut Vec<Change>) {
     match (before, after) {
-        (Value::Object(before), Value::Object(after)) => level(|| {
+        (Value::Object(before), Value::Object(after)) => {
             for (name, old) in before {
                 within(path, name, |path| match after.get(name) {
                     Some(new) => compare(old, new, path, changes),
@@ -49,17 +49,17 @@ fn compare(before: &Value, after: &Value, path: &mut String, changes: &mut Vec<C
             }
             for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
                 within(path, name, |path| {
-                    changes.push(Change::Add { path: path.clone(), value: copy(new).into() })
+                    changes.push(Change::Add { path: path.clone(), value: new.clone().into() })
                 });
             }
-        }),
-        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => level(|| {
+        }
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
             for (index, (old, new)) in before.iter().zip(after).enumerate() {
                 within(path, &index.to_string(), |path| compare(old, new, path, changes));
             }
-        }),
+        }
         (before, after) if same(before, after) => {}
-        (_, after) => changes.push(Change::Replace { path: path.clone(), value: copy(after).into() }),
+        (_, after) => changes.push(Change::Replace { path: path.clone(), value: after.clone().into() }),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Step;
 
 /// Removes what is at a place; an item of an array becomes null, for only a null is replaced by an item's
@@ -15,7 +15,7 @@ pub(super) fn remove(value: &mut Value, path: &[Step]) {
             [] => drop(fields.remove(name).map(Json::from)),
             rest => {
                 if let Some(value) = fields.get_mut(name) {
-                    level(|| remove(value, rest));
+                    remove(value, rest);
                 }
             }
         },
@@ -23,7 +23,7 @@ pub(super) fn remove(value: &mut Value, path: &[Step]) {
             if let Some(item) = items.get_mut(*index) {
                 match rest {
                     [] => drop(Json::from(std::mem::take(item))),
-                    rest => level(|| remove(item, rest)),
+                    rest => remove(item, rest),
                 }
             }
         }

@@ -9,7 +9,7 @@ use etch_core::field::place_in;
 use kube_crd_validation::validate;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::finding::Finding;
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::{self, Constraints, Schema, SchemaType};
 use kube_validation_rules::{Program, RUNTIME_BUDGET};
 
@@ -210,13 +210,11 @@ fn values(schema: &Schema, filled: &Value, empty: &Value) -> Option<String> {
 
 /// The fields that a clause names, here and below.
 fn names<'a>(clause: &'a Schema, found: &mut Vec<&'a str>) {
-    level(|| {
-        found.extend(clause.properties.iter().map(|(name, _)| name));
-        let Some(constraints) = clause.constraints.as_deref() else { return };
-        found.extend(constraints.required.iter().map(String::as_str));
-        let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
-        all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, found));
-    });
+    found.extend(clause.properties.iter().map(|(name, _)| name));
+    let Some(constraints) = clause.constraints.as_deref() else { return };
+    found.extend(constraints.required.iter().map(String::as_str));
+    let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
+    all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, found));
 }
 
 /// A finding about a field as one about the object that it is in.
@@ -240,14 +238,12 @@ fn asks_only_for_fields(clause: &Schema) -> bool {
 
 /// An object with the required objects and nothing else; a whole one has a `spec` as well.
 fn emptiest(schema: &Schema, is_root: bool) -> Value {
-    level(|| {
-        let mut fields = Map::new();
-        for (name, property) in schema.properties.iter() {
-            let is_there = super::site::requires(schema, name) || is_root && name == "spec";
-            if is_there && property.default.is_none() && property.kind == SchemaType::Object {
-                fields.insert(name.to_owned(), emptiest(property, false));
-            }
+    let mut fields = Map::new();
+    for (name, property) in schema.properties.iter() {
+        let is_there = super::site::requires(schema, name) || is_root && name == "spec";
+        if is_there && property.default.is_none() && property.kind == SchemaType::Object {
+            fields.insert(name.to_owned(), emptiest(property, false));
         }
-        Value::Object(fields)
-    })
+    }
+    Value::Object(fields)
 }

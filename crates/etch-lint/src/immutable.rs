@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each};
 use super::subject::Subject;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::TrailStep;
 use kube_structural_schema::schema::Schema;
 use kube_validation_rules::{Program, RUNTIME_BUDGET};
@@ -84,7 +84,7 @@ fn allows_change_from_default(rule: &str, names: &[&str], field: &Schema, defaul
     else {
         return false;
     };
-    let object = |value: &Value| Json::from(around(copy(value), &|name, below| json!({name: below})));
+    let object = |value: &Value| Json::from(around(value.clone(), &|name, below| json!({name: below})));
     let old = object(default);
     let passes = |other: &Value| {
         let mut findings = Vec::new();
@@ -107,7 +107,8 @@ fn others(field: &Schema, default: &Value) -> Vec<Value> {
         Value::Null | Value::Array(_) | Value::Object(_) => return Vec::new(),
     };
     let listed = field.constraints.iter().flat_map(|constraints| constraints.allowed.iter());
-    let mut listed: Vec<Value> = listed.map(|value| copy(value)).filter(|value| value != default).collect();
+    let mut listed: Vec<Value> =
+        listed.map(|value| Value::clone(value)).filter(|value| value != default).collect();
     if listed.is_empty() {
         listed.push(made_up);
     }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::rule::{Report, Rule, Severity};
 use super::subject::Subject;
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Step};
 
 pub(super) const RULE: Rule = Rule {
@@ -34,23 +33,21 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 
 /// Visits the places of `default: null`. The document is asked: a schema that was read has lost it.
 fn each_null(schema: &Value, at: &mut Path, visit: &mut dyn FnMut(&Path)) {
-    level(|| {
-        if schema.get("default") == Some(&Value::Null) {
-            visit(at);
-        }
-        let mut below = |schema: &Value, step: Step| {
-            at.push(step);
-            each_null(schema, at, visit);
-            at.pop();
-        };
-        for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            below(property, Step::Field(name.clone()));
-        }
-        if let Some(items) = schema.get("items") {
-            below(items, Step::Items);
-        }
-        if let Some(values) = schema.get("additionalProperties") {
-            below(values, Step::Values);
-        }
-    });
+    if schema.get("default") == Some(&Value::Null) {
+        visit(at);
+    }
+    let mut below = |schema: &Value, step: Step| {
+        at.push(step);
+        each_null(schema, at, visit);
+        at.pop();
+    };
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        below(property, Step::Field(name.clone()));
+    }
+    if let Some(items) = schema.get("items") {
+        below(items, Step::Items);
+    }
+    if let Some(values) = schema.get("additionalProperties") {
+        below(values, Step::Values);
+    }
 }

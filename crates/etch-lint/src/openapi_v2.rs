@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use super::rule::{Report, Rule, Severity};
 use super::subject::Subject;
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::rules::structural_errors;
 use kube_structural_schema::schema::{Constraints, Schema, SchemaType};
@@ -155,7 +154,7 @@ fn walk(schema: &Schema, at: &mut Path, losses: &mut Losses) {
 
 fn within(at: &mut Path, step: Step, visit: &mut dyn FnMut(&mut Path)) {
     let mut below = at.join(step);
-    level(|| visit(&mut below));
+    visit(&mut below);
 }
 
 fn required(schema: &Schema) -> impl Iterator<Item = &str> {

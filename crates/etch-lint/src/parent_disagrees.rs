@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::rule::{Report, Rule, Severity};
 use super::site::{each, requires, shown};
 use super::subject::Subject;
-use kube_structural_schema::json::{level, same};
+use kube_structural_schema::json::same;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 
@@ -45,27 +45,25 @@ struct Compare<'r, 'f> {
 impl Compare<'_, '_> {
     fn object(&mut self, default: &Value, schema: &Schema, at: &Path) {
         let Value::Object(fields) = default else { return };
-        level(|| {
-            for (name, property) in schema.properties.iter() {
-                let here = at.join(Step::Field(name.to_owned()));
-                match (fields.get(name), property.default.as_deref()) {
-                    (Some(value), Some(own)) if !agree(value, own, property) => {
-                        let (top, own, value) = (&self.top, shown(own), shown(value));
-                        let message = format!("the default is {own}, but {value} if {top} is absent");
-                        self.report.add(self.version, here.clone(), message);
-                    }
-                    (None, own) if requires(schema, name) => {
-                        let hint = if own.is_some() { "; its own default is not counted" } else { "" };
-                        let message = format!("the default lacks {name}, which is required{hint}");
-                        self.report.add(self.version, at.clone(), message);
-                    }
-                    _ => {}
+        for (name, property) in schema.properties.iter() {
+            let here = at.join(Step::Field(name.to_owned()));
+            match (fields.get(name), property.default.as_deref()) {
+                (Some(value), Some(own)) if !agree(value, own, property) => {
+                    let (top, own, value) = (&self.top, shown(own), shown(value));
+                    let message = format!("the default is {own}, but {value} if {top} is absent");
+                    self.report.add(self.version, here.clone(), message);
                 }
-                if let Some(value) = fields.get(name) {
-                    self.object(value, property, &here);
+                (None, own) if requires(schema, name) => {
+                    let hint = if own.is_some() { "; its own default is not counted" } else { "" };
+                    let message = format!("the default lacks {name}, which is required{hint}");
+                    self.report.add(self.version, at.clone(), message);
                 }
+                _ => {}
             }
-        });
+            if let Some(value) = fields.get(name) {
+                self.object(value, property, &here);
+            }
+        }
     }
 }
 

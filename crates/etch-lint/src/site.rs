@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use kube_structural_schema::format;
+use kube_structural_schema::json::Json;
 pub(super) use kube_structural_schema::json::is_zero;
-use kube_structural_schema::json::{Json, copy, level};
 use kube_structural_schema::path::{Path, Step, TrailStep};
 use kube_structural_schema::schema::Schema;
 
@@ -24,18 +24,16 @@ pub(super) fn each<'a>(root: &'a Schema, visit: &mut dyn FnMut(&Site<'_>)) {
 }
 
 fn walk(site: &Site<'_>, visit: &mut dyn FnMut(&Site<'_>)) {
-    level(|| {
-        visit(site);
-        for (name, schema) in site.schema.properties.iter() {
-            walk(&Site { schema, step: TrailStep::Field(name), up: Some(site) }, visit);
-        }
-        if let Some(schema) = &site.schema.items {
-            walk(&Site { schema, step: TrailStep::Items, up: Some(site) }, visit);
-        }
-        if let Some(schema) = site.schema.additional_schema() {
-            walk(&Site { schema, step: TrailStep::Values, up: Some(site) }, visit);
-        }
-    });
+    visit(site);
+    for (name, schema) in site.schema.properties.iter() {
+        walk(&Site { schema, step: TrailStep::Field(name), up: Some(site) }, visit);
+    }
+    if let Some(schema) = &site.schema.items {
+        walk(&Site { schema, step: TrailStep::Items, up: Some(site) }, visit);
+    }
+    if let Some(schema) = site.schema.additional_schema() {
+        walk(&Site { schema, step: TrailStep::Values, up: Some(site) }, visit);
+    }
 }
 
 impl Site<'_> {
@@ -113,7 +111,7 @@ pub(super) fn requires(schema: &Schema, name: &str) -> bool {
 /// A default in a message, cut where it is long.
 pub(super) fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
-    let text = String::from_utf8_lossy(&Json::from(copy(value)).to_vec()).into_owned();
+    let text = String::from_utf8_lossy(&Json::from(value.clone()).to_vec()).into_owned();
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

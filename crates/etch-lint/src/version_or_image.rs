@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::rule::{Report, Rule, Severity};
 use super::site::each;
 use super::subject::Subject;
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Step};
 
 pub(super) const RULE: Rule = Rule {
@@ -43,14 +42,14 @@ fn look(default: &Value, name: &str, at: &Path, found: &mut dyn FnMut(&Path, &'s
     match default {
         Value::String(text) if is_image(text, name) => found(at, "an image with a tag"),
         Value::String(text) if is_version(text, name) => found(at, "a version"),
-        Value::Array(items) => level(|| {
+        Value::Array(items) => {
             items.iter().for_each(|item| look(item, name, &at.join(Step::Items), found));
-        }),
-        Value::Object(fields) => level(|| {
+        }
+        Value::Object(fields) => {
             for (name, value) in fields {
                 look(value, name, &at.join(Step::Field(name.clone())), found);
             }
-        }),
+        }
         _ => {}
     }
 }

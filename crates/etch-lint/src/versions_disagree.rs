@@ -63,7 +63,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 fn defaults(version: &Version) -> BTreeMap<Path, Json> {
     let mut defaults = BTreeMap::new();
     Compiled::new(&version.schema).each_default(&mut |at, default| {
-        defaults.insert(at.to_path(), Json::from(kube_structural_schema::json::copy(default)));
+        defaults.insert(at.to_path(), Json::from(default.clone()));
     });
     defaults
 }

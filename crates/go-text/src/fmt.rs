@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::number::Num;
 use super::strconv::format_float;
-use crate::level;
 
 /// `%v` of a decoded JSON value.
 pub fn value(value: &Value) -> String {
@@ -15,7 +14,7 @@ pub fn value(value: &Value) -> String {
 }
 
 fn write_value(value: &Value, text: &mut String) {
-    level(|| match value {
+    match value {
         Value::Null => text.push_str("<nil>"),
         Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
         Value::Number(number) => match Num::of(number) {
@@ -45,7 +44,7 @@ fn write_value(value: &Value, text: &mut String) {
             }
             text.push(']');
         }
-    });
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::number::Num;
 use super::strconv::{format_plain, format_scientific};
-use crate::level;
 
 /// `json.Marshal` of a decoded JSON value. Equal values that Go holds as integer and float are written alike.
 pub fn marshal(value: &Value) -> String {
@@ -17,7 +16,7 @@ pub fn marshal(value: &Value) -> String {
 }
 
 fn write_json(value: &Value, text: &mut String) {
-    level(|| match value {
+    match value {
         Value::Number(number) => match Num::of(number) {
             Num::Int(int) => text.push_str(&int.to_string()),
             Num::Float(float) if float != 0.0 && !(1e-6..1e21).contains(&float.abs()) => {
@@ -49,7 +48,7 @@ fn write_json(value: &Value, text: &mut String) {
             text.push('}');
         }
         scalar => text.push_str(&scalar.to_string()),
-    });
+    }
 }
 
 fn write_json_string(string: &str, text: &mut String) {

@@ -32,14 +32,3 @@ pub mod url;
 
 #[cfg(test)]
 mod tests;
-
-/// Stack that must be left before another level is entered, and how much is added when it is not: 64 KiB and
-/// 1 MiB.
-const RED_ZONE: usize = 64 * 1024;
-const STACK_STEP: usize = 1024 * 1024;
-
-/// Runs one level of a recursion over a document or a schema, on a new piece of stack when this one is nearly
-/// used up.
-pub fn level<R>(step: impl FnOnce() -> R) -> R {
-    stacker::maybe_grow(RED_ZONE, STACK_STEP, step)
-}

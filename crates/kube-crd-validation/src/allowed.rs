@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use go_text::{self as go, number::Num};
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::Json;
 
 /// Whether a value is one of an enumeration's. Go converts it to the type of each: a float is cut to an
 /// integer, and an integer becomes the text of the character with that number.
@@ -32,7 +32,7 @@ pub(super) fn is_allowed(value: &Value, allowed: &Json) -> bool {
 
 /// `reflect.DeepEqual` of two decoded values: an integer and a float are never the same.
 pub(super) fn is_same(a: &Value, b: &Value) -> bool {
-    level(|| match (a, b) {
+    match (a, b) {
         (Value::Number(a), Value::Number(b)) => Num::of(a) == Num::of(b),
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
@@ -41,7 +41,7 @@ pub(super) fn is_same(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| is_same(a, b)))
         }
         _ => a == b,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use super::value;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::meta::{Malformed, coerce};
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step, Trail, TrailStep};
 use kube_structural_schema::prune::prune;
 use kube_structural_schema::schema::{Place, Schema};
@@ -87,7 +87,7 @@ pub fn default(schema: &Schema, value: &Value) -> Vec<Finding> {
     let trail = Trail::ROOT;
     let standing = Standing { trail, object: schema, depth: 0, in_metadata: false, beyond_server: false };
     let (patterns, is_object) = (Patterns::of(schema), schema.embedded_resource);
-    let value = Json::from(copy(value));
+    let value = Json::from(value.clone());
     check((&patterns, true), schema, &value, is_object, &standing, &mut Field::default(), &mut list);
     list.found
 }
@@ -189,7 +189,7 @@ impl Walk {
             at.back(mark);
         }
         let is_wrong = self.sites.len() > before;
-        level(|| self.below(schema, is_object, standing, at));
+        self.below(schema, is_object, standing, at);
         if schema.default.is_some() && !is_wrong {
             let mark = at.child("default");
             self.whole(schema, is_object, standing, at);
@@ -380,7 +380,7 @@ fn run(rules: &Program, default: &Value, place: &str, list: &mut List) -> i64 {
 
 /// What is wrong with the smallest whole object around a default in its metadata.
 fn metadata_problems(default: &Value, standing: &Standing<'_>) -> Vec<Finding> {
-    let mut object = Json::from(wrap(copy(default), standing));
+    let mut object = Json::from(wrap(default.clone(), standing));
     if let Value::Object(fields) = &mut *object {
         let mut supply = |name: &str, text: &str| {
             fields.entry(name).or_insert_with(|| text.into());

@@ -10,12 +10,11 @@ use serde_json::Value;
 use super::field::Field;
 use go_text::{self as go, number::Num};
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::json::level;
 use kube_structural_schema::schema::Schema;
 
 /// Reports what stands twice in the sets and maps of a value.
 pub(super) fn check(schema: &Schema, value: &Value, at: &mut Field, found: &mut Vec<Finding>) {
-    level(|| match value {
+    match value {
         Value::Object(fields) => {
             for (name, field) in fields {
                 // Upstream looks at declared properties with both schemas.
@@ -45,7 +44,7 @@ pub(super) fn check(schema: &Schema, value: &Value, at: &mut Field, found: &mut 
             }
         }
         _ => {}
-    });
+    }
 }
 
 fn map(schema: &Schema, items: &[Value], at: &mut Field, found: &mut Vec<Finding>) {

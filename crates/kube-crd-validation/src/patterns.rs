@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use go_text::regexp::{Pattern, PatternError};
-use kube_structural_schema::json::level;
 use kube_structural_schema::schema::Schema;
 
 /// Every pattern of a schema by its text, compiled when it is first used.
@@ -20,22 +19,20 @@ impl Patterns {
     }
 
     fn collect(&mut self, schema: &Schema) {
-        level(|| {
-            for (_, property) in schema.properties.iter() {
-                self.collect(property);
-            }
-            for part in schema.items.as_deref().into_iter().chain(schema.additional_schema()) {
-                self.collect(part);
-            }
-            let Some(constraints) = &schema.constraints else { return };
-            if !constraints.pattern.is_empty() {
-                self.0.entry(constraints.pattern.clone()).or_default();
-            }
-            let clauses = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
-            for clause in clauses.into_iter().flatten().chain(constraints.not.as_deref()) {
-                self.collect(clause);
-            }
-        });
+        for (_, property) in schema.properties.iter() {
+            self.collect(property);
+        }
+        for part in schema.items.as_deref().into_iter().chain(schema.additional_schema()) {
+            self.collect(part);
+        }
+        let Some(constraints) = &schema.constraints else { return };
+        if !constraints.pattern.is_empty() {
+            self.0.entry(constraints.pattern.clone()).or_default();
+        }
+        let clauses = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
+        for clause in clauses.into_iter().flatten().chain(constraints.not.as_deref()) {
+            self.collect(clause);
+        }
     }
 
     /// Whether a text matches one of the schema's patterns.

@@ -20,7 +20,6 @@ use super::violation::{Violation, What};
 use go_text::number::Num;
 use go_text::regexp::PatternError;
 use kube_structural_schema::format;
-use kube_structural_schema::json::level;
 use kube_structural_schema::schema::{Additional, Constraints, Schema};
 
 /// Everything that is wrong with a value. Of violations with the same text one is reported, as upstream does.
@@ -54,33 +53,31 @@ type Passed = u64;
 impl<'v> Walk<'v> {
     /// Checks a value; what it violates is appended to `found`.
     fn value(&mut self, schema: &'v Schema, value: &'v Value, nested: bool) -> Passed {
-        level(|| {
-            let constraints = schema.constraints.as_deref();
-            let types = Types::of(self.form, schema);
-            if value.is_null() {
-                let passed = self.is_null_allowed(types, schema.nullable);
-                self.allowed_values(constraints, value);
-                return passed;
-            }
-            let format = self.format(types, constraints);
-            let mut passed = 1;
-            if !types.is_empty() || !format.is_empty() {
-                passed += 1 + Passed::from(self.is_of_type(types, format, value));
-            }
-            passed += 2 + constraints.map_or(0, |constraints| self.clauses(constraints, value));
-            match value {
-                Value::String(text) => passed += self.text(constraints, format, text),
-                Value::Number(number) => passed += self.number(constraints, types, format, Num::of(number)),
-                Value::Array(items) => passed += 2 + self.items(schema, constraints, items, nested),
-                _ => {}
-            }
+        let constraints = schema.constraints.as_deref();
+        let types = Types::of(self.form, schema);
+        if value.is_null() {
+            let passed = self.is_null_allowed(types, schema.nullable);
             self.allowed_values(constraints, value);
-            passed += 1;
-            if let Value::Object(fields) = value {
-                passed += 1 + self.fields(schema, constraints, fields, nested);
-            }
-            passed
-        })
+            return passed;
+        }
+        let format = self.format(types, constraints);
+        let mut passed = 1;
+        if !types.is_empty() || !format.is_empty() {
+            passed += 1 + Passed::from(self.is_of_type(types, format, value));
+        }
+        passed += 2 + constraints.map_or(0, |constraints| self.clauses(constraints, value));
+        match value {
+            Value::String(text) => passed += self.text(constraints, format, text),
+            Value::Number(number) => passed += self.number(constraints, types, format, Num::of(number)),
+            Value::Array(items) => passed += 2 + self.items(schema, constraints, items, nested),
+            _ => {}
+        }
+        self.allowed_values(constraints, value);
+        passed += 1;
+        if let Value::Object(fields) = value {
+            passed += 1 + self.fields(schema, constraints, fields, nested);
+        }
+        passed
     }
 
     fn is_null_allowed(&mut self, types: Types<'v>, nullable: bool) -> Passed {

@@ -6,7 +6,7 @@ use std::str;
 use serde_json::Value;
 
 use super::Owner;
-use kube_structural_schema::json::{level, write, write_scalar};
+use kube_structural_schema::json::write;
 use kube_structural_schema::path::{Step, Trail, TrailStep};
 use kube_structural_schema::schema::{Schema, SchemaType};
 
@@ -88,7 +88,7 @@ impl<'a> Claims<'a> {
         at: &Trail<'_>,
     ) -> Option<(&'v Value, &'s Schema)> {
         let Some((above, step)) = at.last() else { return Some((object, schema)) };
-        let (value, schema) = level(|| self.follow(object, schema, above))?;
+        let (value, schema) = self.follow(object, schema, above)?;
         self.step_into(value, schema, step)
     }
 
@@ -115,18 +115,18 @@ impl<'a> Claims<'a> {
             return false;
         }
         match value {
-            Value::Object(fields) if !fields.is_empty() && !is_atomic_map(schema) => level(|| {
+            Value::Object(fields) if !fields.is_empty() && !is_atomic_map(schema) => {
                 fields.iter().all(|(name, child)| {
                     let Some(below) = schema.child(name) else { return false };
                     self.cover_part(first, schema, TrailStep::Field(name), child, below)
                 })
-            }),
-            Value::Array(items) if !items.is_empty() && is_associative(schema) => level(|| {
+            }
+            Value::Array(items) if !items.is_empty() && is_associative(schema) => {
                 items.iter().enumerate().all(|(index, child)| {
                     let Some(below) = schema.items.as_deref() else { return false };
                     self.cover_part(first, schema, TrailStep::Index(index), child, below)
                 })
-            }),
+            }
             _ => true,
         }
     }
@@ -184,7 +184,7 @@ fn list_map_key(key: &mut Vec<u8>, parent: &Schema, item: &Value) -> Option<()> 
     key.extend_from_slice(b"k:{");
     let mut name = after(None);
     while let Some(known) = name {
-        write_scalar(known, key);
+        write(known, key);
         key.push(b':');
         write(item.get(known)?, key);
         name = after(name);

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::Json;
 
 /// Whether the API server can read every entry of `managedFields`, and knows every element in it. It refuses an
 /// apply where it cannot; any other write makes it forget all owners.
@@ -29,7 +29,7 @@ fn is_readable(entry: &Value) -> bool {
 
 fn is_set(value: &Value) -> bool {
     let Value::Object(elements) = value else { return false };
-    level(|| elements.iter().all(|(element, below)| element == "." || is_element(element) && is_set(below)))
+    elements.iter().all(|(element, below)| element == "." || is_element(element) && is_set(below))
 }
 
 fn is_element(element: &str) -> bool {

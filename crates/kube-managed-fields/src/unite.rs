@@ -2,16 +2,14 @@
 
 use serde_json::{Map, Value};
 
-use kube_structural_schema::json::{copy, level};
-
 /// Adds every path of `other` to `fields`.
 ///
 /// `{}` below an element means that the element itself is in the set; once it gains children, that is spelled
 /// `.`.
 pub fn unite(fields: &mut Value, other: &Value) {
     match (&mut *fields, other) {
-        (Value::Object(fields), Value::Object(other)) => level(|| unite_children(fields, other)),
-        (_, Value::Object(_)) => *fields = copy(other),
+        (Value::Object(fields), Value::Object(other)) => unite_children(fields, other),
+        (_, Value::Object(_)) => *fields = other.clone(),
         _ => {}
     }
 }
@@ -20,7 +18,7 @@ fn unite_children(fields: &mut Map<String, Value>, other: &Map<String, Value>) {
     for (element, theirs) in other {
         match fields.get_mut(element) {
             None => {
-                fields.insert(element.clone(), copy(theirs));
+                fields.insert(element.clone(), theirs.clone());
             }
             Some(ours) => {
                 let (we_are_leaf, they_are_leaf) = (is_leaf(ours), is_leaf(theirs));

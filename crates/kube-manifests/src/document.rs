@@ -49,12 +49,16 @@ pub enum At {
     Item(usize),
 }
 
-/// What a file is made of.
-pub(crate) enum Piece {
-    /// A whole document; a list without its items, if these were pieces of their own.
-    Document(Json, Vec<DuplicateKey>),
-    /// An item of a list, and its number in it, counted from 1.
-    Item(Json, usize, Vec<DuplicateKey>),
+/// What a file is made of: documents, and items of lists.
+pub(crate) struct Piece {
+    /// The content; of a list without its items, if these were pieces of their own.
+    pub(crate) json: Json,
+    /// Which item it is, counted from 1; none for a whole document.
+    pub(crate) item: Option<usize>,
+    pub(crate) duplicates: Vec<DuplicateKey>,
+    /// Whether it is nested more than [`DEPTH`](kube_structural_schema::json::DEPTH) levels deep, and has null for
+    /// what is beyond.
+    pub(crate) is_too_deep: bool,
 }
 
 pub(crate) type Found<'a> = dyn FnMut(Piece) -> ControlFlow<()> + 'a;
@@ -63,9 +67,11 @@ pub(crate) type Found<'a> = dyn FnMut(Piece) -> ControlFlow<()> + 'a;
 pub(crate) fn hand_over(
     mut document: Json,
     mut duplicates: Vec<DuplicateKey>,
+    is_too_deep: bool,
     found: &mut Found<'_>,
 ) -> ControlFlow<()> {
-    if is_list(&document)
+    if !is_too_deep
+        && is_list(&document)
         && let Some(Value::Array(items)) = document.get_mut("items")
     {
         for (index, item) in std::mem::take(items).into_iter().enumerate() {
@@ -74,10 +80,10 @@ pub(crate) fn hand_over(
             let inside =
                 inside.map(|DuplicateKey { place, line }| DuplicateKey { place: place[2..].to_vec(), line });
             let inside = inside.collect();
-            found(Piece::Item(item.into(), index + 1, inside))?;
+            found(Piece { json: item.into(), item: Some(index + 1), duplicates: inside, is_too_deep })?;
         }
     }
-    found(Piece::Document(document, duplicates))
+    found(Piece { json: document, item: None, duplicates, is_too_deep })
 }
 
 fn is_list(document: &Value) -> bool {

@@ -4,13 +4,13 @@
 use std::cell::Cell;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::budget::Budget;
 use crate::document::{At, DuplicateKey, Found, Piece, hand_over};
-use crate::malformed::{DEPTH, Malformed};
-use kube_structural_schema::json::Json;
+use crate::malformed::Malformed;
+use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::mismatch::without_values;
 
 /// Reads all documents.
@@ -21,12 +21,18 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
     while deserializer.end().is_err() {
         budget.restore(all);
         let stop = Cell::new(None);
-        let mut reading = Reading { budget, found, stop: &stop, place: Vec::new(), duplicates: Vec::new() };
-        let root = Root { reading: &mut reading };
-        match root.deserialize(serde_stacker::Deserializer::new(&mut deserializer)) {
+        let mut reading = Reading {
+            budget,
+            found,
+            stop: &stop,
+            place: Vec::new(),
+            duplicates: Vec::new(),
+            is_too_deep: false,
+        };
+        match (Root { reading: &mut reading }).deserialize(&mut deserializer) {
             Ok(document) => {
-                let duplicates = std::mem::take(&mut reading.duplicates);
-                if hand_over(document, duplicates, found).is_break() {
+                let Reading { duplicates, is_too_deep, .. } = reading;
+                if hand_over(document, duplicates, is_too_deep, found).is_break() {
                     return Ok(());
                 }
             }
@@ -57,6 +63,8 @@ struct Reading<'a, 'f> {
     place: Vec<At>,
     /// The keys in it that occurred before.
     duplicates: Vec<DuplicateKey>,
+    /// Whether it is nested too deeply.
+    is_too_deep: bool,
 }
 
 impl Reading<'_, '_> {
@@ -73,7 +81,7 @@ struct Root<'r, 'a, 'f> {
     reading: &'r mut Reading<'a, 'f>,
 }
 
-/// A value at some depth.
+/// A value that stands in so many levels of a document, or of an item of a list.
 struct Part<'r, 'a, 'f> {
     reading: &'r mut Reading<'a, 'f>,
     depth: usize,
@@ -100,7 +108,7 @@ impl<'de> Visitor<'de> for Root<'_, '_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<Json, A::Error> {
-        map(self.reading, access, 0)
+        map(self.reading, access, 1, true)
     }
 }
 
@@ -147,8 +155,12 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Json, A::Error> {
         let Self { reading, depth } = self;
-        let depth = deeper(reading, depth)?;
-        // An error drops the items as documents of any depth.
+        if depth == DEPTH {
+            reading.is_too_deep = true;
+            while access.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(Json::default());
+        }
+        let depth = depth + 1;
         let mut items = Vec::new();
         loop {
             reading.place.push(At::Item(items.len()));
@@ -162,10 +174,14 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
         Ok(Value::Array(items.into_iter().map(Json::into_inner).collect()).into())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<Json, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Json, A::Error> {
         let Self { reading, depth } = self;
-        let depth = deeper(reading, depth)?;
-        map(reading, access, depth)
+        if depth == DEPTH {
+            reading.is_too_deep = true;
+            while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(Json::default());
+        }
+        map(reading, access, depth + 1, false)
     }
 }
 
@@ -189,11 +205,13 @@ impl<'de> Visitor<'de> for Items<'_, '_, '_> {
         let left = reading.budget.left();
         for number in 1.. {
             reading.budget.restore(left);
-            let Some(item) = access.next_element_seed(Part { reading: &mut *reading, depth: 2 })? else {
+            let Some(item) = access.next_element_seed(Part { reading: &mut *reading, depth: 0 })? else {
                 break;
             };
             let duplicates = std::mem::take(&mut reading.duplicates);
-            if (reading.found)(Piece::Item(item, number, duplicates)).is_break() {
+            let is_too_deep = std::mem::take(&mut reading.is_too_deep);
+            let piece = Piece { json: item, item: Some(number), duplicates, is_too_deep };
+            if (reading.found)(piece).is_break() {
                 reading.stop.set(Some(Stop::Asked));
                 return Err(A::Error::custom("enough"));
             }
@@ -202,17 +220,19 @@ impl<'de> Visitor<'de> for Items<'_, '_, '_> {
     }
 }
 
+/// Reads an object whose fields stand in so many levels.
 fn map<'de, A: MapAccess<'de>>(
     reading: &mut Reading<'_, '_>,
     mut access: A,
     depth: usize,
+    is_root: bool,
 ) -> Result<Json, A::Error> {
     let mut document = Json::from(Value::Object(Map::new()));
     while let Some(name) = access.next_key::<String>()? {
         let Value::Object(fields) = &mut *document else { break };
         let taken = reading.budget.field(name.len(), fields.is_empty());
         reading.within(taken)?;
-        let is_items = depth == 0 && name == "items" && begins_list(fields);
+        let is_items = is_root && name == "items" && begins_list(fields);
         if !is_items {
             reading.place.push(At::Field(name.clone()));
         }
@@ -227,8 +247,7 @@ fn map<'de, A: MapAccess<'de>>(
             reading.place.pop();
             value
         };
-        // Of any depth.
-        drop(fields.insert(name, value).map(Json::from));
+        fields.insert(name, value);
     }
     Ok(document)
 }
@@ -240,10 +259,4 @@ pub(super) fn begins_list(fields: &Map<String, Value>) -> bool {
         // Written by kubectl, in the order of the names. No other type of this version has items.
         None => fields.get("apiVersion").is_some_and(|version| version == "v1"),
     }
-}
-
-fn deeper<E: Error>(reading: &Reading<'_, '_>, depth: usize) -> Result<usize, E> {
-    // The document itself is the first level, and what is entered here one more than what it is in.
-    reading.within(if depth + 2 <= DEPTH { Ok(()) } else { Err(Malformed::TooDeep) })?;
-    Ok(depth + 1)
 }

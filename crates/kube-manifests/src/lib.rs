@@ -1,8 +1,8 @@
 //! Kubernetes manifests as kubectl reads and writes them: documents of YAML and JSON, the items of lists, and
 //! where each of them stands. Pure functions over bytes: no file, no client.
 //!
-//! A document may be nested to any depth that API servers accept. An alias costs what it stands for, so that
-//! no text asks for more memory than a limit.
+//! A document that is nested more than 1,000 levels deep is an error of its own, and those after it are read. An
+//! alias costs what it stands for, so that no text asks for more memory than a limit.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -32,11 +32,12 @@ use std::sync::Arc;
 use budget::Budget;
 pub use document::{At, Document, DuplicateKey, Origin};
 use document::{Piece, is_blank};
+use kube_structural_schema::json::outline;
 pub use malformed::Malformed;
 pub use writer::write_document;
 
 /// Reads every document of a file, and hands it over, or the error that ends the file, until the visitor
-/// breaks off.
+/// breaks off. [`Malformed::TooDeep`] is an error of one document, and ends nothing.
 ///
 /// The items of a list are documents of their own. Documents that are null or empty are none.
 pub fn read(
@@ -50,25 +51,19 @@ pub fn read(
     let mut budget = Budget::default();
     let result = decoded(bytes).and_then(|text| {
         let text: Arc<str> = text.into();
-        let mut found = |piece: Piece| {
-            match piece {
-                Piece::Item(item, ..) if item.is_null() => return ControlFlow::Continue(()),
-                Piece::Item(json, number, duplicates) => {
-                    let origin =
-                        Origin { file: name.clone(), document: origin.document + 1, item: Some(number) };
-                    flow = visit(Ok(Document { origin, json, duplicates, text: text.clone() }));
-                }
-                Piece::Document(json, duplicates) => {
-                    origin.document += 1;
-                    if !is_blank(&json) {
-                        flow = visit(Ok(Document {
-                            origin: origin.clone(),
-                            json,
-                            duplicates,
-                            text: text.clone(),
-                        }));
-                    }
-                }
+        let mut found = |Piece { json, item, duplicates, is_too_deep }: Piece| {
+            let is_nothing = match item {
+                Some(_) => json.is_null(),
+                None => is_blank(&json) && !is_too_deep,
+            };
+            let document = origin.document + 1;
+            origin.document += usize::from(item.is_none());
+            if !is_nothing {
+                let origin = Origin { file: name.clone(), document, item };
+                flow = visit(match is_too_deep {
+                    true => Err((origin, Malformed::TooDeep(outline(&json.to_vec()).unwrap_or_default()))),
+                    false => Ok(Document { origin, json, duplicates, text: text.clone() }),
+                });
             }
             flow
         };

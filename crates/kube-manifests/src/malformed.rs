@@ -1,13 +1,15 @@
 //! Why a text is no manifest, without values of it.
 
+use kube_structural_schema::json::{DEPTH, Json};
+
 /// What a document may need in memory. A text of some bytes may ask for a hundred times as many, and an alias
 /// for any.
 pub(crate) const MEMORY: usize = 160 << 20;
-/// Go's decoder of JSON, through which every object goes, stops here.
-pub(crate) const DEPTH: usize = 10_000;
+/// The parser of YAML holds what is open, and Go's decoder of JSON, through which every object goes, stops here.
+pub(crate) const OPEN: usize = 10_000;
 
 /// What is wrong with a text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
     /// Neither YAML nor JSON.
@@ -33,7 +35,20 @@ pub enum Malformed {
     /// A document that needs more memory than is given to any, such as an alias of aliases of aliases.
     #[error("holds a document that is too large (over {} MiB in memory); split it", MEMORY >> 20)]
     TooLarge,
-    /// Nested more deeply than Kubernetes reads.
-    #[error("is nested more than {} levels deep", DEPTH)]
-    TooDeep,
+    /// YAML that is nested more deeply than Kubernetes reads.
+    #[error("is nested more than {} levels deep", OPEN)]
+    Endless,
+    /// A document that is nested too deeply; the others of the file are read. This is its outline.
+    #[error("{} is nested more than {DEPTH} levels deep", named(.0))]
+    TooDeep(Json),
+}
+
+/// What an outline is of.
+fn named(outline: &Json) -> String {
+    let text = |pointer: &str| outline.pointer(pointer).and_then(|text| text.as_str()).unwrap_or_default();
+    match (text("/kind"), text("/metadata/namespace"), text("/metadata/name")) {
+        (_, _, "") => "a document without a name".to_owned(),
+        (kind, "", name) => format!("{kind} {name}"),
+        (kind, namespace, name) => format!("{kind} {namespace}/{name}"),
+    }
 }

@@ -148,24 +148,58 @@ fn what_is_wrong_is_told_without_the_value() {
 }
 
 #[test]
-fn bombs_are_too_large_and_towers_too_deep() {
+fn bombs_are_too_large_and_endless_towers_too_deep() {
     let mut bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..20 {
         let below = format!("*a{}", level - 1);
         bomb.push_str(&format!("a{level}: &a{level} [{}]\n", [below.as_str(); 10].join(",")));
     }
     assert!(read(&bomb).contains("too large"), "{}", read(&bomb));
-    for deep in [
-        format!("{{\"a\":{}{}}}", "[".repeat(20_000), "]".repeat(20_000)),
-        format!("a: {}{}", "[".repeat(20_000), "]".repeat(20_000)),
-        format!("{{\"a\":{}", "[".repeat(20_000)),
-    ] {
-        assert_eq!(read(&deep), "error: stdin: is nested more than 10000 levels deep");
-    }
-    let fits = format!("{{\"a\":{}{}}}", "[".repeat(9_000), "]".repeat(9_000));
-    assert_eq!(read(&fits), format!("stdin: {fits}"));
-    let fits = format!("a: {}{}", "[".repeat(9_000), "]".repeat(9_000));
-    assert!(read(&fits).starts_with("stdin: {\"a\":[["));
+    let endless = format!("a: {}", "[".repeat(20_000));
+    assert_eq!(read(&endless), "error: stdin: is nested more than 10000 levels deep");
+    let broken = read(&format!("{{\"a\":{}", "[".repeat(20_000)));
+    assert!(broken.starts_with("error: stdin: is not JSON: EOF"), "{broken}");
     let many = format!("{{\"a\":[{}1]}}", "1,".repeat(4 << 20));
     assert!(read(&many).contains("too large"));
+}
+
+/// A list that stands in an object, nested so many levels deep together.
+fn nested(levels: usize) -> String {
+    format!("{}{}", "[".repeat(levels - 1), "]".repeat(levels - 1))
+}
+
+#[test]
+fn beyond_a_thousand_levels_a_document_is_an_error_of_its_own() {
+    const TOO_DEEP: &str = "K ns/n is nested more than 1000 levels deep";
+    let metadata = r#"{"name":"n","namespace":"ns"}"#;
+    for (levels, is_too_deep) in [(1_000, false), (1_001, true), (9_000, true)] {
+        let object = format!(r#"{{"a":{},"kind":"K","metadata":{metadata}}}"#, nested(levels));
+        let told = |place: &str| match is_too_deep {
+            true => format!("error: {place}: {TOO_DEEP}"),
+            false => format!("{place}: {object}"),
+        };
+        // As JSON, and as YAML.
+        for begins in ["", "---\n"] {
+            let fine = "stdin, document 2: {\"kind\":\"K\"}";
+            let next = if begins.is_empty() { "" } else { "\n---\n" };
+            assert_eq!(
+                read(&format!("{begins}{object}{next}{{\"kind\":\"K\"}}")),
+                format!("{}\n{fine}", told("stdin"))
+            );
+            let list = format!(r#"{begins}{{"kind":"List","items":[{object},{{"kind":"K"}}]}}"#);
+            let fine = "stdin, item 2: {\"kind\":\"K\"}";
+            assert_eq!(read(&list), format!("{}\n{fine}", told("stdin, item 1")));
+        }
+    }
+    // What an alias stands for is nested in what it stands in.
+    for (levels, is_too_deep) in [(498, false), (499, true)] {
+        let (open, close) = ("[".repeat(levels), "]".repeat(levels));
+        let text = format!("kind: K\na: &a {}\nb: {open}*a{close}\nc: *a\n", nested(502));
+        let read = read(&text);
+        assert_eq!(
+            read.starts_with("error: stdin: a document without a name is nested"),
+            is_too_deep,
+            "{read}"
+        );
+    }
 }

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::scalar::is_plain_text;
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Trail, TrailStep};
 
 /// Writes a document of any depth. `note` may put a comment behind the line on which the value at a place
@@ -39,7 +38,7 @@ enum Lead {
 impl Writer<'_> {
     fn value(&mut self, value: &Value, indent: usize, lead: Lead, at: &Trail<'_>) -> io::Result<()> {
         match value {
-            Value::Object(fields) if !fields.is_empty() => level(|| {
+            Value::Object(fields) if !fields.is_empty() => {
                 if lead == Lead::Name {
                     self.end(at)?;
                 }
@@ -55,8 +54,8 @@ impl Writer<'_> {
                     self.value(value, inner, Lead::Name, &at)?;
                 }
                 Ok(())
-            }),
-            Value::Array(items) if !items.is_empty() => level(|| {
+            }
+            Value::Array(items) if !items.is_empty() => {
                 if lead == Lead::Name {
                     self.end(at)?;
                 }
@@ -68,7 +67,7 @@ impl Writer<'_> {
                     self.value(item, indent + 2, Lead::Line, &at.join(TrailStep::Index(index)))?;
                 }
                 Ok(())
-            }),
+            }
             scalar => {
                 if lead == Lead::Name {
                     self.out.write_all(b" ")?;

@@ -11,15 +11,15 @@ use super::budget::Budget;
 use super::json::begins_list;
 use super::scalar;
 use crate::document::{At, DuplicateKey, Found, Piece, hand_over};
-use crate::malformed::{DEPTH, Malformed};
-use kube_structural_schema::json::{Json, copy};
+use crate::malformed::{Malformed, OPEN};
+use kube_structural_schema::json::{DEPTH, Json};
 
 /// Reads all documents.
 pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Malformed> {
     let mut options = Options::default();
     options.set_emit_comments(false);
-    options.flow_nesting_limit = DEPTH;
-    options.block_nesting_limit = DEPTH;
+    options.flow_nesting_limit = OPEN;
+    options.block_nesting_limit = OPEN;
     let mut composer = Composer {
         budget,
         found,
@@ -27,11 +27,13 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
         anchors: HashMap::new(),
         line: 0,
         duplicates: Vec::new(),
+        skipped: 0,
+        is_too_deep: false,
     };
     let all = composer.budget.left();
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| match error.kind() {
-            ErrorKind::RecursionLimitExceeded => Malformed::TooDeep,
+            ErrorKind::RecursionLimitExceeded => Malformed::Endless,
             _ => Malformed::Yaml { line: error.marker().line(), problem: error.info() },
         })?;
         if matches!(event, Event::DocumentStart(..)) {
@@ -71,12 +73,26 @@ struct Composer<'a, 'f> {
     found: &'a mut Found<'f>,
     /// From the document to the part that is being composed.
     frames: Vec<Frame>,
-    /// What aliases stand for, and what a copy of it costs.
-    anchors: HashMap<usize, (Json, usize)>,
+    /// What aliases stand for.
+    anchors: HashMap<usize, Anchored>,
     /// Where the event that is processed begins.
     line: usize,
     /// The keys that occurred before, in what is to be handed over next.
     duplicates: Vec<DuplicateKey>,
+    /// How many lists and mappings are open that are too deep to be composed.
+    skipped: usize,
+    /// Whether there was one in what is to be handed over next.
+    is_too_deep: bool,
+}
+
+/// A value that aliases stand for.
+#[derive(Clone)]
+struct Anchored {
+    value: Json,
+    /// What a copy costs.
+    cost: usize,
+    /// How many levels it has.
+    depth: usize,
 }
 
 /// A list or a mapping that has not ended yet.
@@ -85,6 +101,8 @@ struct Frame {
     anchor: usize,
     /// What was left when it began.
     left: usize,
+    /// How many levels are in it, so far.
+    depth: usize,
 }
 
 enum Holder {
@@ -100,6 +118,17 @@ enum Key {
 
 impl Composer<'_, '_> {
     fn event(&mut self, event: Event<'_>) -> Flow {
+        if self.skipped > 0 {
+            match event {
+                Event::SequenceStart(..) | Event::MappingStart(..) => self.skipped += 1,
+                Event::SequenceEnd | Event::MappingEnd => self.skipped -= 1,
+                _ => {}
+            }
+            return match self.skipped {
+                0 => self.place(Json::default(), 0, self.budget.left(), 0),
+                _ => GO_ON,
+            };
+        }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 if let Some(Holder::Mapping { key: key @ None, .. }) =
@@ -111,7 +140,7 @@ impl Composer<'_, '_> {
                 }
                 let left = self.budget.left();
                 self.budget.scalar(text.len())?;
-                self.place(value(&text, style, tag.as_deref())?.into(), anchor, left)
+                self.place(value(&text, style, tag.as_deref())?.into(), anchor, left, 0)
             }
             Event::SequenceStart(_, anchor, _) => {
                 self.begin(Holder::List { items: Vec::new(), handed_over: 0 }, anchor)
@@ -121,17 +150,28 @@ impl Composer<'_, '_> {
                 self.begin(Holder::Mapping { fields, merged: Vec::new(), key: None }, anchor)
             }
             Event::SequenceEnd | Event::MappingEnd => {
-                let Some(Frame { holder, anchor, left }) = self.frames.pop() else { return GO_ON };
-                self.place(ended(holder)?, anchor, left)
+                let Some(Frame { holder, anchor, left, depth }) = self.frames.pop() else { return GO_ON };
+                self.place(ended(holder)?, anchor, left, depth + 1)
             }
             Event::Alias(anchor) => {
-                let Some((value, cost)) = self.anchors.get(&anchor) else {
-                    return Err(Failure::Wrong("an alias inside the value that it refers to".to_owned()));
-                };
                 let left = self.budget.left();
+                let Some(Anchored { value, cost, depth }) = self.anchors.get(&anchor) else {
+                    // It may be one of what was skipped.
+                    return match self.is_too_deep {
+                        true => self.place(Json::default(), 0, left, 0),
+                        false => {
+                            Err(Failure::Wrong("an alias inside the value that it refers to".to_owned()))
+                        }
+                    };
+                };
+                let depth = *depth;
+                if self.depth() + depth > DEPTH {
+                    self.is_too_deep = true;
+                    return self.place(Json::default(), 0, left, 0);
+                }
                 self.budget.take(*cost)?;
-                let value = Json::from(copy(value));
-                self.place(value, 0, left)
+                let value = value.clone();
+                self.place(value, 0, left, depth)
             }
             _ => GO_ON,
         }
@@ -141,29 +181,41 @@ impl Composer<'_, '_> {
         if let Some(Holder::Mapping { key: None, .. }) = self.frames.last().map(|frame| &frame.holder) {
             return Err(Failure::Wrong("a key is not a scalar".to_owned()));
         }
-        if self.frames.len() >= DEPTH {
-            return Err(Failure::Exceeded(Malformed::TooDeep));
+        if self.depth() == DEPTH {
+            self.is_too_deep = true;
+            self.skipped = 1;
+            return GO_ON;
         }
-        self.frames.push(Frame { holder, anchor, left: self.budget.left() });
+        self.frames.push(Frame { holder, anchor, left: self.budget.left(), depth: 0 });
         GO_ON
     }
 
-    /// Puts a value where it belongs. `left` is what was left before it.
-    fn place(&mut self, value: Json, anchor: usize, left: usize) -> Flow {
+    /// How many levels of a document, or of an item of a list, are open.
+    fn depth(&self) -> usize {
+        let around = if self.frames.len() >= 2 && self.is_list() { 2 } else { 0 };
+        self.frames.len() - around
+    }
+
+    /// Puts a value of so many levels where it belongs. `left` is what was left before it.
+    fn place(&mut self, value: Json, anchor: usize, left: usize, depth: usize) -> Flow {
         if anchor != 0 {
             let cost = left - self.budget.left();
             self.budget.take(cost)?;
-            self.anchors.insert(anchor, (value.clone(), cost));
+            self.anchors.insert(anchor, Anchored { value: value.clone(), cost, depth });
         }
         let in_list = self.in_list();
         let Some(frame) = self.frames.last_mut() else {
-            return Ok(hand_over(value, std::mem::take(&mut self.duplicates), self.found));
+            let is_too_deep = std::mem::take(&mut self.is_too_deep);
+            return Ok(hand_over(value, std::mem::take(&mut self.duplicates), is_too_deep, self.found));
         };
+        frame.depth = frame.depth.max(depth);
         match &mut frame.holder {
             Holder::List { handed_over, .. } if in_list => {
                 *handed_over += 1;
                 let duplicates = std::mem::take(&mut self.duplicates);
-                let flow = (self.found)(Piece::Item(value, *handed_over, duplicates));
+                let is_too_deep = std::mem::take(&mut self.is_too_deep);
+                let piece = Piece { json: value, item: Some(*handed_over), duplicates, is_too_deep };
+                let flow = (self.found)(piece);
                 if self.anchors.is_empty() {
                     self.budget.restore(frame.left);
                 }
@@ -176,9 +228,7 @@ impl Composer<'_, '_> {
             Holder::Mapping { fields, merged, key } => match (key.take(), &mut **fields) {
                 (Some(Key::Name(name)), Value::Object(fields)) => {
                     self.budget.field(name.len(), fields.is_empty())?;
-                    let replaced = fields.insert(name, value.into_inner());
-                    // Of any depth.
-                    drop(replaced.map(Json::from));
+                    fields.insert(name, value.into_inner());
                 }
                 _ => merged.push(value),
             },

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::defaults::{self, Below, Digest, Node, Standing, pruned};
-use crate::json::{Json, copy, level};
+use crate::json::Json;
 use crate::path::{Path, Step, Trail};
 use crate::prune::{Field, Pruner};
 use crate::schema::Schema;
@@ -27,7 +27,7 @@ pub struct DefaultSite<'a> {
 impl DefaultSite<'_> {
     /// What is filled in there: the default with the defaults below it.
     pub fn value(&self) -> Json {
-        let mut value = Json::from(self.node.default.as_ref().map_or(Value::Null, |default| copy(default)));
+        let mut value = self.node.default.clone().unwrap_or_default();
         defaults::fill(&mut value, self.node);
         value
     }
@@ -206,60 +206,56 @@ pub fn has_unpruned_defaults(schema: &Schema) -> bool {
 }
 
 fn any_unpruned(schema: &Schema, standing: &Standing<'_>) -> bool {
-    level(|| {
-        let served = pruned(schema, standing);
-        let changed = match (&schema.default, &served) {
-            (Some(default), Some(served)) => **default != **served,
-            (default, served) => default.is_some() != served.is_some(),
-        };
-        changed
-            || schema.items.as_deref().is_some_and(|items| any_unpruned(items, &standing.items(schema)))
-            || schema.additional_schema().is_some_and(|values| any_unpruned(values, &standing.values(schema)))
-            || schema
-                .properties
-                .iter()
-                .any(|(name, property)| any_unpruned(property, &standing.property(schema, name)))
-    })
+    let served = pruned(schema, standing);
+    let changed = match (&schema.default, &served) {
+        (Some(default), Some(served)) => **default != **served,
+        (default, served) => default.is_some() != served.is_some(),
+    };
+    changed
+        || schema.items.as_deref().is_some_and(|items| any_unpruned(items, &standing.items(schema)))
+        || schema.additional_schema().is_some_and(|values| any_unpruned(values, &standing.values(schema)))
+        || schema
+            .properties
+            .iter()
+            .any(|(name, property)| any_unpruned(property, &standing.property(schema, name)))
 }
 
 /// The node of a schema, as far as pruning leaves its defaults to be `shown`; none where there is nothing to
 /// fill.
 fn node(schema: &Schema, standing: &Standing<'_>, shown: Option<Pruner<'_>>) -> Option<Node> {
-    level(|| {
-        let mut node = Node::default();
-        node.default = pruned(schema, standing);
-        if let (Some(default), Some(shown)) = (&mut node.default, shown) {
-            shown.prune(default, &Trail::ROOT, &mut |_| {});
+    let mut node = Node::default();
+    node.default = pruned(schema, standing);
+    if let (Some(default), Some(shown)) = (&mut node.default, shown) {
+        shown.prune(default, &Trail::ROOT, &mut |_| {});
+    }
+    node.nullable = schema.nullable && node.default.is_some();
+    let shown_item = shown.and_then(Pruner::item);
+    let item = |item| self::node(item, &standing.items(schema), shown_item);
+    node.items = schema.items.as_deref().and_then(item).and_then(inner);
+    let values = schema.additional_schema().map(|values| (values, standing.values(schema)));
+    if let Some((values, standing)) = &values {
+        node.values = field_node(values, standing, shown.map(Pruner::undeclared)).and_then(inner);
+    }
+    let all = node.values.is_some();
+    let or_idle = |node: Option<Node>| node.or_else(|| all.then(Node::default));
+    let mut properties = Vec::new();
+    for (name, property) in schema.properties.iter() {
+        let node =
+            field_node(property, &standing.property(schema, name), shown.map(|shown| shown.field(name)));
+        properties.extend(or_idle(node).map(|node| (name.into(), node)));
+    }
+    // Keys of a map may be properties of the other schema. There, too, a default replaces nulls only.
+    if let (Some((values, standing)), Some(shown)) = (&values, shown) {
+        let others = shown.schema().map(|other| other.properties.iter()).into_iter().flatten();
+        for (name, _) in others.filter(|(name, _)| !schema.properties.contains(name)) {
+            let mut node = or_idle(field_node(values, standing, Some(shown.field(name))));
+            node.iter_mut().for_each(|node| node.default = None);
+            properties.extend(node.map(|node| (name.into(), node)));
         }
-        node.nullable = schema.nullable && node.default.is_some();
-        let shown_item = shown.and_then(Pruner::item);
-        let item = |item| self::node(item, &standing.items(schema), shown_item);
-        node.items = schema.items.as_deref().and_then(item).and_then(inner);
-        let values = schema.additional_schema().map(|values| (values, standing.values(schema)));
-        if let Some((values, standing)) = &values {
-            node.values = field_node(values, standing, shown.map(Pruner::undeclared)).and_then(inner);
-        }
-        let all = node.values.is_some();
-        let or_idle = |node: Option<Node>| node.or_else(|| all.then(Node::default));
-        let mut properties = Vec::new();
-        for (name, property) in schema.properties.iter() {
-            let node =
-                field_node(property, &standing.property(schema, name), shown.map(|shown| shown.field(name)));
-            properties.extend(or_idle(node).map(|node| (name.into(), node)));
-        }
-        // Keys of a map may be properties of the other schema. There, too, a default replaces nulls only.
-        if let (Some((values, standing)), Some(shown)) = (&values, shown) {
-            let others = shown.schema().map(|other| other.properties.iter()).into_iter().flatten();
-            for (name, _) in others.filter(|(name, _)| !schema.properties.contains(name)) {
-                let mut node = or_idle(field_node(values, standing, Some(shown.field(name))));
-                node.iter_mut().for_each(|node| node.default = None);
-                properties.extend(node.map(|node| (name.into(), node)));
-            }
-            properties.sort_by(|(a, _): &(Box<str>, Node), (b, _)| a.cmp(b));
-        }
-        node.properties = properties.into();
-        (!node.is_idle()).then_some(node)
-    })
+        properties.sort_by(|(a, _): &(Box<str>, Node), (b, _)| a.cmp(b));
+    }
+    node.properties = properties.into();
+    (!node.is_idle()).then_some(node)
 }
 
 /// The node of a field, of which pruning leaves so much.
@@ -289,12 +285,10 @@ fn is_servable(root: &Schema) -> bool {
 
 /// Whether there is a default here or below.
 pub fn has_default(schema: &Schema) -> bool {
-    level(|| {
-        schema.default.is_some()
-            || schema.items.as_deref().is_some_and(has_default)
-            || schema.additional_schema().is_some_and(has_default)
-            || schema.properties.iter().any(|(_, property)| has_default(property))
-    })
+    schema.default.is_some()
+        || schema.items.as_deref().is_some_and(has_default)
+        || schema.additional_schema().is_some_and(has_default)
+        || schema.properties.iter().any(|(_, property)| has_default(property))
 }
 
 #[cfg(test)]

@@ -1,31 +1,104 @@
-//! JSON documents of any depth: parsed, compared, copied and dropped without overflowing the stack.
+//! JSON documents as API servers hold them: numbers are equal by value, and depth has a limit.
 //!
-//! API servers accept objects nested 9,000 levels deep, and one such object must not fail the page it is
-//! listed in.
+//! API servers accept objects nested thousands of levels deep. What walks through a document recurses, so a text
+//! that is nested deeper than [`DEPTH`] is not parsed; [`outline`] reads what identifies the object in it.
 
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
-pub use go_text::level;
+/// How many objects and arrays of a document may be open at once, the document itself included.
+pub const DEPTH: usize = 1_000;
 
-/// An owned JSON value that may be nested deeper than the thread's stack would bear.
-#[derive(Debug, Default)]
+/// An owned JSON value.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Json(Value);
+
+/// Why a text is not parsed.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// It is nested deeper than [`DEPTH`].
+    #[error("is nested more than {DEPTH} levels deep")]
+    TooDeep,
+    /// It is not JSON.
+    #[error(transparent)]
+    Malformed(#[from] serde_json::Error),
+}
+
+/// Whether a text of JSON is nested deeper than so many levels. It is read without recursion, and need not be
+/// well-formed.
+fn is_deeper(text: &[u8], levels: usize) -> bool {
+    // Few texts have so many brackets at all, and counting them takes a fraction of the time.
+    text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() > levels && depth(text) > levels
+}
+
+/// How many objects and arrays are open at once in a text of JSON.
+fn depth(text: &[u8]) -> usize {
+    let (mut open, mut deepest, mut in_string) = (0_usize, 0, false);
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match (byte, in_string) {
+            (b'\\', true) => drop(bytes.next()),
+            (b'"', _) => in_string = !in_string,
+            (b'{' | b'[', false) => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            (b'}' | b']', false) => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// What identifies the object in a text that is too deep to be parsed: its `apiVersion` and `kind`, and what is
+/// flat in its metadata: names, annotations, but no owners.
+///
+/// # Errors
+/// The text is no JSON object; the message holds a position and no value.
+pub fn outline(text: &[u8]) -> serde_json::Result<Json> {
+    type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+    let flat = |fields: &Fields<'_>, levels: usize| -> Map<String, Value> {
+        let flat = fields.iter().filter(|(_, text)| depth(text.get().as_bytes()) <= levels);
+        flat.filter_map(|(name, text)| Some((name.clone(), serde_json::from_str(text.get()).ok()?))).collect()
+    };
+    let mut fields: Fields<'_> = serde_json::from_slice(text)?;
+    fields.retain(|name, _| ["apiVersion", "kind", "metadata"].contains(&name.as_str()));
+    let metadata = fields.get("metadata").and_then(|text| serde_json::from_str(text.get()).ok());
+    let mut outline = flat(&fields, 0);
+    // Labels, annotations and finalizers are one level.
+    outline.insert("metadata".to_owned(), flat(&metadata.unwrap_or_default(), 1).into());
+    Ok(Json(outline.into()))
+}
 
 impl Json {
     /// Parses one document.
     ///
     /// # Errors
-    /// Malformed JSON, or anything after the document; the message holds a position and no value.
-    pub fn parse(bytes: &[u8]) -> serde_json::Result<Self> {
+    /// It is nested too deeply, malformed, or followed by something; the message holds a position and no value.
+    pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
+        Self::parse_around(bytes, 0)
+    }
+
+    /// Parses one document around another one that stands in so many levels of it, and that has the limit.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_around(bytes: &[u8], wrapping: usize) -> Result<Self, JsonError> {
+        if is_deeper(bytes, DEPTH + wrapping) {
+            return Err(JsonError::TooDeep);
+        }
         let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+        // The limit that is built in is 128 levels.
         deserializer.disable_recursion_limit();
-        let value = Value::deserialize(serde_stacker::Deserializer::new(&mut deserializer))?;
-        let document = Self(value);
+        let value = Value::deserialize(&mut deserializer)?;
         deserializer.end()?;
-        Ok(document)
+        Ok(Self(value))
     }
 
     /// The bytes of the document, without insignificant space.
@@ -35,22 +108,22 @@ impl Json {
         bytes
     }
 
-    /// Gives the value away; the caller takes over the care for its depth.
-    pub fn into_inner(mut self) -> Value {
-        std::mem::take(&mut self.0)
+    /// The value alone.
+    pub fn into_inner(self) -> Value {
+        self.0
     }
 }
 
 /// Whether two values mean the same: as JSON, with numbers equal by value (`1.0` and `1`).
 pub fn same(a: &Value, b: &Value) -> bool {
-    level(|| match (a, b) {
+    match (a, b) {
         (Value::Number(a), Value::Number(b)) => same_number(a, b),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| same(a, b)))
         }
         _ => a == b,
-    })
+    }
 }
 
 fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
@@ -74,24 +147,6 @@ pub fn is_zero(value: &Value) -> bool {
     }
 }
 
-/// A copy of a value of any depth.
-pub fn copy(value: &Value) -> Value {
-    match value {
-        // Whatever holds no other holders is copied faster as a whole.
-        Value::Array(items) if items.iter().any(is_holder) => {
-            level(|| Value::Array(items.iter().map(copy).collect()))
-        }
-        Value::Object(fields) if fields.values().any(is_holder) => {
-            level(|| Value::Object(fields.iter().map(|(key, value)| (key.clone(), copy(value))).collect()))
-        }
-        shallow => shallow.clone(),
-    }
-}
-
-fn is_holder(value: &Value) -> bool {
-    value.is_array() || value.is_object()
-}
-
 /// Holds numbers as an API server does: an integer that does not fit 64 bits with a sign is a float there.
 pub fn narrow(value: &mut Value) {
     match value {
@@ -100,56 +155,20 @@ pub fn narrow(value: &mut Value) {
                 *number = float;
             }
         }
-        Value::Array(items) => level(|| items.iter_mut().for_each(narrow)),
-        Value::Object(fields) => level(|| fields.values_mut().for_each(narrow)),
+        Value::Array(items) => items.iter_mut().for_each(narrow),
+        Value::Object(fields) => fields.values_mut().for_each(narrow),
         _ => {}
     }
 }
 
-/// Appends a value of any depth, without insignificant space.
-pub fn write(value: &Value, bytes: &mut Vec<u8>) {
-    level(|| match value {
-        Value::Array(items) => {
-            bytes.push(b'[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    bytes.push(b',');
-                }
-                write(item, bytes);
-            }
-            bytes.push(b']');
-        }
-        Value::Object(fields) => {
-            bytes.push(b'{');
-            for (index, (key, item)) in fields.iter().enumerate() {
-                if index > 0 {
-                    bytes.push(b',');
-                }
-                write_scalar(key, bytes);
-                bytes.push(b':');
-                write(item, bytes);
-            }
-            bytes.push(b'}');
-        }
-        scalar => write_scalar(scalar, bytes),
-    });
-}
-
-/// Appends a value that holds no others.
-pub fn write_scalar(value: &(impl serde::Serialize + ?Sized), bytes: &mut Vec<u8>) {
-    serde_json::to_writer(bytes, value)
-        .expect("a scalar always has a JSON form, and memory does not refuse bytes");
+/// Appends a value, without insignificant space.
+pub fn write(value: &(impl Serialize + ?Sized), bytes: &mut Vec<u8>) {
+    serde_json::to_writer(bytes, value).expect("JSON always has a text, and memory does not refuse bytes");
 }
 
 impl From<Value> for Json {
     fn from(value: Value) -> Self {
         Self(value)
-    }
-}
-
-impl Clone for Json {
-    fn clone(&self) -> Self {
-        Self(copy(&self.0))
     }
 }
 
@@ -173,51 +192,45 @@ impl DerefMut for Json {
     }
 }
 
-impl<'de> Deserialize<'de> for Json {
-    /// For documents inside others; the outer deserializer must bear the depth.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self)
-    }
-}
-
-impl serde::Serialize for Json {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
-
-impl Drop for Json {
-    fn drop(&mut self) {
-        dismantle(std::mem::take(&mut self.0));
-    }
-}
-
-fn dismantle(value: Value) {
-    match value {
-        Value::Array(items) => level(|| items.into_iter().for_each(dismantle)),
-        Value::Object(fields) => level(|| fields.into_iter().for_each(|(_, value)| dismantle(value))),
-        _ => {}
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn nested(levels: usize) -> Vec<u8> {
-        let mut text = r#"{"a":["#.repeat(levels).into_bytes();
-        text.extend(b"1");
-        text.extend("]}".repeat(levels).into_bytes());
-        text
+    /// An object of that many levels, with brackets in a text that count for nothing.
+    fn nested(levels: usize) -> String {
+        let below = levels - 1;
+        format!(r#"{{"s":"[{{\"[\\","a":{}{}}}"#, "[".repeat(below), "]".repeat(below))
     }
 
     #[test]
-    fn a_document_of_twenty_thousand_levels_goes_through() {
-        let text = nested(10_000);
-        let document = Json::parse(&text).expect("well-formed");
-        let twin = document.clone();
-        assert!(document == twin);
-        assert_eq!(twin.to_vec(), text);
+    fn a_thousand_levels_are_parsed_and_one_more_is_not() {
+        let text = nested(DEPTH);
+        let document = Json::parse(text.as_bytes()).expect("not too deep");
+        assert!(document.clone() == document);
+        assert_eq!(Json::parse(&document.to_vec()).expect("JSON"), document);
+        let around = format!("[[{}]]", nested(DEPTH));
+        assert!(Json::parse(around.as_bytes()).is_err() && Json::parse_around(around.as_bytes(), 2).is_ok());
+        let error = Json::parse(nested(DEPTH + 1).as_bytes()).expect_err("too deep");
+        assert_eq!(error.to_string(), "is nested more than 1000 levels deep");
+        // Many objects beside each other are not deep.
+        assert!(Json::parse(format!("[{}0]", "{},".repeat(5_000)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn an_outline_identifies_an_object_of_any_depth() {
+        let text = format!(
+            r#"{{"kind":"K","apiVersion":"g/v1","spec":{0},"metadata":{{"name":"n","uid":"u","labels":{{"a":"b"}},
+                "annotations":{{"[":"\"{{"}},"managedFields":[{{"fieldsV1":{0}}}],"x":{0}}}}}"#,
+            nested(50_000)
+        );
+        let metadata = json!({"name": "n", "uid": "u", "labels": {"a": "b"}, "annotations": {"[": "\"{"}});
+        let expected = json!({"apiVersion": "g/v1", "kind": "K", "metadata": metadata});
+        assert_eq!(*outline(text.as_bytes()).expect("an object"), expected);
+        let odd = format!(r#"{{"kind":[1],"metadata":{}{}}}"#, "[".repeat(2_000), "]".repeat(2_000));
+        assert_eq!(*outline(odd.as_bytes()).expect("an object"), json!({"metadata": {}}));
+        assert!(outline(b"[]").is_err());
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use serde_json::Value;
 
-use crate::json::{Json, level};
 use crate::path::{Trail, TrailStep};
 use crate::schema::{Additional, Schema};
 
@@ -112,7 +111,7 @@ impl<'a> Pruner<'a> {
     /// Prunes a value and reports the topmost places that are removed.
     pub(crate) fn prune(self, value: &mut Value, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
         match value {
-            Value::Object(fields) => level(|| {
+            Value::Object(fields) => {
                 fields.retain(|name, value| match self.field(name) {
                     Field::Kept => true,
                     Field::Pruned(inside) => {
@@ -121,28 +120,20 @@ impl<'a> Pruner<'a> {
                     }
                     Field::Removed => {
                         report(&at.join(TrailStep::Field(name)));
-                        discard(value);
                         false
                     }
                 });
-            }),
+            }
             Value::Array(items) => {
                 if let Some(item) = self.item() {
-                    level(|| {
-                        for (index, value) in items.iter_mut().enumerate() {
-                            item.prune(value, &at.join(TrailStep::Index(index)), report);
-                        }
-                    });
+                    for (index, value) in items.iter_mut().enumerate() {
+                        item.prune(value, &at.join(TrailStep::Index(index)), report);
+                    }
                 }
             }
             _ => {}
         }
     }
-}
-
-/// Drops a value of any depth.
-fn discard(value: &mut Value) {
-    drop(Json::from(std::mem::take(value)));
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 //!
 //! Source: cel-go `checker/checker.go`.
 
-use kube_structural_schema::json::level;
-
 use super::library::{self, Library, Overload};
 use super::problem::{Position, Problem};
 use super::tree::{Entry, Expr, Fold, Id, Tree};
@@ -101,21 +99,19 @@ struct Checker<'t, 'm> {
 impl<'m> Checker<'_, 'm> {
     /// Finds the type of an expression. After an error it is `dyn`, so that one mistake is reported once.
     fn check(&mut self, id: Id) -> Type<'m> {
-        level(|| {
-            let tree = self.tree;
-            let ty = match tree.get(id) {
-                Expr::Literal(value) => literal_type(value),
-                Expr::Ident(name) => self.check_ident(id, name),
-                Expr::Select { operand, field, test } => self.check_select(id, *operand, field, *test),
-                Expr::Call { function, target, args } => self.check_call(id, function, *target, args),
-                Expr::List(items) => self.check_list(items),
-                Expr::Map(entries) => self.check_map(entries),
-                Expr::Message(name) => self.undeclared(id, name),
-                Expr::Fold(fold) => self.check_fold(fold),
-            };
-            self.types[id.index()] = Some(ty.clone());
-            ty
-        })
+        let tree = self.tree;
+        let ty = match tree.get(id) {
+            Expr::Literal(value) => literal_type(value),
+            Expr::Ident(name) => self.check_ident(id, name),
+            Expr::Select { operand, field, test } => self.check_select(id, *operand, field, *test),
+            Expr::Call { function, target, args } => self.check_call(id, function, *target, args),
+            Expr::List(items) => self.check_list(items),
+            Expr::Map(entries) => self.check_map(entries),
+            Expr::Message(name) => self.undeclared(id, name),
+            Expr::Fold(fold) => self.check_fold(fold),
+        };
+        self.types[id.index()] = Some(ty.clone());
+        ty
     }
 
     fn fail(&mut self, id: Id, text: impl Into<String>) -> Type<'m> {

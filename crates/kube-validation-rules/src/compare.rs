@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
-use kube_structural_schema::json::{level, write};
+use kube_structural_schema::json::write;
 
 use super::fault::{Fault, Outcome};
 use super::names;
@@ -27,7 +27,7 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
 
 /// Upstream's `a.Equal(b)`: as `==`, but what a value says of `null` is its own affair.
 pub(super) fn same(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
-    level(|| match (a, b) {
+    match (a, b) {
         (Value::Misfit(fault), _) => Err(fault.clone()),
         (Value::Null, _) => Ok(matches!(b, Value::Null)),
         (Value::Int(_) | Value::Uint(_) | Value::Double(_), _) => Ok(numbers(a, b) == Some(Ordering::Equal)),
@@ -62,7 +62,7 @@ pub(super) fn same(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
         (Value::Object(a), b) => same_objects(a, b),
         (Value::Untyped(a), b) => Ok(untyped(b).is_some_and(|b| deep_equal(a, &b))),
         _ => Err(Fault::NoOverload),
-    })
+    }
 }
 
 fn same_objects(a: &Object<'_>, b: &Value<'_>) -> Outcome<bool> {
@@ -333,7 +333,7 @@ fn untyped<'v>(value: &Value<'v>) -> Option<std::borrow::Cow<'v, Json>> {
 
 /// Go's `DeepEqual` of decoded JSON: `1` and `1.0` differ.
 fn deep_equal(a: &Json, b: &Json) -> bool {
-    level(|| match (a, b) {
+    match (a, b) {
         (Json::Number(a), Json::Number(b)) => match (a.as_i64(), b.as_i64()) {
             (Some(a), Some(b)) => a == b,
             (None, None) => a.as_f64() == b.as_f64(),
@@ -346,7 +346,7 @@ fn deep_equal(a: &Json, b: &Json) -> bool {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| deep_equal(a, b)))
         }
         _ => a == b,
-    })
+    }
 }
 
 /// `<` and its like: which of two values of one kind comes first. None where a number is not one.

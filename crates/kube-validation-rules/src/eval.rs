@@ -6,8 +6,6 @@
 use std::mem;
 use std::sync::Arc;
 
-use kube_structural_schema::json::level;
-
 use super::check::Global;
 use super::compare;
 use super::cost::{self, Meter};
@@ -58,60 +56,58 @@ enum Slot<'v> {
 
 impl<'v> Evaluation<'_, 'v> {
     fn step(&mut self, id: StepId) -> Outcome<Value<'v>> {
-        level(|| {
-            let plan = self.plan;
-            match plan.step(id) {
-                Step::Constant(value) => Ok(value.clone()),
-                Step::Read(attribute) => {
-                    let value = self.read(*attribute);
-                    // A choice costs what its branches do.
-                    let cost = if plan.attribute(*attribute).is_choice() { 0 } else { cost::READ };
-                    self.meter.charge_for(cost, value)
-                }
-                Step::Present(attribute) => {
-                    let present = self.read(*attribute)?;
-                    // `has()` takes back what reading costs; of a choice, that is what was never charged.
-                    if plan.attribute(*attribute).is_choice() {
-                        self.meter.spent = self.meter.spent.saturating_sub(cost::READ);
-                    }
-                    match present {
-                        Value::Optional(value) => Ok(Value::Bool(value.is_some())),
-                        value => Ok(value),
-                    }
-                }
-                Step::And(left, right) => self.logic(*left, *right, false),
-                Step::Or(left, right) => self.logic(*left, *right, true),
-                Step::Equal { left, right, negated } => self.equal(*left, *right, *negated),
-                Step::NotFalse(value) => {
-                    let value = self.step(*value);
-                    match self.meter.charge_for(1, value) {
-                        Err(fault) if fault.is_final() => Err(fault),
-                        Ok(Value::Bool(value)) => Ok(Value::Bool(value)),
-                        _ => Ok(Value::Bool(true)),
-                    }
-                }
-                Step::Otherwise { optional, other, unwrap } => match self.step(*optional)? {
-                    Value::Optional(Some(value)) if *unwrap => value.unwrapped(),
-                    present @ Value::Optional(Some(_)) => Ok(present),
-                    Value::Optional(None) => self.step(*other),
-                    _ => Err(Fault::NoOverload),
-                },
-                Step::Call(call) => self.call(call),
-                Step::OneOf(wanted, set) => {
-                    let wanted = self.step(*wanted)?;
-                    Ok(Value::Bool(Key::from_value(&wanted).is_some_and(|key| set.contains(&key))))
-                }
-                Step::List(items) => {
-                    let list = self.list(items);
-                    self.meter.charge_for(cost::NEW_LIST, list)
-                }
-                Step::Map(entries) => {
-                    let map = self.map(entries);
-                    self.meter.charge_for(cost::NEW_MAP, map)
-                }
-                Step::Fold(fold) => self.fold(fold),
+        let plan = self.plan;
+        match plan.step(id) {
+            Step::Constant(value) => Ok(value.clone()),
+            Step::Read(attribute) => {
+                let value = self.read(*attribute);
+                // A choice costs what its branches do.
+                let cost = if plan.attribute(*attribute).is_choice() { 0 } else { cost::READ };
+                self.meter.charge_for(cost, value)
             }
-        })
+            Step::Present(attribute) => {
+                let present = self.read(*attribute)?;
+                // `has()` takes back what reading costs; of a choice, that is what was never charged.
+                if plan.attribute(*attribute).is_choice() {
+                    self.meter.spent = self.meter.spent.saturating_sub(cost::READ);
+                }
+                match present {
+                    Value::Optional(value) => Ok(Value::Bool(value.is_some())),
+                    value => Ok(value),
+                }
+            }
+            Step::And(left, right) => self.logic(*left, *right, false),
+            Step::Or(left, right) => self.logic(*left, *right, true),
+            Step::Equal { left, right, negated } => self.equal(*left, *right, *negated),
+            Step::NotFalse(value) => {
+                let value = self.step(*value);
+                match self.meter.charge_for(1, value) {
+                    Err(fault) if fault.is_final() => Err(fault),
+                    Ok(Value::Bool(value)) => Ok(Value::Bool(value)),
+                    _ => Ok(Value::Bool(true)),
+                }
+            }
+            Step::Otherwise { optional, other, unwrap } => match self.step(*optional)? {
+                Value::Optional(Some(value)) if *unwrap => value.unwrapped(),
+                present @ Value::Optional(Some(_)) => Ok(present),
+                Value::Optional(None) => self.step(*other),
+                _ => Err(Fault::NoOverload),
+            },
+            Step::Call(call) => self.call(call),
+            Step::OneOf(wanted, set) => {
+                let wanted = self.step(*wanted)?;
+                Ok(Value::Bool(Key::from_value(&wanted).is_some_and(|key| set.contains(&key))))
+            }
+            Step::List(items) => {
+                let list = self.list(items);
+                self.meter.charge_for(cost::NEW_LIST, list)
+            }
+            Step::Map(entries) => {
+                let map = self.map(entries);
+                self.meter.charge_for(cost::NEW_MAP, map)
+            }
+            Step::Fold(fold) => self.fold(fold),
+        }
     }
 
     /// `&&` and `||`: a side that decides wins over an error on the other.
@@ -355,8 +351,8 @@ impl<'v> Evaluation<'_, 'v> {
             Base::Step(step) => self.step(*step)?,
             Base::Choice { condition, yes, no } => {
                 return match self.step(*condition)? {
-                    Value::Bool(true) => level(|| self.read(*yes)),
-                    Value::Bool(false) => level(|| self.read(*no)),
+                    Value::Bool(true) => self.read(*yes),
+                    Value::Bool(false) => self.read(*no),
                     _ => Err(Fault::NoOverload),
                 };
             }
@@ -400,7 +396,7 @@ impl<'v> Evaluation<'_, 'v> {
         match &qualifier.key {
             QualifierKey::Constant(key) => Ok((part(value, key)?, None)),
             QualifierKey::Attribute(attribute) => {
-                let key = level(|| self.read(*attribute))?;
+                let key = self.read(*attribute)?;
                 Ok((part(value, &key)?, Some(key)))
             }
         }

@@ -9,7 +9,6 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value as Json};
 
-use kube_structural_schema::json::{copy, level};
 use kube_structural_schema::schema::Schema;
 
 use super::check::{Checked, Global, Globals, Reference, check};
@@ -244,43 +243,41 @@ fn undeclared(checked: &Checked<'_>) -> Option<&'static str> {
 
 /// The JSON that a value is; none where it is an optional without one.
 fn to_json(value: &Value<'_>) -> Outcome<Option<Json>> {
-    level(|| {
-        Ok(Some(match value {
-            Value::Null => Json::Null,
-            Value::Bool(value) => Json::Bool(*value),
-            Value::Int(value) => Json::from(*value),
-            Value::Uint(value) => Json::from(*value),
-            Value::Double(value) => Number::from_f64(*value)
-                .map(Json::Number)
-                .ok_or(Fault::new("a number that JSON cannot hold"))?,
-            Value::Bytes(_) => return Err(Fault::new("bytes are no value that JSON can hold")),
-            Value::List(_) | Value::Array(_) => {
-                let mut list = Vec::new();
-                for item in items(value)? {
-                    list.extend(to_json(&item?)?);
+    Ok(Some(match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => Json::Bool(*value),
+        Value::Int(value) => Json::from(*value),
+        Value::Uint(value) => Json::from(*value),
+        Value::Double(value) => {
+            Number::from_f64(*value).map(Json::Number).ok_or(Fault::new("a number that JSON cannot hold"))?
+        }
+        Value::Bytes(_) => return Err(Fault::new("bytes are no value that JSON can hold")),
+        Value::List(_) | Value::Array(_) => {
+            let mut list = Vec::new();
+            for item in items(value)? {
+                list.extend(to_json(&item?)?);
+            }
+            Json::Array(list)
+        }
+        Value::Map(map) => {
+            let mut fields = Map::new();
+            for (key, value) in map.iter() {
+                if let Some(value) = to_json(value)? {
+                    fields.insert(to_name(key)?, value);
                 }
-                Json::Array(list)
             }
-            Value::Map(map) => {
-                let mut fields = Map::new();
-                for (key, value) in map.iter() {
-                    if let Some(value) = to_json(value)? {
-                        fields.insert(to_name(key)?, value);
-                    }
-                }
-                Json::Object(fields)
-            }
-            Value::Object(object) => {
-                let fields = object.fields.iter();
-                Json::Object(fields.map(|(name, value)| (name.clone(), copy(value))).collect())
-            }
-            Value::Untyped(json) => copy(json),
-            Value::Misfit(fault) => return Err(fault.clone()),
-            Value::Optional(None) => return Ok(None),
-            Value::Optional(Some(value)) => return to_json(value),
-            other => Json::String(to_text(other)?),
-        }))
-    })
+            Json::Object(fields)
+        }
+        Value::Object(object) => {
+            let fields = object.fields.iter();
+            Json::Object(fields.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        Value::Untyped(json) => (*json).clone(),
+        Value::Misfit(fault) => return Err(fault.clone()),
+        Value::Optional(None) => return Ok(None),
+        Value::Optional(Some(value)) => return to_json(value),
+        other => Json::String(to_text(other)?),
+    }))
 }
 
 /// The name of a field that a map's key is.

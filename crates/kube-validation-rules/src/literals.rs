@@ -12,7 +12,6 @@ use super::tree::{Expr, Id, Tree};
 use super::types::Type;
 use super::value::{Text, Value};
 use go_text::regexp::syntax_error;
-use kube_structural_schema::json::level;
 
 /// What is wrong with the literals of a checked expression.
 pub(super) fn check(source: &str, tree: &Tree, checked: &Checked<'_>) -> Vec<Problem> {
@@ -45,27 +44,25 @@ impl Wrong<'_> {
 
 /// Calls back for every expression that counts, and whether it stands within a call of `format`.
 fn visit(tree: &Tree, id: Id, exempt: bool, seen: &mut impl FnMut(Id, bool)) {
-    level(|| {
-        seen(id, exempt);
-        match tree.get(id) {
-            Expr::Literal(_) | Expr::Ident(_) | Expr::Message(_) => {}
-            Expr::Select { operand, .. } => visit(tree, *operand, exempt, seen),
-            Expr::Call { function, target, args } => {
-                let exempt = exempt || **function == *"format";
-                target.iter().chain(args).for_each(|arg| visit(tree, *arg, exempt, seen));
-            }
-            Expr::List(items) => items.iter().for_each(|(item, _)| visit(tree, *item, exempt, seen)),
-            Expr::Map(entries) => entries.iter().for_each(|entry| {
-                visit(tree, entry.key, exempt, seen);
-                visit(tree, entry.value, exempt, seen);
-            }),
-            Expr::Fold(fold) => {
-                for part in [fold.range, fold.init, fold.condition, fold.step, fold.result] {
-                    visit(tree, part, exempt, seen);
-                }
+    seen(id, exempt);
+    match tree.get(id) {
+        Expr::Literal(_) | Expr::Ident(_) | Expr::Message(_) => {}
+        Expr::Select { operand, .. } => visit(tree, *operand, exempt, seen),
+        Expr::Call { function, target, args } => {
+            let exempt = exempt || **function == *"format";
+            target.iter().chain(args).for_each(|arg| visit(tree, *arg, exempt, seen));
+        }
+        Expr::List(items) => items.iter().for_each(|(item, _)| visit(tree, *item, exempt, seen)),
+        Expr::Map(entries) => entries.iter().for_each(|entry| {
+            visit(tree, entry.key, exempt, seen);
+            visit(tree, entry.value, exempt, seen);
+        }),
+        Expr::Fold(fold) => {
+            for part in [fold.range, fold.init, fold.condition, fold.step, fold.result] {
+                visit(tree, part, exempt, seen);
             }
         }
-    });
+    }
 }
 
 fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &mut Wrong<'_>) {
@@ -169,30 +166,28 @@ fn check_clauses(
 }
 
 fn is_printable(tree: &Tree, checked: &Checked<'_>, id: Id) -> bool {
-    level(|| {
-        let printable = matches!(
-            entry_type(checked, id, false).open(),
-            Type::Dyn
-                | Type::List(_)
-                | Type::Map(_)
-                | Type::Int
-                | Type::Uint
-                | Type::Double
-                | Type::Bool
-                | Type::String
-                | Type::Timestamp
-                | Type::Bytes
-                | Type::Duration
-                | Type::Meta(_)
-                | Type::Null
-        );
-        printable
-            && match tree.get(id) {
-                Expr::List(items) => items.iter().all(|(item, _)| is_printable(tree, checked, *item)),
-                Expr::Map(entries) => entries.iter().all(|entry| {
-                    is_printable(tree, checked, entry.key) && is_printable(tree, checked, entry.value)
-                }),
-                _ => true,
-            }
-    })
+    let printable = matches!(
+        entry_type(checked, id, false).open(),
+        Type::Dyn
+            | Type::List(_)
+            | Type::Map(_)
+            | Type::Int
+            | Type::Uint
+            | Type::Double
+            | Type::Bool
+            | Type::String
+            | Type::Timestamp
+            | Type::Bytes
+            | Type::Duration
+            | Type::Meta(_)
+            | Type::Null
+    );
+    printable
+        && match tree.get(id) {
+            Expr::List(items) => items.iter().all(|(item, _)| is_printable(tree, checked, *item)),
+            Expr::Map(entries) => entries.iter().all(|entry| {
+                is_printable(tree, checked, entry.key) && is_printable(tree, checked, entry.value)
+            }),
+            _ => true,
+        }
 }

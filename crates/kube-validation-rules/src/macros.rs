@@ -5,7 +5,6 @@
 
 use super::tree::{Expr, Fold, Id, Tree};
 use super::value::Value;
-use kube_structural_schema::json::level;
 
 /// The variable that loops collect into; no expression can spell it.
 pub(super) const ACCUMULATOR: &str = "@result";
@@ -258,33 +257,27 @@ impl Tree {
 
     /// The same expression once more.
     fn copy(&mut self, id: Id) -> Id {
-        level(|| {
-            let mut expr = self.get(id).clone();
-            match &mut expr {
-                Expr::Literal(_) | Expr::Ident(_) | Expr::Message(_) => {}
-                Expr::Select { operand, .. } => *operand = self.copy(*operand),
-                Expr::Call { target, args, .. } => {
-                    *target = target.map(|target| self.copy(target));
-                    args.iter_mut().for_each(|arg| *arg = self.copy(*arg));
-                }
-                Expr::List(items) => items.iter_mut().for_each(|(item, _)| *item = self.copy(*item)),
-                Expr::Map(entries) => entries.iter_mut().for_each(|entry| {
-                    entry.key = self.copy(entry.key);
-                    entry.value = self.copy(entry.value);
-                }),
-                Expr::Fold(fold) => {
-                    for part in [
-                        &mut fold.range,
-                        &mut fold.init,
-                        &mut fold.condition,
-                        &mut fold.step,
-                        &mut fold.result,
-                    ] {
-                        *part = self.copy(*part);
-                    }
+        let mut expr = self.get(id).clone();
+        match &mut expr {
+            Expr::Literal(_) | Expr::Ident(_) | Expr::Message(_) => {}
+            Expr::Select { operand, .. } => *operand = self.copy(*operand),
+            Expr::Call { target, args, .. } => {
+                *target = target.map(|target| self.copy(target));
+                args.iter_mut().for_each(|arg| *arg = self.copy(*arg));
+            }
+            Expr::List(items) => items.iter_mut().for_each(|(item, _)| *item = self.copy(*item)),
+            Expr::Map(entries) => entries.iter_mut().for_each(|entry| {
+                entry.key = self.copy(entry.key);
+                entry.value = self.copy(entry.value);
+            }),
+            Expr::Fold(fold) => {
+                for part in
+                    [&mut fold.range, &mut fold.init, &mut fold.condition, &mut fold.step, &mut fold.result]
+                {
+                    *part = self.copy(*part);
                 }
             }
-            self.add(expr)
-        })
+        }
+        self.add(expr)
     }
 }

@@ -4,9 +4,7 @@
 //! `UnstructuredToVal`.
 
 use std::collections::BTreeMap;
-use std::mem;
 
-use kube_structural_schema::json::level;
 use kube_structural_schema::schema::{Additional, Constraints, Schema, SchemaType};
 
 use super::extent::Extent;
@@ -100,20 +98,18 @@ impl Node {
     /// The node of a schema. A resource root has `apiVersion`, `kind` and the names in `metadata` whatever it
     /// says.
     pub(super) fn new(schema: &Schema, resource_root: bool) -> Self {
-        level(|| {
-            let shape = Shape::new(schema, resource_root);
-            let mut strays = BTreeMap::new();
-            if !matches!(shape, Shape::Object(_)) {
-                strays = nodes(schema).collect();
-            }
-            // What upstream adds to a resource root makes it lose its items.
-            let itemless = resource_root && schema.kind == SchemaType::Array && !names_itself(schema);
-            let declared = shape.is_declared() && (schema.int_or_string || !itemless);
-            let adds = resource_root && !names_itself(schema);
-            let own = |name: &str| adds && matches!(name, "apiVersion" | "kind" | "metadata");
-            let extent = extent(schema, &shape, own);
-            Self { declared, shape, nullable: schema.nullable, extent, is_own: false, strays }
-        })
+        let shape = Shape::new(schema, resource_root);
+        let mut strays = BTreeMap::new();
+        if !matches!(shape, Shape::Object(_)) {
+            strays = nodes(schema).collect();
+        }
+        // What upstream adds to a resource root makes it lose its items.
+        let itemless = resource_root && schema.kind == SchemaType::Array && !names_itself(schema);
+        let declared = shape.is_declared() && (schema.int_or_string || !itemless);
+        let adds = resource_root && !names_itself(schema);
+        let own = |name: &str| adds && matches!(name, "apiVersion" | "kind" | "metadata");
+        let extent = extent(schema, &shape, own);
+        Self { declared, shape, nullable: schema.nullable, extent, is_own: false, strays }
     }
 
     /// The node of values that no schema describes, and of all below them.
@@ -151,7 +147,7 @@ impl Node {
 
     /// Takes back that names in the metadata that the server declares itself have a longest length.
     pub(super) fn unbound_names(&mut self) {
-        level(|| match &mut self.shape {
+        match &mut self.shape {
             Shape::Object(fields) => {
                 let own = fields.named.get_mut("metadata").filter(|metadata| metadata.is_own);
                 if let Some(Shape::Object(metadata)) = own.map(|metadata| &mut metadata.shape) {
@@ -163,7 +159,7 @@ impl Node {
             Shape::Map(values) => values.unbound_names(),
             Shape::Array { items: Some(items), .. } => items.unbound_names(),
             _ => {}
-        });
+        }
     }
 
     /// The declaration of the items of a list or the values of a map.
@@ -379,21 +375,6 @@ impl Format {
             Some("date") => Self::Date,
             Some("date-time") => Self::DateTime,
             _ => Self::None,
-        }
-    }
-}
-
-impl Drop for Node {
-    /// Schemas nest as deep as their documents, so they are taken apart on a growing stack.
-    fn drop(&mut self) {
-        let leaf = match &self.shape {
-            Shape::Object(fields) => fields.named.is_empty() && fields.entries.is_none(),
-            Shape::Map(_) | Shape::Array { items: Some(_), .. } => false,
-            _ => true,
-        };
-        if !leaf || !self.strays.is_empty() {
-            let below = (mem::replace(&mut self.shape, Shape::Invalid), mem::take(&mut self.strays));
-            level(|| drop(below));
         }
     }
 }

@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 
 use go_text::regexp::{Pattern, PatternError};
-use kube_structural_schema::json::level;
 
 use super::check::{Checked, Global, Reference};
 use super::library::{CONVERSIONS, Overload, Search};
@@ -167,41 +166,38 @@ struct Planner<'t, 'm> {
 
 impl Planner<'_, '_> {
     fn plan(&mut self, id: Id) -> Result<StepId, String> {
-        level(|| {
-            let tree = self.tree;
-            let step = match (tree.get(id), &self.checked.references[id.index()]) {
-                (_, Reference::Type(name)) => Step::Constant(Value::Type(name)),
-                (_, Reference::Global(global)) => Step::Read(self.attribute(Base::Global(*global))),
-                (Expr::Literal(value), _) => Step::Constant(value.clone()),
-                (Expr::Ident(name), _) => {
-                    let slot =
-                        self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, slot)| *slot);
-                    let slot = slot.ok_or_else(|| format!("undeclared reference to '{name}'"))?;
-                    Step::Read(self.attribute(Base::Slot(slot)))
+        let tree = self.tree;
+        let step = match (tree.get(id), &self.checked.references[id.index()]) {
+            (_, Reference::Type(name)) => Step::Constant(Value::Type(name)),
+            (_, Reference::Global(global)) => Step::Read(self.attribute(Base::Global(*global))),
+            (Expr::Literal(value), _) => Step::Constant(value.clone()),
+            (Expr::Ident(name), _) => {
+                let slot = self.scope.iter().rev().find(|(known, _)| known == name).map(|(_, slot)| *slot);
+                let slot = slot.ok_or_else(|| format!("undeclared reference to '{name}'"))?;
+                Step::Read(self.attribute(Base::Slot(slot)))
+            }
+            (Expr::Select { operand, field, test }, _) => {
+                let operand = self.plan(*operand)?;
+                let attribute = self.attribute_of(operand);
+                let key = QualifierKey::Constant(Value::text(&**field));
+                self.qualify(attribute, &Qualifier { key, optional: false, test: *test });
+                if *test { Step::Present(attribute) } else { Step::Read(attribute) }
+            }
+            (Expr::Call { function, target, args }, reference) => {
+                return self.plan_call(function, *target, args, reference);
+            }
+            (Expr::List(items), _) => self.plan_list(items)?,
+            (Expr::Map(entries), _) => {
+                let mut planned = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    planned.push((self.plan(entry.key)?, self.plan(entry.value)?, entry.optional));
                 }
-                (Expr::Select { operand, field, test }, _) => {
-                    let operand = self.plan(*operand)?;
-                    let attribute = self.attribute_of(operand);
-                    let key = QualifierKey::Constant(Value::text(&**field));
-                    self.qualify(attribute, &Qualifier { key, optional: false, test: *test });
-                    if *test { Step::Present(attribute) } else { Step::Read(attribute) }
-                }
-                (Expr::Call { function, target, args }, reference) => {
-                    return self.plan_call(function, *target, args, reference);
-                }
-                (Expr::List(items), _) => self.plan_list(items)?,
-                (Expr::Map(entries), _) => {
-                    let mut planned = Vec::with_capacity(entries.len());
-                    for entry in entries {
-                        planned.push((self.plan(entry.key)?, self.plan(entry.value)?, entry.optional));
-                    }
-                    self.fold_map(planned)
-                }
-                (Expr::Fold(fold), _) => self.plan_fold(fold)?,
-                (Expr::Message(name), _) => return Err(format!("unknown type: {name}")),
-            };
-            Ok(self.add(step))
-        })
+                self.fold_map(planned)
+            }
+            (Expr::Fold(fold), _) => self.plan_fold(fold)?,
+            (Expr::Message(name), _) => return Err(format!("unknown type: {name}")),
+        };
+        Ok(self.add(step))
     }
 
     fn add(&mut self, step: Step) -> StepId {
@@ -236,10 +232,8 @@ impl Planner<'_, '_> {
     fn qualify(&mut self, id: AttributeId, qualifier: &Qualifier) {
         let attribute = &mut self.attributes[id.0 as usize];
         if let Base::Choice { yes, no, .. } = attribute.base {
-            level(|| {
-                self.qualify(yes, qualifier);
-                self.qualify(no, qualifier);
-            });
+            self.qualify(yes, qualifier);
+            self.qualify(no, qualifier);
         } else {
             attribute.qualifiers.push(qualifier.clone());
         }

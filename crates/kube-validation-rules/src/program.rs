@@ -5,12 +5,10 @@
 //! all of it were new, but for the rules that compare with `oldSelf`.
 
 use std::collections::BTreeMap;
-use std::mem;
 
 use serde_json::Value as Json;
 
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Step, Trail, TrailStep};
 use kube_structural_schema::schema::{Additional, Schema, SchemaType};
 
@@ -124,51 +122,46 @@ impl Program {
 }
 
 fn has_rules(schema: &Schema) -> bool {
-    level(|| {
-        !schema.rules.is_empty()
-            || schema.items.as_deref().is_some_and(has_rules)
-            || schema.additional_schema().is_some_and(has_rules)
-            || schema.properties.iter().any(|(_, property)| has_rules(property))
-    })
+    !schema.rules.is_empty()
+        || schema.items.as_deref().is_some_and(has_rules)
+        || schema.additional_schema().is_some_and(has_rules)
+        || schema.properties.iter().any(|(_, property)| has_rules(property))
 }
 
 impl Rules {
     /// The rules of a schema, or of a part of `allOf`, over the values of a node and its schema.
     fn new(stated: &Schema, schema: &Schema, node: Option<&Node>) -> Option<Self> {
-        level(|| {
-            let mut rules = Self::default();
-            let declared = node.filter(|node| node.declared);
-            rules.undeclared = !stated.rules.is_empty() && declared.is_none();
-            rules.correlates =
-                schema.map_type.as_deref().is_none_or(|ty| matches!(ty, "granular" | "atomic"));
-            if schema.kind == SchemaType::Array && schema.list_type.as_deref() == Some("map") {
-                rules.list_keys = schema.list_map_keys.clone();
-            }
-            if let Some(node) = declared {
-                rules.own = stated.rules.iter().map(|rule| CompiledRule::new(rule, schema, node)).collect();
-            }
-            if let (Some(stated), Some(schema)) = (&stated.items, &schema.items) {
-                rules.items = Self::new(stated, schema, declared.and_then(items_of)).map(Box::new);
-            }
-            if let (Some(Additional::Schema(stated)), Some(Additional::Schema(schema))) =
-                (&stated.additional, &schema.additional)
+        let mut rules = Self::default();
+        let declared = node.filter(|node| node.declared);
+        rules.undeclared = !stated.rules.is_empty() && declared.is_none();
+        rules.correlates = schema.map_type.as_deref().is_none_or(|ty| matches!(ty, "granular" | "atomic"));
+        if schema.kind == SchemaType::Array && schema.list_type.as_deref() == Some("map") {
+            rules.list_keys = schema.list_map_keys.clone();
+        }
+        if let Some(node) = declared {
+            rules.own = stated.rules.iter().map(|rule| CompiledRule::new(rule, schema, node)).collect();
+        }
+        if let (Some(stated), Some(schema)) = (&stated.items, &schema.items) {
+            rules.items = Self::new(stated, schema, declared.and_then(items_of)).map(Box::new);
+        }
+        if let (Some(Additional::Schema(stated)), Some(Additional::Schema(schema))) =
+            (&stated.additional, &schema.additional)
+        {
+            rules.additional = Self::new(stated, schema, declared.and_then(values_of)).map(Box::new);
+        }
+        for (name, stated) in stated.properties.iter() {
+            let Some(schema) = schema.properties.get(name) else { continue };
+            if let Some(child) = node.and_then(|node| field_of(node, name))
+                && let Some(below) = Self::new(stated, schema, Some(child))
             {
-                rules.additional = Self::new(stated, schema, declared.and_then(values_of)).map(Box::new);
+                rules.properties.insert(name.into(), below);
             }
-            for (name, stated) in stated.properties.iter() {
-                let Some(schema) = schema.properties.get(name) else { continue };
-                if let Some(child) = node.and_then(|node| field_of(node, name))
-                    && let Some(below) = Self::new(stated, schema, Some(child))
-                {
-                    rules.properties.insert(name.into(), below);
-                }
-            }
-            if let Some(constraints) = &stated.constraints {
-                rules.all_of =
-                    constraints.all_of.iter().filter_map(|stated| Self::new(stated, schema, node)).collect();
-            }
-            rules.are_any().then_some(rules)
-        })
+        }
+        if let Some(constraints) = &stated.constraints {
+            rules.all_of =
+                constraints.all_of.iter().filter_map(|stated| Self::new(stated, schema, node)).collect();
+        }
+        rules.are_any().then_some(rules)
     }
 
     fn are_any(&self) -> bool {
@@ -181,43 +174,24 @@ impl Rules {
     }
 
     fn collect_broken(&self, place: &mut Path, broken: &mut Vec<BrokenRule>) {
-        level(|| {
-            if self.undeclared {
-                let error = "failed to convert to declType for CEL validation rules".to_owned();
-                broken.push(BrokenRule { place: place.clone(), index: None, error });
+        if self.undeclared {
+            let error = "failed to convert to declType for CEL validation rules".to_owned();
+            broken.push(BrokenRule { place: place.clone(), index: None, error });
+        }
+        for (index, rule) in self.own.iter().enumerate() {
+            if let Err(error) = &rule.plan {
+                broken.push(BrokenRule { place: place.clone(), index: Some(index), error: error.clone() });
             }
-            for (index, rule) in self.own.iter().enumerate() {
-                if let Err(error) = &rule.plan {
-                    broken.push(BrokenRule {
-                        place: place.clone(),
-                        index: Some(index),
-                        error: error.clone(),
-                    });
-                }
-            }
-            self.all_of.iter().for_each(|rules| rules.collect_broken(place, broken));
-            let below = self.properties.iter().map(|(name, rules)| (Step::Field(name.to_string()), rules));
-            let items = self.items.iter().map(|rules| (Step::Items, &**rules));
-            let values = self.additional.iter().map(|rules| (Step::Values, &**rules));
-            for (step, rules) in below.chain(items).chain(values) {
-                place.push(step);
-                rules.collect_broken(place, broken);
-                place.pop();
-            }
-        });
-    }
-}
-
-impl Drop for Rules {
-    /// Schemas nest as deep as their documents, so they are taken apart on a growing stack.
-    fn drop(&mut self) {
-        let below = (
-            self.items.take(),
-            mem::take(&mut self.properties),
-            self.additional.take(),
-            mem::take(&mut self.all_of),
-        );
-        level(|| drop(below));
+        }
+        self.all_of.iter().for_each(|rules| rules.collect_broken(place, broken));
+        let below = self.properties.iter().map(|(name, rules)| (Step::Field(name.to_string()), rules));
+        let items = self.items.iter().map(|rules| (Step::Items, &**rules));
+        let values = self.additional.iter().map(|rules| (Step::Values, &**rules));
+        for (step, rules) in below.chain(items).chain(values) {
+            place.push(step);
+            rules.collect_broken(place, broken);
+            place.pop();
+        }
     }
 }
 
@@ -277,17 +251,15 @@ impl Run<'_> {
             return;
         }
         let old = old.filter(|old| !old.is_null());
-        level(|| {
-            self.run_own(rules, node, place, value, old);
-            for part in &rules.all_of {
-                self.validate(part, node, place, value, old);
-            }
-            match value {
-                Json::Array(items) => self.validate_items(rules, node, place, items, old),
-                Json::Object(fields) => self.validate_fields(rules, node, place, fields, old),
-                _ => {}
-            }
-        });
+        self.run_own(rules, node, place, value, old);
+        for part in &rules.all_of {
+            self.validate(part, node, place, value, old);
+        }
+        match value {
+            Json::Array(items) => self.validate_items(rules, node, place, items, old),
+            Json::Object(fields) => self.validate_fields(rules, node, place, fields, old),
+            _ => {}
+        }
     }
 
     fn validate_items(

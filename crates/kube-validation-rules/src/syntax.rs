@@ -9,8 +9,6 @@ use cel::Env;
 use cel::common::ast::{EntryExpr, Expr as Parsed, IdedExpr, LiteralValue, SourceInfo};
 use cel::parser::{ParseError, ParseErrors};
 
-use kube_structural_schema::json::level;
-
 use super::library::Library;
 use super::macros;
 use super::problem::{Position, Problem};
@@ -78,7 +76,7 @@ fn lower(tree: &mut Tree, context: &Context, parsed: &IdedExpr, depth: u16) -> R
     if depth > MAX_DEPTH {
         return Err("max recursion depth exceeded".to_owned());
     }
-    level(|| {
+    {
         let expr = match &parsed.expr {
             Parsed::Literal(literal) => Expr::Literal(to_value(literal)),
             Parsed::Ident(name) => Expr::Ident(name.as_str().into()),
@@ -121,7 +119,7 @@ fn lower(tree: &mut Tree, context: &Context, parsed: &IdedExpr, depth: u16) -> R
         };
         tree.here = context.place(parsed);
         Ok(tree.add(expr))
-    })
+    }
 }
 
 fn expand(

@@ -6,8 +6,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use kube_structural_schema::json::level;
-
 use super::model::{Fields, Format, Node, Shape};
 
 /// A type. Objects of the schema are distinguished by the node that describes them.
@@ -105,7 +103,7 @@ impl<'m> Type<'m> {
     /// Whether both are the same type.
     pub(super) fn is(&self, other: &Self) -> bool {
         if self.is_closed() || other.is_closed() {
-            return level(|| self.open().is(&other.open()));
+            return self.open().is(&other.open());
         }
         match (self, other) {
             (Self::List(a), Self::List(b))
@@ -151,7 +149,7 @@ impl<'m> Type<'m> {
     /// Whether this is the more general of the two: `dyn` in place of what the other says.
     fn covers(&self, other: &Self) -> bool {
         if self.is_closed() || other.is_closed() {
-            return level(|| self.open().covers(&other.open()));
+            return self.open().covers(&other.open());
         }
         match (self, other) {
             (Self::Dyn | Self::Var(_) | Self::Open(_), _) => true,
@@ -244,7 +242,7 @@ impl<'m> Bindings<'m> {
             return self.substitute(to, *var).0;
         }
         if from.is_closed() || to.is_closed() {
-            return level(|| self.unify(&from.open(), &to.open()));
+            return self.unify(&from.open(), &to.open());
         }
         match (from, to) {
             (Type::Dyn, _) | (_, Type::Dyn) => true,
@@ -308,7 +306,7 @@ impl fmt::Display for Type<'_> {
             Self::Timestamp => f.write_str("timestamp"),
             Self::List(inner) => write!(f, "list({inner})"),
             Self::Map(inner) => write!(f, "map({}, {})", inner.0, inner.1),
-            Self::Array(_) | Self::Mapping(_) => level(|| self.open().fmt(f)),
+            Self::Array(_) | Self::Mapping(_) => self.open().fmt(f),
             Self::Object(_) => f.write_str("object"),
             Self::Named(name) => f.write_str(name),
             Self::Optional(inner) => write!(f, "optional_type({inner})"),

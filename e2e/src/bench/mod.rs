@@ -20,7 +20,6 @@ use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::plan::{Record, Terms, decide};
 use kube_structural_schema::compile::Compiled;
-use kube_structural_schema::json::copy;
 use kube_structural_schema::schema::Schema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -129,11 +128,11 @@ fn one(input: &Input, go: &go::Results) -> anyhow::Result<Measurement> {
     let owned = Object::from(inputs::owned(&filled));
     let (terms, record) = (Terms::default(), Record { trust_claims: true, ..Record::default() });
 
-    let fill_stored = fresh(|| copy(stored), |object| compiled.fill(object));
+    let fill_stored = fresh(|| stored.clone(), |object| compiled.fill(object));
     let mut full = filled.clone();
     let fill_filled = each(|| compiled.fill(&mut full));
     let decide = each(|| decide(&owned, &crd, &terms, &record));
-    let copied = each(|| copy(&filled));
+    let copied = each(|| filled.clone());
     let parse = each(|| serde_json::from_slice::<Value>(&text));
     let name = input.name.clone();
     let go_default_stored = go.of("Default", &name, "stored")?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use kube_crd_validation::crd::validate_create;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -88,10 +88,10 @@ fn judged(crd: &Json) -> f64 {
 /// A CRD with as many versions as make it large, no two of which have the same schema.
 fn enlarged(crd: &Json) -> Json {
     let mut large = crd.clone();
-    let Some(first) = crd["spec"]["versions"].get(0).map(copy) else { return large };
+    let Some(first) = crd["spec"]["versions"].get(0).cloned() else { return large };
     while large.to_vec().len() < LARGE {
         let Some(versions) = large["spec"]["versions"].as_array_mut() else { break };
-        let mut version = copy(&first);
+        let mut version = first.clone();
         version["name"] = format!("v{}alpha1", versions.len() + 1).into();
         version["storage"] = json!(false);
         version["schema"]["openAPIV3Schema"]["description"] = Value::from(versions.len().to_string());

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kube_structural_schema::json::{self, level};
+use kube_structural_schema::json::{self};
 use serde_json::Value;
 
 use super::vector::{Issue, Op, Outcome};
@@ -142,7 +142,7 @@ fn counted(expected: &[Issue], found: &[Issue], show: impl Fn(&Issue) -> String)
 }
 
 fn objects(at: &str, expected: &Value, found: &Value, differences: &mut Vec<String>) {
-    level(|| match (expected, found) {
+    match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {
             let keys: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
             for key in keys {
@@ -164,7 +164,7 @@ fn objects(at: &str, expected: &Value, found: &Value, differences: &mut Vec<Stri
         (expected, found) => {
             differences.push(format!("- {at}: {}\n+ {at}: {}", show(expected), show(found)));
         }
-    });
+    }
 }
 
 fn gist(outcome: &Outcome) -> String {
@@ -177,7 +177,7 @@ fn gist(outcome: &Outcome) -> String {
 }
 
 fn show(value: &Value) -> String {
-    let text = json::Json::from(json::copy(value)).to_vec();
+    let text = json::Json::from(value.clone()).to_vec();
     shorten(&String::from_utf8_lossy(&text))
 }
 

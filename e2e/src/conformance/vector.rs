@@ -130,7 +130,8 @@ impl Vector {
     /// # Errors
     /// The line is no JSON document, or not a vector; the message names the missing part.
     pub fn parse(line: &[u8]) -> anyhow::Result<Self> {
-        let mut document = Json::parse(line).context("not a JSON document")?;
+        // The expected object stands in two levels of the line.
+        let mut document = Json::parse_around(line, 2).context("not a JSON document")?;
         let Value::Object(fields) = &mut *document else { bail!("not a JSON object") };
         let id = match fields.get("id") {
             Some(Value::String(id)) => id.clone(),

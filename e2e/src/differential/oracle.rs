@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, bail, ensure};
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{DEPTH, Json};
 use serde_json::Value;
 
 use super::build::{Program, Release, build};
@@ -89,7 +89,8 @@ impl Oracle {
         if self.answers.read_until(b'\n', &mut line).context("read from the oracle")? == 0 {
             bail!("the oracle ended before it answered question {}", self.answered);
         }
-        let mut document = Json::parse(&line).context("the oracle wrote no JSON")?;
+        // With its defaults an object may be deeper than it was.
+        let mut document = Json::parse_around(&line, DEPTH).context("the oracle wrote no JSON")?;
         let Value::Object(fields) = &mut *document else { bail!("the oracle wrote no object") };
         let number = self.answered.to_string();
         ensure!(fields.get("id") == Some(&Value::from(number)), "the oracle answered another question");

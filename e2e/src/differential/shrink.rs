@@ -1,7 +1,7 @@
 //! Makes a failing case small: drops and simplifies parts of schema and object for as long as it keeps
 //! failing. It must not know why it fails.
 
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 use serde_json::Value;
 
 use crate::conformance::Case;
@@ -115,7 +115,7 @@ fn list(value: &Value, path: &mut Vec<Step>, found: &mut Vec<(Vec<Step>, Cut)>) 
             found.push((path.clone(), Cut::Simplify));
         }
     }
-    level(|| match value {
+    match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 path.push(Step::Index(index));
@@ -131,7 +131,7 @@ fn list(value: &Value, path: &mut Vec<Step>, found: &mut Vec<(Vec<Step>, Cut)>) 
             }
         }
         _ => {}
-    });
+    }
 }
 
 fn simpler(value: &Value) -> Option<Value> {
@@ -148,30 +148,34 @@ fn simpler(value: &Value) -> Option<Value> {
 fn apply(document: &Value, path: &[Step], cut: Cut) -> Value {
     let Some((step, rest)) = path.split_first() else {
         return match (cut, document) {
-            (Cut::Simplify, value) => simpler(value).unwrap_or_else(|| copy(value)),
-            (Cut::Hoist(part), Value::Array(items)) => items.get(part).map_or(Value::Null, copy),
-            (Cut::Hoist(part), Value::Object(fields)) => fields.values().nth(part).map_or(Value::Null, copy),
-            (_, value) => copy(value),
+            (Cut::Simplify, value) => simpler(value).unwrap_or_else(|| value.clone()),
+            (Cut::Hoist(part), Value::Array(items)) => items.get(part).cloned().unwrap_or_default(),
+            (Cut::Hoist(part), Value::Object(fields)) => {
+                fields.values().nth(part).cloned().unwrap_or_default()
+            }
+            (_, value) => value.clone(),
         };
     };
     let removes = rest.is_empty() && matches!(cut, Cut::Remove);
-    level(|| match (step, document) {
+    match (step, document) {
         (Step::Index(at), Value::Array(items)) => items
             .iter()
             .enumerate()
             .filter(|(index, _)| !(removes && index == at))
-            .map(|(index, item)| if index == *at { apply(item, rest, cut) } else { copy(item) })
+            .map(|(index, item)| if index == *at { apply(item, rest, cut) } else { item.clone() })
             .collect::<Vec<_>>()
             .into(),
         (Step::Key(at), Value::Object(fields)) => Value::Object(
             fields
                 .iter()
                 .filter(|(key, _)| !(removes && *key == at))
-                .map(|(key, item)| (key.clone(), if key == at { apply(item, rest, cut) } else { copy(item) }))
+                .map(|(key, item)| {
+                    (key.clone(), if key == at { apply(item, rest, cut) } else { item.clone() })
+                })
                 .collect(),
         ),
-        (_, other) => copy(other),
-    })
+        (_, other) => other.clone(),
+    }
 }
 
 #[cfg(test)]

@@ -33,14 +33,14 @@ fn inputs(folder: &Path) -> Result<Vec<(String, &'static str)>> {
     add("wide.yaml", "- a\n".repeat(15 << 20).as_bytes(), "too large")?;
     add("wide.json", format!("{{\"a\":[{}0]}}", "0,".repeat(30 << 20)).as_bytes(), "too large")?;
     add("maps.json", format!("{{\"a\":[{}0]}}", "{\"a\":0},".repeat(6 << 20)).as_bytes(), "too large")?;
-    add("deep.json", format!("{{\"a\":{}", "[".repeat(5 << 20)).as_bytes(), "levels deep")?;
+    add("deep.json", format!("{{\"a\":{}", "[".repeat(5 << 20)).as_bytes(), "EOF")?;
     add("deep.yaml", format!("a: {}", "[".repeat(1 << 20)).as_bytes(), "levels deep")?;
     let tower: String = (0..400).map(|level| format!("{}a:\n", " ".repeat(level))).collect();
     add("tower.yaml", tower.as_bytes(), "no CustomResourceDefinition")?;
     add(
         "ten-thousand.json",
         format!("{{\"a\":{}{}}}", "[".repeat(10_000), "]".repeat(10_000)).as_bytes(),
-        "levels deep",
+        "1000 levels deep",
     )?;
     // The last of two values counts.
     add("twice.yaml", b"kind: A\nkind: B\n", "found B")?;
@@ -61,7 +61,7 @@ fn inputs(folder: &Path) -> Result<Vec<(String, &'static str)>> {
         b"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a}\nspec: 1\n",
         "spec.versions is missing or not a list of versions",
     )?;
-    let levels = 4_000;
+    let levels = 400;
     let schema = format!(
         "{}{{\"type\":\"string\",\"default\":\"x\"}}{}",
         r#"{"type":"object","nullable":true,"default":{"a":{}},"properties":{"a":"#.repeat(levels),

@@ -5,7 +5,6 @@
 
 use anyhow::Result;
 use e2e::webhook::{Webhook, renamed};
-use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
@@ -420,7 +419,7 @@ async fn w13(cluster: &Cluster) -> Result<()> {
 
 async fn w15(cluster: &Cluster) -> Result<()> {
     let tabs = phantoms(cluster, "w15", &["there", "gone"]).await?;
-    let uid = json!({"uid": copy(&tabs.precondition("v1", "gone").await?["uid"])});
+    let uid = json!({"uid": tabs.precondition("v1", "gone").await?["uid"].clone()});
     cluster.delete(&tabs.path("v1", "gone")).await?.ok()?;
     let verbs = ["get", "list", "watch", "patch"];
     let robot = tabs.seen_by(cluster.service_account("patcher", &tabs.group, &verbs).await?);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use futures::{AsyncBufReadExt, TryStreamExt};
 use http::{Method, Request};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -246,7 +246,7 @@ async fn a2(cluster: &Cluster) -> Result<()> {
     manifest["spec"]["scope"] = json!("Cluster");
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let second = cluster.post(path, &manifest).await?.ok()?;
-    assert_ne!(copy(&second["metadata"]["uid"]), first["metadata"]["uid"]);
+    assert_ne!(second["metadata"]["uid"].clone(), first["metadata"]["uid"]);
     assert_eq!(second["spec"]["scope"], "Cluster");
     Ok(())
 }

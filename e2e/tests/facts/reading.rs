@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use http::{Request, header::ACCEPT};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -235,7 +235,7 @@ async fn r7(cluster: &Cluster) -> Result<()> {
     schema.context("a schema that all versions share")?["untyped"] = json!({"description": "anything"});
     let refused = json!({"spec": {"versions": [{
         "name": "v1", "served": true, "storage": true,
-        "schema": {"openAPIV3Schema": copy(&crd["spec"]["validation"]["openAPIV3Schema"])},
+        "schema": {"openAPIV3Schema": crd["spec"]["validation"]["openAPIV3Schema"].clone()},
     }]}});
     let answer = cluster.patch(crate::cluster::MERGE, &tabs.crd_path(), &refused).await?;
     answer.refused(422, "Invalid", "must not be empty for specified object fields")?;

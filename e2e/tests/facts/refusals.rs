@@ -6,7 +6,6 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -187,7 +186,7 @@ async fn conversion(cluster: &Cluster) -> Result<()> {
     lists_as_429(&tabs, &cause).await?;
     let reason = if cluster.since("1.37")? { "InternalError" } else { "" };
     tabs.get("v1", "a").await?.refused(500, reason, &cause)?;
-    let uid = copy(&tabs.precondition("v1beta1", "a").await?["uid"]);
+    let uid = tabs.precondition("v1beta1", "a").await?["uid"].clone();
     tabs.apply("v1", "a", ETCH, json!({"metadata": {"uid": uid}})).await?.refused(500, "", &cause)?;
     tabs.merge("v1", "a", ETCH, json!({})).await?.refused(500, "", &cause)?;
     assert_eq!(tabs.revision("a").await?, before);

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use http::Method;
 use kube::Client;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
@@ -240,7 +240,7 @@ impl<'a> Tabs<'a> {
 
     /// The `spec` of the read view.
     pub(crate) async fn seen(&self, version: &str, name: &str) -> Result<Value> {
-        Ok(copy(&self.read(version, name).await?["spec"]))
+        Ok(self.read(version, name).await?["spec"].clone())
     }
 
     /// What etcd holds, whole.
@@ -254,7 +254,7 @@ impl<'a> Tabs<'a> {
         let raw = self.raw(name).await?;
         let version = raw["apiVersion"].as_str().and_then(|it| it.rsplit('/').next()).unwrap_or_default();
         let generation = raw["metadata"]["generation"].as_i64().context("an object without a generation")?;
-        let spec = copy(&raw["spec"]);
+        let spec = raw["spec"].clone();
         Ok(Stored { version: version.to_owned(), spec, generation, owners: owners(&raw) })
     }
 
@@ -282,7 +282,7 @@ impl<'a> Tabs<'a> {
     /// The merge patch of W9: the owners, re-versioned to `to`, of the object as it is read at `version`.
     pub(crate) async fn reversion(&self, version: &str, name: &str, to: &str) -> Result<Answer> {
         let object = self.read(version, name).await?;
-        let mut entries = copy(&object["metadata"]["managedFields"]);
+        let mut entries = object["metadata"]["managedFields"].clone();
         for entry in entries.as_array_mut().into_iter().flatten() {
             entry["apiVersion"] = json!(format!("{}/{to}", self.group));
         }
@@ -300,7 +300,7 @@ impl<'a> Tabs<'a> {
     pub(crate) async fn precondition(&self, version: &str, name: &str) -> Result<Value> {
         let object = self.read(version, name).await?;
         let Value::Object(metadata) = &object["metadata"] else { bail!("{name} without metadata") };
-        let kept = ["uid", "resourceVersion"].map(|key| (key.to_owned(), copy(&metadata[key])));
+        let kept = ["uid", "resourceVersion"].map(|key| (key.to_owned(), metadata[key].clone()));
         Ok(Value::Object(Map::from_iter(kept)))
     }
 

@@ -4,7 +4,6 @@
 //! The older version is v1beta1, the newer, where `color` has its default, is v1; nothing is converted.
 
 use anyhow::Result;
-use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 
 use crate::{
@@ -128,13 +127,13 @@ async fn w6_proof(cluster: &Cluster) -> Result<()> {
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let tabs = introduced(cluster, "w6_proof", &names).await?;
     for name in names {
-        let uid = copy(&tabs.precondition("v1", name).await?["uid"]);
+        let uid = tabs.precondition("v1", name).await?["uid"].clone();
         let mut identity = json!({"metadata": {"uid": uid}});
         let first = tabs.apply("v1", name, ETCH, identity.clone()).await?.ok()?;
         // Without this one in some dozens is answered with 200 and the same resourceVersion: the server
         // starts from what its watch cache still holds, the object at v1beta1, arrives at the bytes that etcd
         // holds by now, and skips.
-        identity["metadata"]["resourceVersion"] = copy(&first["metadata"]["resourceVersion"]);
+        identity["metadata"]["resourceVersion"] = first["metadata"]["resourceVersion"].clone();
         tabs.apply("v1", name, ETCH, identity).await?.refused(500, "", NOT_DECLARED)?;
         assert_eq!(tabs.raw(name).await?["spec"], without());
     }
@@ -364,16 +363,16 @@ async fn w17(cluster: &Cluster) -> Result<()> {
         tabs.merge("v1", name, "other", json!({"spec": {"b": "y"}})).await?.ok()?;
     }
     tabs.define(versions([("v1beta1", old()), ("v1", new())])).await?;
-    let entries = |object: &Value| copy(&object["metadata"]["managedFields"]);
+    let entries = |object: &Value| object["metadata"]["managedFields"].clone();
 
     let before = tabs.read("v1", "lost").await?;
-    let last = copy(&entries(&before)[1]["fieldsV1"]);
+    let last = entries(&before)[1]["fieldsV1"].clone();
     tabs.reversion("v1", "lost", "v1").await?.ok()?;
     let after = tabs.read("v1", "lost").await?;
     assert_eq!(entries(&after).as_array().map(Vec::len), Some(1));
     assert_eq!(entries(&after)[0]["fieldsV1"], last, "the last one stays");
 
-    let mut united = copy(&entries(&*tabs.read("v1", "united").await?)[0]);
+    let mut united = entries(&*tabs.read("v1", "united").await?)[0].clone();
     united["apiVersion"] = json!(format!("{}/v1", tabs.group));
     united["fieldsV1"] = json!({"f:spec": {".": {}, "f:a": {}, "f:b": {}}});
     tabs.set_owners("v1", "united", json!([united])).await?.ok()?;

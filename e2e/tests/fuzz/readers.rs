@@ -16,7 +16,7 @@ use kube_crd_validation::crd::{validate_create, validate_update};
 use kube_crd_validation::{self, Validator};
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults;
-use kube_structural_schema::json::{Json, copy, same};
+use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::schema::Schema;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -40,9 +40,9 @@ pub(super) fn fill(bytes: &[u8]) -> Result<bool> {
     let Ok(pair) = Json::parse(bytes) else { return Ok(false) };
     let Ok(schema) = Schema::parse(&pair["schema"]) else { return Ok(false) };
     let compiled = Compiled::new(&schema);
-    let mut read = Json::from(copy(&pair["object"]));
+    let mut read = Json::from(pair["object"].clone());
     let is_read = defaults::read(&mut read, &schema, &compiled, &mut |_| {}).is_ok();
-    let mut once = Json::from(copy(&pair["object"]));
+    let mut once = Json::from(pair["object"].clone());
     compiled.fill(&mut once);
     let mut twice = once.clone();
     compiled.fill(&mut twice);
@@ -56,12 +56,12 @@ pub(super) fn owners(bytes: &[u8]) -> Result<bool> {
     let Ok(pair) = Json::parse(bytes) else { return Ok(false) };
     let Ok(schema) = Schema::parse(&pair["schema"]) else { return Ok(false) };
     let object = &pair["object"];
-    let given = Object::from(Json::from(copy(object)));
+    let given = Object::from(Json::from(object.clone()));
     let owners: Vec<_> = ownership::owners(&given).collect();
     for owner in &owners {
         ensure!(ownership::contains(owner.fields, owner.fields, &schema), "a set contains itself");
         for other in &owners {
-            let mut united = copy(owner.fields);
+            let mut united = owner.fields.clone();
             ownership::unite(&mut united, other.fields);
             // A set that names nothing stands for the object itself, and is not united.
             let names_some =

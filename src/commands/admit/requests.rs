@@ -35,9 +35,13 @@ impl Asked {
 
     /// Reads a line.
     pub(super) fn parse(line: &[u8]) -> Result<Self> {
-        let Value::Object(mut fields) = Json::parse(line)?.into_inner() else {
+        // The object stands in the request, which may stand in an AdmissionReview.
+        let Value::Object(mut fields) = Json::parse_around(line, 2)?.into_inner() else {
             bail!("is not a JSON object")
         };
+        if !fields.contains_key("request") {
+            Json::parse_around(line, 1)?;
+        }
         let mut facts = Map::new();
         let mut secrets = None;
         if let Some(Value::Object(request)) = fields.remove("request") {

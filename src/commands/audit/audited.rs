@@ -107,6 +107,7 @@ impl Audited {
             held,
             ignored,
             terminating,
+            too_deep,
             following,
             hidden,
             paths,
@@ -122,6 +123,7 @@ impl Audited {
             "held": held,
             "ignored": ignored,
             "terminating": terminating,
+            "tooDeep": too_deep,
             "following": following,
             "hidden": hidden,
             "unreadable": unreadable,
@@ -175,6 +177,7 @@ impl Detail {
             })),
             "ignored": skipped.is_some_and(Skip::is_by_annotation),
             "terminating": *skipped == Some(Skip::Terminating),
+            "tooDeep": *skipped == Some(Skip::TooDeep),
             "follows": texts(follows),
             "hidden": texts(hidden),
             "unreadable": unreadable,
@@ -188,5 +191,6 @@ pub(crate) fn why_skipped(why: Skip) -> &'static str {
         Skip::Ignored => "ignored by annotation",
         Skip::IgnoredUnclear => "ignored by annotation, whose value is neither \"true\" nor \"false\"",
         Skip::Terminating => "being deleted",
+        Skip::TooDeep => "nested more than 1,000 levels deep",
     }
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use etch::report::{Cell, Style, Table, Tone, counted};
 use etch_core::audit::{Lacking, Totals};
+use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;
 
 use super::super::failures::in_short;
@@ -80,7 +81,12 @@ pub(super) fn table(
         write_objects(out, style, all)?;
     }
     writeln!(out)?;
-    if all.iter().any(|audited| audited.totals.unknown > 0) {
+    let too_deep: u64 = all.iter().map(|audited| audited.totals.too_deep).sum();
+    if too_deep > 0 {
+        let objects = counted(too_deep, "object");
+        writeln!(out, "Etch leaves {objects} alone: nested more than {DEPTH} levels deep.")?;
+    }
+    if all.iter().any(|audited| audited.totals.unknown > audited.totals.too_deep) {
         writeln!(
             out,
             "Nothing shows what etcd holds of unknown objects. To know it, run `etch persist`, or give access to etcd (--etcd-endpoints) or a \

@@ -82,6 +82,7 @@ fn crd(impact: &CrdImpact) -> Value {
                     "exact": exact,
                     "ignored": skipped.is_some_and(Skip::is_by_annotation),
                     "terminating": *skipped == Some(Skip::Terminating),
+                    "tooDeep": *skipped == Some(Skip::TooDeep),
                     "kinds": words(&effect.kinds()),
                     "appears": texts(appears),
                     "changes": texts(changes),

@@ -320,7 +320,7 @@ impl CrdPass {
     fn is_clean(&self) -> bool {
         let counts = self.passed.counts;
         let left = counts.held + counts.rejected + counts.unknown + counts.due;
-        left + counts.ignored + counts.terminating == 0 && self.passed.verified
+        left + counts.ignored + counts.terminating + counts.too_deep == 0 && self.passed.verified
     }
 
     /// Why it was not completed, and how to go on.

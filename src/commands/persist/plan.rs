@@ -85,6 +85,7 @@ impl Persist {
                         match why {
                             Skip::Ignored | Skip::IgnoredUnclear => counts.ignored += 1,
                             Skip::Terminating => counts.terminating += 1,
+                            Skip::TooDeep => counts.too_deep += 1,
                         }
                         ("skip", Some(why.as_str()), Vec::new())
                     }

@@ -16,7 +16,7 @@ use crate::commands::scope::in_document;
 /// A number of the totals, and its label for that many objects.
 type Count = (&'static str, fn(&Counts) -> u64, &'static str);
 
-const COUNTS: [Count; 8] = [
+const COUNTS: [Count; 9] = [
     ("written", |counts| counts.written, "written"),
     ("due", |counts| counts.due, "to be written"),
     ("alreadyStored", |counts| counts.already_stored, "already stored"),
@@ -24,6 +24,7 @@ const COUNTS: [Count; 8] = [
     ("rejected", |counts| counts.rejected, "rejected"),
     ("ignored", |counts| counts.ignored, "ignored by annotation"),
     ("terminating", |counts| counts.terminating, "being deleted"),
+    ("tooDeep", |counts| counts.too_deep, "nested too deeply"),
     ("unknown", |counts| counts.unknown, "unknown"),
 ];
 
@@ -129,7 +130,7 @@ fn numbers(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()
             counts.rejected,
             counts.ignored,
             counts.terminating,
-            counts.unknown,
+            counts.too_deep + counts.unknown,
         ];
         let numbers = numbers.iter().map(|number| Cell::from(number.to_string()));
         table.row([Cell::from(crd_pass.crd.as_str())].into_iter().chain(numbers).chain([crd_pass.note()]));
@@ -219,6 +220,7 @@ impl CrdPass {
             "held": counts.held,
             "ignored": counts.ignored,
             "terminating": counts.terminating,
+            "tooDeep": counts.too_deep,
             "notLookedAt": self.passed.left_out,
         });
         if dry_run {

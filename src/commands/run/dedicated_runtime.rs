@@ -12,6 +12,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::STACK;
+
 /// A thread for the Lease and for health, which answers in time however large an object is.
 pub(super) struct DedicatedRuntime(Option<Runtime>);
 
@@ -21,6 +23,7 @@ impl DedicatedRuntime {
         builder
             .worker_threads(1)
             .thread_name("etch-lease")
+            .thread_stack_size(STACK)
             .enable_all()
             .build()
             .map(|runtime| Self(Some(runtime)))

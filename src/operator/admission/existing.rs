@@ -28,7 +28,7 @@ use super::checked_schema::{CheckedSchema, Inputs};
 use super::persist::Store;
 use super::state::{GATHER, Shared, lock};
 use super::upgrades::unreadable;
-use crate::cluster::{Backoff, Cluster, ObjectPage, ObjectSource, ReadError, Scope};
+use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
 use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
@@ -212,11 +212,23 @@ impl ExistingChecker {
         let source = ObjectSource::from(self.cluster.clone());
         let mut pages = source.pages(vec![resource.clone()], &Scope::All);
         while let Some(page) = pages.try_next().await.map_err(|error| unlisted(&error, resource))? {
+            let is_asked = |object: &Object| {
+                !object.is_terminating() && self.endpoint.is_asked_about(object.namespace())
+            };
+            let (too_deep, objects): (Vec<_>, _) =
+                page.views().filter(is_asked).partition(Object::is_too_deep);
+            for object in too_deep {
+                for schema in judges.iter() {
+                    if let Some(tally) = tallies.get_mut(&*schema.name) {
+                        tally.too_deep(resource, &object.identity());
+                    }
+                }
+            }
             let judged = {
-                let (judges, resource, endpoint) = (judges.clone(), resource.clone(), self.endpoint.clone());
+                let (judges, resource) = (judges.clone(), resource.clone());
                 // Rules may cost some time: nothing else waits for that. It fails only by a panic, which was
                 // logged.
-                spawn_blocking(move || judge(page, &resource, &judges, &endpoint)).await
+                spawn_blocking(move || judge(objects, &resource, &judges)).await
             };
             for Judged { object, name, found } in judged.map_err(|_| "the check failed".to_owned())? {
                 for (schema, found) in judges.iter().zip(found) {
@@ -251,17 +263,10 @@ struct Judged {
     found: Vec<Option<Existing>>,
 }
 
-fn judge(
-    page: ObjectPage,
-    resource: &Resource,
-    judges: &[CheckedSchema],
-    endpoint: &Endpoint,
-) -> Vec<Judged> {
+fn judge(objects: Vec<Object>, resource: &Resource, judges: &[CheckedSchema]) -> Vec<Judged> {
     let schemas: Vec<(&Compiled, &Value)> =
         judges.iter().map(|judge| (&*judge.schema, &judge.inputs.facts)).collect();
-    let objects = page.views().filter(|object| !object.is_terminating());
-    let objects = objects.filter(|object| endpoint.is_asked_about(object.namespace()));
-    let judged = objects.map(|object| {
+    let judged = objects.into_iter().map(|object| {
         let (name, found) = (named(&object, resource), existing(&schemas, resource, object.json()));
         Judged { object, name, found }
     });

@@ -24,7 +24,6 @@ use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
 use etch_core::plan::{Embedding, Outcome, Terms, Withheld, Write, embed, harmed};
-use kube_structural_schema::json::copy;
 
 /// How often an object is decided about again.
 const ATTEMPTS: u32 = 6;
@@ -64,7 +63,7 @@ impl Store {
             )));
         };
         let metadata = &document["metadata"];
-        let about = json!({ "metadata": { "name": name, "labels": copy(&metadata["labels"]) } });
+        let about = json!({ "metadata": { "name": name, "labels": metadata["labels"] } });
         let read = spawn_blocking(move || Crd::read(&document)).await;
         let Ok(Ok(crd)) = read else { return Err(unsupported(format!("cannot read the CRD {name}"))) };
         if crd.is_shadowed() || crd.storage().name != resource.version || !crd.storage().served {

@@ -27,7 +27,7 @@ use etch_core::upgrade::{
     ALLOW_ANNOTATION, Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, NewViolations, decide,
     digest, new_violations,
 };
-use kube_structural_schema::json::{Json, copy, same};
+use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::schema::DEEPEST;
 
 /// How many upgrades are checked at once: each lists all objects of a CRD.
@@ -90,7 +90,7 @@ impl UpgradeGuard {
             return (unknown("too many upgrades at once"), String::new());
         };
         let uid = text(&update.old, "/metadata/uid").to_owned();
-        let old = Json::from(copy(&update.old));
+        let old = Json::from(update.old.clone());
         let Ok(Ok((read, digest))) =
             timeout_at(until, spawn_blocking(move || (read(&update), digest(&update.new)))).await
         else {
@@ -177,7 +177,7 @@ fn read(update: &Update) -> Result<Crds, &'static str> {
     if before.versions().iter().chain(after.versions()).any(is_deep) {
         return Err("the schema is nested too deep");
     }
-    Ok(Crds { old: before, new: after, violations, document: Json::from(copy(old)) })
+    Ok(Crds { old: before, new: after, violations, document: Json::from(old.clone()) })
 }
 
 /// Passes the objects on, page by page.

@@ -420,6 +420,7 @@ fn log_end(counts: Counts, asked: u64) {
         unknown = counts.unknown,
         ignored = counts.ignored,
         terminating = counts.terminating,
+        too_deep = counts.too_deep,
         asked,
         "pass ended"
     );

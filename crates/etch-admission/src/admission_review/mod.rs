@@ -9,6 +9,7 @@ pub mod upgrade;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use self::refusal::{About, refusal};
@@ -18,7 +19,7 @@ use crate::request::{Lookup, Named, Request};
 use crate::spec::Operation;
 use etch_core::patch::{Change, patch};
 use etch_core::warning::shortened;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::{DEPTH, Json, JsonError};
 
 /// What the API server wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +50,14 @@ pub struct Asked {
 }
 
 /// Why a body is no review that can be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// It is no JSON.
     #[error("the body is not JSON")]
     NotJson,
+    /// Its object is nested too deeply to be reviewed.
+    #[error("{0} is nested more than {DEPTH} levels deep, and Etch does not review it; make it flatter")]
+    TooDeep(String),
     /// It is something else, or of another version.
     #[error("the body is not an AdmissionReview of admission.k8s.io/v1")]
     NotReview,
@@ -75,13 +79,51 @@ pub enum Reviewed {
     Denied,
 }
 
+/// How many levels of a review its object stands in.
+const WRAPPING: usize = 2;
+
+/// What a review that is too deep to be read is about, as far as it says so.
+fn named(body: &[u8]) -> String {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Outline {
+        request: Target,
+    }
+
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Target {
+        kind: Kind,
+        name: String,
+        namespace: String,
+    }
+
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Kind {
+        kind: String,
+    }
+
+    let Target { kind: Kind { kind }, name, namespace } =
+        serde_json::from_slice::<Outline>(body).unwrap_or_default().request;
+    match (&*kind, &*namespace, &*name) {
+        ("", ..) => "the object".to_owned(),
+        (kind, _, "") => format!("the {kind}"),
+        (kind, "", name) => format!("{kind} {name}"),
+        (kind, namespace, name) => format!("{kind} {namespace}/{name}"),
+    }
+}
+
 impl Asked {
     /// Reads a body.
     ///
     /// # Errors
     /// See [`Malformed`].
     pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let review = Json::parse(body).map_err(|_| Malformed::NotJson)?;
+        let review = Json::parse_around(body, WRAPPING).map_err(|error| match error {
+            JsonError::TooDeep => Malformed::TooDeep(named(body)),
+            JsonError::Malformed(_) => Malformed::NotJson,
+        })?;
         let is = |field: &str, wanted: &str| review.get(field).and_then(Value::as_str) == Some(wanted);
         if !is("apiVersion", "admission.k8s.io/v1") || !is("kind", "AdmissionReview") {
             return Err(Malformed::NotReview);
@@ -254,7 +296,7 @@ fn operation(change: &Change) -> Json {
     };
     let mut operation = json!({ "op": op, "path": path });
     if let Some(value) = value {
-        operation["value"] = copy(value);
+        operation["value"] = Value::clone(value);
     }
     operation.into()
 }
@@ -396,7 +438,16 @@ mod tests {
             refused(&format!(r#"{{{head},"request":{request}}}"#)),
             "request.object is missing or has another type"
         );
+        let too_deep = "is nested more than 1000 levels deep, and Etch does not review it; make it flatter";
         let deep = format!(r#"{{{head},"request":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
-        assert_eq!(refused(&deep), "request is missing or has another type");
+        assert_eq!(refused(&deep), format!("the object {too_deep}"));
+        let about = |levels: usize| {
+            let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
+            let request = r#""uid":"1","operation":"CREATE","resource":{"version":"v1","resource":"x"}"#;
+            let named = r#""kind":{"kind":"Thing"},"namespace":"ns","name":"n""#;
+            format!(r#"{{{head},"request":{{{request},{named},"object":{{"a":{open}{close}}}}}}}"#)
+        };
+        assert!(Asked::parse(about(DEPTH).as_bytes()).is_ok());
+        assert_eq!(refused(&about(DEPTH + 1)), format!("Thing ns/n {too_deep}"));
     }
 }

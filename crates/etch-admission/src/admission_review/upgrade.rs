@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Asked, Reviewed, enveloped};
 use crate::spec::Operation;
 use etch_core::upgrade::{GuardDecision, matters};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 
 /// Etch's own CRDs: what would keep it from coming up must not depend on it.
 const OWN: &str = "etch-operator.io";
@@ -31,7 +31,7 @@ pub fn update(asked: &Asked) -> Option<Update> {
         return None;
     }
     let (old, new) = (&asked.request()["oldObject"], &asked.request()["object"]);
-    matters(old, new).then(|| Update { old: copy(old).into(), new: copy(new).into() })
+    matters(old, new).then(|| Update { old: old.clone().into(), new: new.clone().into() })
 }
 
 /// The answer in the form that the API server reads.

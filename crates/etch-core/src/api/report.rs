@@ -37,6 +37,7 @@ use super::change::ChangeAction;
         json_path = ".status.counts.terminating",
         priority = 1
     ),
+    printcolumn(name = "TooDeep", type_ = "integer", json_path = ".status.counts.tooDeep", priority = 1),
     printcolumn(name = "Unknown", type_ = "integer", json_path = ".status.counts.unknown", priority = 1),
     printcolumn(name = "Settles", type_ = "string", json_path = ".status.settlesAt", priority = 1),
     printcolumn(name = "Finished", type_ = "date", json_path = ".status.finished")
@@ -126,6 +127,9 @@ pub struct DefaultsReportStatus {
     /// Objects that Etch skips because they are being deleted: the first 50 of `counts.terminating`.
     #[serde(default)]
     pub terminating: Vec<ObjectProblem>,
+    /// Objects that Etch skips because they are nested more than 1,000 levels deep: the first 50 of `counts.tooDeep`.
+    #[serde(default)]
+    pub too_deep: Vec<ObjectProblem>,
     /// Fields that the schema no longer has and that writes dropped, as the policy allows: the first 50, in order. Etch does not
     /// know whether etcd held them in each of these objects: managedFields or the last-applied annotation named them.
     #[serde(default)]
@@ -214,6 +218,9 @@ pub struct Counts {
     /// Objects that Etch skips because they are being deleted: etcd may lack their defaults.
     #[serde(default)]
     pub terminating: u64,
+    /// Objects that Etch skips because they are nested more than 1,000 levels deep: etcd may lack their defaults.
+    #[serde(default)]
+    pub too_deep: u64,
     /// Objects that changed and that Etch has not processed since.
     #[serde(default)]
     pub unknown: u64,

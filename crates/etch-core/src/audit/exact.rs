@@ -1,14 +1,14 @@
 //! What the bytes in etcd prove of an object: nothing is left open.
 //! It must not look at owners: who wrote a value does not matter once it is there.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Missing, State};
 use crate::absent::absent;
 use crate::crd::Crd;
 use crate::decode::{Decoder, Undecodable, View};
-use crate::object::Object;
-use kube_structural_schema::json::Json;
+use crate::object::{Identity, Object};
+use kube_structural_schema::json::{Json, outline};
 use kube_structural_schema::path::{Path, Trail};
 
 /// What is known of an object once its bytes are.
@@ -26,6 +26,14 @@ pub struct Exact {
 }
 
 impl Exact {
+    /// What is known of an object whose bytes are nested too deeply: who it is.
+    pub fn too_deep(identity: &Identity, bytes: &[u8]) -> Self {
+        let Identity { namespace, name, uid: _ } = identity;
+        let named = || Json::from(json!({ "metadata": { "namespace": namespace, "name": name } }));
+        let object = Object::too_deep(outline(bytes).unwrap_or_else(|_| named()));
+        Self { object, missing: vec![Missing::anywhere()], hidden: Vec::new(), unconverted: false }
+    }
+
     /// The same, with what a server shows of these very bytes at the storage version: what the webhook gave
     /// is made of what is stored, and what it left open nobody fills in (fact R2).
     pub fn seen(mut self, view: Object, crd: &Crd) -> Self {
@@ -63,7 +71,7 @@ pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact
     } else if let Some(compiled) = decoder.compiled(version) {
         compiled.gaps(stored, &mut |at: &Trail<'_>, _: &Value| add(State::Phantom, at.to_path()));
         if missing.is_empty() && crd.compiled().has_defaults() {
-            missing.push(Missing { path: Path::root(), state: State::Unknown });
+            missing.push(Missing::anywhere());
         }
     }
     missing.sort_by(|a, b| a.path.cmp(&b.path));

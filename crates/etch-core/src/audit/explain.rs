@@ -10,6 +10,7 @@ use crate::plan::{
     Change, Held, HiddenFields, Hold, Ownership, Plan, Prediction, Record, Skip, Strategy, Terms, hidden,
     predict,
 };
+use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::{Path, Trail};
 
 /// What is known of one default of an object.
@@ -79,8 +80,9 @@ pub fn explain(
         };
         DefaultExplanation { path, state, origin, owners, reason }
     };
-    let mut explanations: Vec<DefaultExplanation> =
-        places(object.json(), crd).into_iter().map(explanation).collect();
+    // Which defaults apply to an object of which only the outline is known is not known either.
+    let places = if object.is_too_deep() { vec![Path::root()] } else { places(object.json(), crd) };
+    let mut explanations: Vec<DefaultExplanation> = places.into_iter().map(explanation).collect();
     let is_told = |path: &Path| explanations.iter().any(|explanation| explanation.path == *path);
     let gone: Vec<Path> = prediction.moved.iter().filter(|path| !is_told(path)).cloned().collect();
     explanations.extend(gone.into_iter().map(|path| DefaultExplanation {
@@ -175,6 +177,9 @@ impl OperatorAction<'_> {
                 return format!(
                     "Etch skips the object: it has the annotation {IGNORE_ANNOTATION}, whose value is neither \"true\" nor \"false\""
                 );
+            }
+            (Plan::Skip(Skip::TooDeep), _) => {
+                return format!("Etch leaves the object alone: it is nested more than {DEPTH} levels deep");
             }
             (_, Some(idle)) => return format!("Etch does not write: {idle}"),
             (Plan::Hold(held), None) => return format!("Etch holds the object: {}", why_held(held)),

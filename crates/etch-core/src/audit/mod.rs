@@ -40,6 +40,13 @@ pub struct Missing {
     pub state: State,
 }
 
+impl Missing {
+    /// What is missing where nothing shows which default is.
+    pub fn anywhere() -> Self {
+        Self { path: Path::root(), state: State::Unknown }
+    }
+}
+
 /// The state of an object, from that of its defaults: the worst of them.
 pub fn overall(missing: &[Missing]) -> State {
     missing.iter().map(|missing| missing.state).max().unwrap_or(State::Stored)

@@ -7,7 +7,7 @@ use crate::crd::Crd;
 use crate::decode::Decoder;
 use crate::object::Object;
 use crate::plan::{Change, Clock, HiddenFields, OldDefault, Ownership, Record, Skip, Terms, changes};
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{DEPTH, Json};
 
 const CHANGED: &str = "2026-01-01T12:00:00Z";
 
@@ -244,6 +244,24 @@ fn what_is_done_depends_on_the_policy() {
     assert_eq!(said(&document, drop, Some(idle)), format!("Etch does not write: {idle}"));
     document["metadata"]["managedFields"] = json!([]);
     assert!(said(&document, Terms::default(), None).ends_with("because the object has no managedFields"));
+}
+
+#[test]
+fn of_an_object_that_is_nested_too_deeply_nothing_is_known() {
+    let crd = one_version();
+    let bytes = format!(r#"{{"metadata":{{"name":"n"}},"spec":{}{}}}"#, "[".repeat(DEPTH), "]".repeat(DEPTH));
+    let object = Object::read(bytes.as_bytes()).expect("JSON");
+    let missing = by_view(&object, &crd, &Record::default(), false);
+    assert_eq!(missing, [Missing::anywhere()]);
+    let said = explained(&object, &crd, &Terms::default(), &[], None, &missing).join("\n");
+    assert!(
+        said.contains("unknown") && said.ends_with("alone: it is nested more than 1000 levels deep"),
+        "{said}"
+    );
+    let exact = Exact::too_deep(&object.identity(), bytes.as_bytes());
+    assert_eq!((&exact.missing, exact.object.name()), (&missing, "n"));
+    let exact = Exact::too_deep(&object.identity(), b"no JSON");
+    assert!(exact.object.is_too_deep() && exact.object.name() == "n");
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub struct Totals {
     pub ignored: u64,
     /// Objects that Etch does not write because they are being deleted; each is counted above as well.
     pub terminating: u64,
+    /// Objects that are nested too deeply, so that Etch leaves them alone; each is counted in `unknown` as well.
+    pub too_deep: u64,
     /// Objects with a value that Etch moves to a changed default, as the policy says.
     pub following: u64,
     /// Objects with fields that only etcd holds, where the bytes were looked at.
@@ -55,6 +57,7 @@ impl Totals {
         match skipped {
             Some(Skip::Ignored | Skip::IgnoredUnclear) => self.ignored += 1,
             Some(Skip::Terminating) => self.terminating += 1,
+            Some(Skip::TooDeep) => self.too_deep += 1,
             None => {}
         }
         let mut places: BTreeMap<Path, State> = BTreeMap::new();

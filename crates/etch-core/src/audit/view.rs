@@ -17,6 +17,9 @@ use kube_structural_schema::path::{Path, Trail};
 /// which also knows what creators have given. With `trust_owners`, one that an owner names counts as stored
 /// as well.
 pub fn by_view(object: &Object, crd: &Crd, record: &Record, trust_owners: bool) -> Vec<Missing> {
+    if object.is_too_deep() {
+        return vec![Missing::anywhere()];
+    }
     let mut missing = Vec::new();
     crd.compiled().gaps(object.json(), &mut |at: &Trail<'_>, _: &Value| {
         missing.push(Missing { path: at.to_path(), state: State::Gap });
@@ -46,7 +49,7 @@ pub fn by_view(object: &Object, crd: &Crd, record: &Record, trust_owners: bool) 
     missing.sort_by(|a, b| a.path.cmp(&b.path));
     missing.dedup_by(|next, missing| missing.path.contains(&next.path));
     if crd.converts_defaults() && !is_proved(&Path::root()) {
-        missing.insert(0, Missing { path: Path::root(), state: State::Unknown });
+        missing.insert(0, Missing::anywhere());
     }
     missing
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use kube_structural_schema::json::{level, same};
+use kube_structural_schema::json::same;
 use kube_structural_schema::path::{Path, Step, Trail, TrailStep};
 use kube_structural_schema::schema::Schema;
 
@@ -100,13 +100,13 @@ fn objects(
 fn values(before: &Value, after: &Value, schemas: Schemas<'_>, at: &Trail<'_>, found: &mut Difference) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
-            level(|| objects(before, after, schemas, at, &|_| true, found));
+            objects(before, after, schemas, at, &|_| true, found);
         }
-        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => level(|| {
+        (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
             for (index, (before, after)) in before.iter().zip(after).enumerate() {
                 values(before, after, schemas.items(), &at.join(TrailStep::Index(index)), found);
             }
-        }),
+        }
         _ if same(before, after) => {}
         _ => found.changes.push(at.to_path()),
     }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::decode::Undecodable;
 use crate::plan::{Broken, Held};
+use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;
 
 /// What an upgrade does to one object. Places are the object's own, the topmost ones, in order.
@@ -81,6 +82,8 @@ pub enum Problem {
         /// What they are, in a word or two.
         why: String,
     },
+    /// Nothing is known of it: it is nested too deeply.
+    TooDeep,
     /// Whether it will be valid is not known: a webhook makes of it what the storage version has.
     NotJudged {
         /// The version at which etcd holds it.
@@ -127,7 +130,10 @@ impl Problem {
 
     /// Whether it says only that nothing could be found out.
     pub fn is_open(&self) -> bool {
-        matches!(self, Self::NotConverted { .. } | Self::Opaque { .. } | Self::NotJudged { .. })
+        matches!(
+            self,
+            Self::NotConverted { .. } | Self::Opaque { .. } | Self::TooDeep | Self::NotJudged { .. }
+        )
     }
 }
 
@@ -261,6 +267,7 @@ impl std::fmt::Display for Problem {
                 )
             }
             Self::Opaque { why } => write!(f, "not checked: its value in etcd is {why}"),
+            Self::TooDeep => write!(f, "not checked: it is nested more than {DEPTH} levels deep"),
             Self::NotJudged { version } => {
                 write!(f, "not known to be valid: it is stored at {version}, and a webhook converts it")
             }

@@ -20,7 +20,7 @@ use difference::{Difference, difference, place};
 use effect::open;
 use known::known;
 use kube_crd_validation::Validator;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
@@ -83,6 +83,9 @@ impl<'a> Upgrade<'a> {
     /// What happens to an object as a server returned it, by what its owners say is stored; and to one that
     /// somebody wrote, as if just that were stored.
     pub fn object(&self, object: &Object) -> Effect {
+        if object.is_too_deep() {
+            return Effect { problems: vec![Problem::TooDeep], ..Effect::default() };
+        }
         let storage = &self.old.storage().name;
         let version = version_of(object);
         let is_returned = !object.uid().is_empty();
@@ -246,7 +249,7 @@ impl<'a> Upgrade<'a> {
 
 /// An object as a write at the storage version would leave it.
 fn written(view: &Value, crd: &Crd) -> Json {
-    let mut object = Json::from(copy(view));
+    let mut object = Json::from(view.clone());
     crd.compiled().fill(&mut object);
     object
 }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::crd::Crd;
-use kube_structural_schema::json::{Json, copy, level, same};
+use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::schema::Schema;
 
@@ -78,19 +78,17 @@ pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
 }
 
 fn below(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: &mut SchemaChanges) {
-    level(|| {
-        for (name, schema) in old.iter().flat_map(|old| old.properties.iter()) {
-            let new_schema = new.and_then(|new| new.properties.get(name));
-            place(Some(schema), new_schema, new.is_some(), &at.join(TrailStep::Field(name)), changes);
+    for (name, schema) in old.iter().flat_map(|old| old.properties.iter()) {
+        let new_schema = new.and_then(|new| new.properties.get(name));
+        place(Some(schema), new_schema, new.is_some(), &at.join(TrailStep::Field(name)), changes);
+    }
+    for (name, schema) in new.iter().flat_map(|new| new.properties.iter()) {
+        if !old.is_some_and(|old| old.properties.contains(name)) {
+            place(None, Some(schema), false, &at.join(TrailStep::Field(name)), changes);
         }
-        for (name, schema) in new.iter().flat_map(|new| new.properties.iter()) {
-            if !old.is_some_and(|old| old.properties.contains(name)) {
-                place(None, Some(schema), false, &at.join(TrailStep::Field(name)), changes);
-            }
-        }
-        place(items(old), items(new), new.is_some(), &at.join(TrailStep::Items), changes);
-        place(values(old), values(new), new.is_some(), &at.join(TrailStep::Values), changes);
-    });
+    }
+    place(items(old), items(new), new.is_some(), &at.join(TrailStep::Items), changes);
+    place(values(old), values(new), new.is_some(), &at.join(TrailStep::Values), changes);
 }
 
 /// One place that at least one schema may declare; `parent_stays` says whether the new one declares what is
@@ -112,12 +110,12 @@ fn place(
         changes.unknown_removed.push(at.to_path());
     }
     match (default(old), default(new)) {
-        (None, Some(value)) => changes.defaults_added.push((at.to_path(), copy(value).into())),
-        (Some(value), None) => changes.defaults_removed.push((at.to_path(), copy(value).into())),
+        (None, Some(value)) => changes.defaults_added.push((at.to_path(), value.clone().into())),
+        (Some(value), None) => changes.defaults_removed.push((at.to_path(), value.clone().into())),
         (Some(old), Some(new)) if !same(old, new) => changes.defaults_changed.push(Changed {
             path: at.to_path(),
-            old: copy(old).into(),
-            new: copy(new).into(),
+            old: old.clone().into(),
+            new: new.clone().into(),
         }),
         _ => {}
     }

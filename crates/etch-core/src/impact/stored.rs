@@ -11,7 +11,7 @@ use crate::ownership::{Owner, is_covered, is_named, owners};
 use crate::plan::Record;
 use crate::without::remove;
 use kube_structural_schema::compile::Compiled;
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step, Trail};
 use kube_structural_schema::schema::Schema;
 
@@ -86,18 +86,18 @@ impl Presumption<'_> {
         }
         // Named, and not in whole: somebody wrote a part of it.
         match value {
-            Value::Object(fields) => level(|| {
+            Value::Object(fields) => {
                 for (name, value) in fields {
                     self.collect(value, path.join(Step::Field(name.clone())), phantoms);
                 }
-            }),
-            Value::Array(items) => level(|| {
+            }
+            Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     if item.is_object() || item.is_array() {
                         self.collect(item, path.join(Step::Index(index)), phantoms);
                     }
                 }
-            }),
+            }
             _ => phantoms.push(path),
         }
     }

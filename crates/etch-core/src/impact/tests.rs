@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::crd::sample;
-use crate::plan::{HiddenFields, History, changes, past_of};
+use crate::plan::{HiddenFields, History, Skip, changes, past_of};
 
 fn crd(versions: &[(&str, bool, Value)]) -> Crd {
     let stored: Vec<&str> = versions.iter().map(|(name, ..)| *name).collect();
@@ -299,6 +299,22 @@ fn an_object_that_a_new_default_makes_invalid_is_named_with_the_place_and_no_val
             "problems .spec: self.min <= self.max; writes that change it are rejected, and so is creating the object again"
         ]
     );
+}
+
+#[test]
+fn an_object_that_is_nested_too_deeply_is_not_checked() {
+    let old = crd(&[("v1", true, spec(json!({ "size": { "type": "integer" } })))]);
+    let new = crd(&[("v1", true, spec(json!({ "size": { "type": "integer", "default": 5 } })))]);
+    let outline = json!({ "apiVersion": "example.com/v1", "metadata": { "name": "n", "uid": "u", "resourceVersion": "7" } });
+    let object = Object::too_deep(outline.into());
+    let (mut effect, is_exact) = Upgrade::new(&old, &new).on_record(&object, &Record::default());
+    let problems: Vec<String> = effect.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (&*problems, is_exact),
+        (&["not checked: it is nested more than 1000 levels deep".to_owned()][..], false)
+    );
+    let counted = Tally::default().add(&mut effect, Some((&object, &old)));
+    assert_eq!((counted.skipped, effect.appears.is_empty()), (Some(Skip::TooDeep), true));
 }
 
 #[test]

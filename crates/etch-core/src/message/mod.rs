@@ -119,11 +119,13 @@ pub fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdS
         () if counts.held > 0 => held.next().map_or(Reason::HiddenFields, |hold| held_reason(*hold)),
         () if counts.unknown > 0 => Reason::InProgress,
         () if settings.mode == Mode::Audit || counts.due + counts.unproved > 0 => Reason::AuditOnly,
+        () if counts.too_deep > 0 => Reason::TooDeep,
         () => Reason::AllPersisted,
     };
     let persisted = match reason {
         Reason::AllPersisted => Some(true),
         Reason::AuditOnly if counts.due == 0 => None,
+        Reason::TooDeep => None,
         // Nothing is known to be missing.
         Reason::Paused if waiting == counts.unproved => None,
         _ => Some(false),

@@ -8,6 +8,7 @@ use crate::object::Identity;
 use crate::object_state::{ObjectState, StateKind};
 use crate::plan::{Held, Hold, RejectionKind, Skip};
 use crate::report::tally::Tally;
+use kube_structural_schema::json::DEPTH;
 
 /// Whether a sentence names the first few objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +94,12 @@ pub(super) fn unknown(tally: &Tally, naming: Naming) -> Option<String> {
 pub(super) fn skipped(tally: &Tally, why: Skip, naming: Naming) -> Vec<String> {
     let count = tally.skipped().count(why);
     let what = match why {
-        Skip::Ignored => "ignored by annotation",
-        Skip::IgnoredUnclear => "ignored by annotation (whose value is neither \"true\" nor \"false\")",
-        Skip::Terminating => "being deleted",
+        Skip::Ignored => "ignored by annotation".to_owned(),
+        Skip::IgnoredUnclear => {
+            "ignored by annotation (whose value is neither \"true\" nor \"false\")".to_owned()
+        }
+        Skip::Terminating => "being deleted".to_owned(),
+        Skip::TooDeep => format!("left alone (nested more than {DEPTH} levels deep)"),
     };
     let lacking = tally.skipped().lacking_for(why);
     let mut sentences = Vec::new();

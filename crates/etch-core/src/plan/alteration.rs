@@ -4,7 +4,6 @@
 use serde_json::{Map, Value};
 
 use crate::object::Object;
-use kube_structural_schema::json::copy;
 
 /// What the server changes with any write.
 const NOTED: [&str; 3] = ["resourceVersion", "generation", "managedFields"];
@@ -46,7 +45,7 @@ impl Alterations {
 fn metadata(object: &Object) -> Map<String, Value> {
     let fields = object.json()["metadata"].as_object().into_iter().flatten();
     let others = fields.filter(|(name, _)| !NOTED.contains(&name.as_str()));
-    others.map(|(name, value)| (name.clone(), copy(value))).collect()
+    others.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use kube_structural_schema::path::Path;
 /// Decides about one object of a CRD whose storage version has defaults.
 ///
 /// Rows of the table, in order; the first that holds decides:
-/// 1. terminating or ignored: skip;
+/// 1. terminating, ignored or nested too deeply: skip;
 /// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
 /// 3. no place of it takes a default, we own nothing that we should not, and it is not stored at an old
 ///    version: stored;

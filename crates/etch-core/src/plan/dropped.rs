@@ -10,7 +10,7 @@ use crate::absent::absent;
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, owners};
-use kube_structural_schema::json::{level, same};
+use kube_structural_schema::json::same;
 use kube_structural_schema::path::{Path, Step, Trail};
 use kube_structural_schema::prune::{Field, Pruner};
 
@@ -43,16 +43,16 @@ pub(super) fn changed(before: &Object, answer: &Object) -> Vec<Path> {
 
 fn differs(before: &Value, after: Option<&Value>, at: Path, found: &mut Vec<Path>) {
     match (before, after) {
-        (Value::Object(fields), Some(Value::Object(others))) => level(|| {
+        (Value::Object(fields), Some(Value::Object(others))) => {
             for (name, value) in fields {
                 differs(value, others.get(name), at.join(Step::Field(name.clone())), found);
             }
-        }),
-        (Value::Array(items), Some(Value::Array(others))) if items.len() == others.len() => level(|| {
+        }
+        (Value::Array(items), Some(Value::Array(others))) if items.len() == others.len() => {
             for (index, item) in items.iter().enumerate() {
                 differs(item, others.get(index), at.join(Step::Index(index)), found);
             }
-        }),
+        }
         (before, Some(after)) if same(before, after) => {}
         _ => found.push(at),
     }
@@ -81,18 +81,16 @@ fn owned(
     found: &mut BTreeSet<Path>,
 ) {
     let Value::Object(elements) = fields else { return };
-    level(|| {
-        for (name, inner) in
-            elements.iter().filter_map(|(element, inner)| Some((element.strip_prefix("f:")?, inner)))
-        {
-            let Field::Pruned(inside) = pruner.field(name) else { continue };
-            let values = shown.map(|value| value.and_then(|value| value.get(name)));
-            match values {
-                [None, None] => drop(found.insert(at.join(pruner.step(name)).to_path())),
-                values => owned(inner, values, inside, &at.join(pruner.step(name)), found),
-            }
+    for (name, inner) in
+        elements.iter().filter_map(|(element, inner)| Some((element.strip_prefix("f:")?, inner)))
+    {
+        let Field::Pruned(inside) = pruner.field(name) else { continue };
+        let values = shown.map(|value| value.and_then(|value| value.get(name)));
+        match values {
+            [None, None] => drop(found.insert(at.join(pruner.step(name)).to_path())),
+            values => owned(inner, values, inside, &at.join(pruner.step(name)), found),
         }
-    });
+    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::object::Object;
 use crate::ownership::{Claimants, MANAGER, Owner, owners};
 use crate::patch::Change;
 use crate::words::words;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 
 /// What to do about one object whose embedded extensions may lack defaults.
@@ -49,7 +49,7 @@ words! {
 /// Decides about one object by the changes that its defaults are: what they remove does not count.
 ///
 /// Rows of the table, in order; the first that holds decides:
-/// 1. terminating or ignored: skip;
+/// 1. terminating, ignored or nested too deeply: skip;
 /// 2. nothing is missing: stored;
 /// 3. it may have fields that only etcd still holds: hold;
 /// 4. it does not fit the storage version by type: hold;
@@ -93,7 +93,7 @@ pub fn embed(object: &Object, crd: &Crd, changes: &[Change]) -> Embedding {
     ];
     operations.extend(set.iter().map(|(path, replaced, value)| {
         let op = if *replaced { "replace" } else { "add" };
-        json!({ "op": op, "path": path, "value": copy(value) })
+        json!({ "op": op, "path": path, "value": value })
     }));
     let body = Body::Operations(Value::from(operations).into());
     Embedding::Write(Write {
@@ -171,7 +171,7 @@ mod tests {
     fn sent(plan: &Embedding) -> Vec<Value> {
         let Embedding::Write(write) = plan else { panic!("{plan:?}") };
         let operations = write.body.json().as_array().expect("operations");
-        operations.iter().skip(2).map(copy).collect()
+        operations.iter().skip(2).cloned().collect()
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
             ),
         ];
         for (spec, fields, with, is_held) in cases {
-            let plan = planned(&object(copy(spec), fields), with);
+            let plan = planned(&object(spec.clone(), fields), with);
             assert_eq!(plan == Embedding::Hold(Withheld::Owned), is_held, "{plan:?}");
         }
     }

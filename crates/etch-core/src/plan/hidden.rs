@@ -10,7 +10,7 @@ use super::places::gaps;
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, is_named, owners};
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::prune::{Field, Pruner};
 use kube_structural_schema::schema::Schema;
@@ -74,27 +74,25 @@ fn version_of(applied: &Value) -> &str {
 
 fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
     let Value::Object(elements) = fields else { return };
-    level(|| {
-        for (element, inner) in elements {
-            if let Some(name) = element.strip_prefix("f:") {
-                match pruner.field(name) {
-                    Field::Kept => {}
-                    Field::Pruned(inside) => {
-                        unknown_owned(inner, inside, &at.join(pruner.step(name)), found);
-                    }
-                    Field::Removed => drop(found.insert(at.join(TrailStep::Field(name)).to_path())),
+    for (element, inner) in elements {
+        if let Some(name) = element.strip_prefix("f:") {
+            match pruner.field(name) {
+                Field::Kept => {}
+                Field::Pruned(inside) => {
+                    unknown_owned(inner, inside, &at.join(pruner.step(name)), found);
                 }
-            } else if element != "."
-                && let Some(item) = pruner.item()
-            {
-                unknown_owned(inner, item, &at.join(TrailStep::Items), found);
+                Field::Removed => drop(found.insert(at.join(TrailStep::Field(name)).to_path())),
             }
+        } else if element != "."
+            && let Some(item) = pruner.item()
+        {
+            unknown_owned(inner, item, &at.join(TrailStep::Items), found);
         }
-    });
+    }
 }
 
 fn unknown_values(value: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
-    level(|| match value {
+    match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match pruner.field(name) {
@@ -114,5 +112,5 @@ fn unknown_values(value: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut
             }
         }
         _ => {}
-    });
+    }
 }

@@ -11,7 +11,7 @@ use crate::crd::{Crd, STATUS};
 use crate::object::Object;
 use crate::ownership::{Owner, is_covered, is_named, owners};
 use kube_structural_schema::compile::has_default;
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::prune::{Field, Pruner};
 use kube_structural_schema::schema::Schema;
@@ -153,7 +153,7 @@ fn holds_at(pruner: Pruner<'_>, steps: &[Step]) -> Holds {
         Step::Index(_) | Step::Items => (pruner.item(), schema.list_type.as_deref() != Some("map")),
         Step::Values => return Holds::Anything,
     };
-    match inside.map_or(Holds::Anything, |inside| level(|| holds_at(inside, rest))) {
+    match inside.map_or(Holds::Anything, |inside| holds_at(inside, rest)) {
         Holds::Written if is_atomic => Holds::Anything,
         holds => holds,
     }

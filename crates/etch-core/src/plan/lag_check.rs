@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::follow::{self, Change};
 use super::{Strategy, Write};
 use crate::object::Object;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 
 /// The most places that one dry run asks about: a server takes a JSON patch of 10,000 operations.
@@ -50,7 +50,7 @@ pub(super) fn dry_run(object: &Object, doubtful: &[Path]) -> Json {
     ];
     for place in doubtful {
         let pointer = follow::pointer(place);
-        let value = object.json().pointer(&pointer).map_or(Value::Null, copy);
+        let value = object.json().pointer(&pointer).cloned().unwrap_or_default();
         operations.push(json!({ "op": "test", "path": pointer, "value": value }));
         operations.push(json!({ "op": "remove", "path": pointer }));
     }

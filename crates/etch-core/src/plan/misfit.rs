@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::schema::{Schema, SchemaType};
 
@@ -36,7 +35,7 @@ fn walk(value: &Value, schema: &Schema, at: &Trail<'_>, found: &mut Vec<Path>) {
         return;
     }
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             for (name, value) in fields {
                 if let Some(property) = schema.properties.get(name) {
                     walk(value, property, &at.join(TrailStep::Field(name)), found);
@@ -44,8 +43,8 @@ fn walk(value: &Value, schema: &Schema, at: &Trail<'_>, found: &mut Vec<Path>) {
                     walk(value, values, &at.join(TrailStep::Key(name)), found);
                 }
             }
-        }),
-        Value::Array(items) => level(|| {
+        }
+        Value::Array(items) => {
             for (index, value) in items.iter().enumerate() {
                 let here = at.join(TrailStep::Index(index));
                 match schema.items.as_deref() {
@@ -54,7 +53,7 @@ fn walk(value: &Value, schema: &Schema, at: &Trail<'_>, found: &mut Vec<Path>) {
                     None => {}
                 }
             }
-        }),
+        }
         _ => {}
     }
 }

@@ -82,6 +82,8 @@ words! {
         IgnoredUnclear,
         /// It has a deletionTimestamp.
         Terminating,
+        /// It is nested deeper than [`DEPTH`](kube_structural_schema::json::DEPTH).
+        TooDeep,
     }
 }
 

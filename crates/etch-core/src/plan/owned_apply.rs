@@ -8,7 +8,7 @@ use super::{Body, body};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Items, MANAGER, owners};
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 
@@ -103,7 +103,7 @@ fn put(
             (Extent::Itself, Value::Object(_)) if !is_atomic_map(schema) => drop(fields_of(body)),
             (Extent::Itself, Value::Array(_)) if is_associative(schema) => drop(items_of(body)),
             _ => {
-                *body = copy(object);
+                *body = object.clone();
                 lists.copied.insert(address);
             }
         }
@@ -128,7 +128,7 @@ fn put(
         }
         Step::Items | Step::Values => return,
     };
-    level(|| put(slot, value, child, rest, extent, lists));
+    put(slot, value, child, rest, extent, lists);
 }
 
 /// Whether the place is there, and every parent on the way lets its parts be owned one by one. Where the
@@ -157,9 +157,9 @@ fn can_reach<'v>(object: &'v Value, schema: Option<&Schema>, path: &[Step], list
 /// What tells an item from the others: its keys, or in a set the item.
 fn name_of(item: &Value, list: &Schema) -> Value {
     if list.list_map_keys.is_empty() {
-        return copy(item);
+        return item.clone();
     }
-    let keys = list.list_map_keys.iter().filter_map(|key| Some((key.clone(), copy(item.get(key)?))));
+    let keys = list.list_map_keys.iter().filter_map(|key| Some((key.clone(), item.get(key)?.clone())));
     Value::Object(keys.collect())
 }
 
@@ -177,14 +177,12 @@ fn named<'v>(
     if elements.is_empty() || elements.contains_key(".") {
         found(path);
     }
-    level(|| {
-        for (element, inner) in elements {
-            let Some((step, value, child)) = resolve(element, object, schema, lists) else { continue };
-            path.push(step);
-            named(inner, value, child, path, lists, found);
-            path.pop();
-        }
-    });
+    for (element, inner) in elements {
+        let Some((step, value, child)) = resolve(element, object, schema, lists) else { continue };
+        path.push(step);
+        named(inner, value, child, path, lists, found);
+        path.pop();
+    }
 }
 
 /// The part of an object that an element of a field set means, and its schema.

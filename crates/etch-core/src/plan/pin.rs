@@ -8,7 +8,6 @@ use super::{Body, Ownership, Strategy, Terms, Write, rewritten};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Claimants, MANAGER, Owner, are_readable, owners};
-use kube_structural_schema::json::copy;
 
 /// The same write, as a JSON patch that puts the value of each changed default where the object shows it
 /// already.
@@ -52,21 +51,21 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
     let put = |path: &str, value: Value| json!({ "op": "replace", "path": path, "value": value });
     // What follows is such a patch already.
     let mut operations = match &write.body {
-        Body::Operations(_) => write.body.operations().iter().map(copy).collect(),
+        Body::Operations(_) => write.body.operations().iter().cloned().collect(),
         Body::Identity(_) | Body::Values(_) | Body::Metadata(_) => vec![
             put("/metadata/uid", Value::from(object.uid())),
             put("/metadata/resourceVersion", Value::from(object.resource_version())),
         ],
     };
     if let Some(entries) = write.body.json().pointer("/metadata/managedFields") {
-        operations.push(put("/metadata/managedFields", copy(entries)));
+        operations.push(put("/metadata/managedFields", entries.clone()));
     }
     let mut others = Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
     operations.extend(values.into_iter().map(|(place, value)| {
         let pointer = follow::pointer(&place);
         match others.claim(object.json(), &crd.storage().schema, place.steps()) {
-            true => json!({ "op": "test", "path": pointer, "value": copy(value) }),
-            false => put(&pointer, copy(value)),
+            true => json!({ "op": "test", "path": pointer, "value": value }),
+            false => put(&pointer, value.clone()),
         }
     }));
     Write { body: Body::Operations(Value::from(operations).into()), ..write }
@@ -114,7 +113,7 @@ mod tests {
         let pinned = pinned(write(Strategy::Apply, json!({})), object, &crd(), terms, changes);
         let operations = pinned.body.json().as_array().into_iter().flatten();
         operations
-            .map(|op| (op["path"].as_str().unwrap_or_default().to_owned(), copy(&op["value"])))
+            .map(|op| (op["path"].as_str().unwrap_or_default().to_owned(), op["value"].clone()))
             .collect()
     }
 

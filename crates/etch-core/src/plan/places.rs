@@ -13,15 +13,19 @@ pub fn skip(object: &Object) -> Option<Skip> {
     if object.is_terminating() {
         return Some(Skip::Terminating);
     }
-    Some(match object.ignore_request()? {
-        IgnoreRequest::Clear => Skip::Ignored,
-        IgnoreRequest::Unclear => Skip::IgnoredUnclear,
-    })
+    match object.ignore_request() {
+        Some(IgnoreRequest::Clear) => Some(Skip::Ignored),
+        Some(IgnoreRequest::Unclear) => Some(Skip::IgnoredUnclear),
+        None => object.is_too_deep().then_some(Skip::TooDeep),
+    }
 }
 
 /// The places of a skipped object whose default etcd lacks, or may lack: what it shows of them proves
 /// nothing.
 pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
+    if object.is_too_deep() {
+        return vec![Path::root()];
+    }
     let mut missing = gaps(object, crd);
     missing.extend(filled(object, crd, false));
     missing.extend(filled_elsewhere(object, crd));

@@ -12,7 +12,7 @@ use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{are_readable, owners};
 use crate::patch::within;
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 
 /// How many operations a patch may have. A server takes 10,000, and a few are about the metadata.
 const OPERATIONS: usize = 9_900;
@@ -47,7 +47,7 @@ pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json>
     let metadata = write.body.json().pointer("/metadata").and_then(Value::as_object).filter(|_| is_update)?;
     let put = |name: &str| {
         let value = metadata.get(name)?;
-        Some(json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": copy(value) }))
+        Some(json!({ "op": "replace", "path": format!("/metadata/{name}"), "value": value }))
     };
     let operations: Vec<Value> =
         ["uid", "resourceVersion", "managedFields"].into_iter().filter_map(put).collect();
@@ -79,7 +79,7 @@ fn check(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
 
 /// The same for what is below it. Items of a list are no fields: no schema removes one.
 fn below(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
-    level(|| match value {
+    match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 within(path, name, |path| check(value, path, operations));
@@ -91,7 +91,7 @@ fn below(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
             }
         }
         _ => {}
-    });
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{Ownership, Terms};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, Owner, owners, unite};
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use kube_structural_schema::prune::{Field, Pruner};
 use kube_structural_schema::schema::Schema;
@@ -50,7 +50,7 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
         match entries.get_mut(index).and_then(Value::as_object_mut) {
             Some(twin) => absorb(twin, entry),
             None => {
-                let mut entry = copy(entry);
+                let mut entry = entry.clone();
                 if !crd.names_fields_alike(owner.version()) {
                     forget_unknown(&mut entry, &crd.storage().schema);
                 }
@@ -95,7 +95,7 @@ pub fn release(object: &Object) -> Option<Json> {
 /// under this one it would look like a hidden field. Who owns nothing else goes on owning that.
 fn forget_unknown(entry: &mut Value, schema: &Schema) {
     let Some(fields) = entry.get_mut("fieldsV1") else { return };
-    let mut known = copy(fields);
+    let mut known = fields.clone();
     retain_known(&mut known, Pruner::root(schema));
     if known.as_object().is_some_and(|known| !known.is_empty()) {
         *fields = known;
@@ -104,21 +104,19 @@ fn forget_unknown(entry: &mut Value, schema: &Schema) {
 
 fn retain_known(fields: &mut Value, pruner: Pruner<'_>) {
     let Value::Object(elements) = fields else { return };
-    level(|| {
-        elements.retain(|element, inner| {
-            let inside = match element.strip_prefix("f:").map(|name| pruner.field(name)) {
-                Some(Field::Removed) => return false,
-                Some(Field::Pruned(inside)) => Some(inside),
-                None if element != "." => pruner.item(),
-                Some(Field::Kept) | None => None,
-            };
-            let was_empty = is_empty(inner);
-            if let Some(inside) = inside {
-                retain_known(inner, inside);
-            }
-            // An empty set would own the whole.
-            was_empty || !is_empty(inner)
-        });
+    elements.retain(|element, inner| {
+        let inside = match element.strip_prefix("f:").map(|name| pruner.field(name)) {
+            Some(Field::Removed) => return false,
+            Some(Field::Pruned(inside)) => Some(inside),
+            None if element != "." => pruner.item(),
+            Some(Field::Kept) | None => None,
+        };
+        let was_empty = is_empty(inner);
+        if let Some(inside) = inside {
+            retain_known(inner, inside);
+        }
+        // An empty set would own the whole.
+        was_empty || !is_empty(inner)
     });
 }
 

@@ -28,7 +28,7 @@ use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::lost;
 use crate::refusal::Refusal;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
 /// One request: a patch of the object that the write is for.
@@ -51,7 +51,7 @@ impl Request {
 
     /// A patch of operations, with a check of each field of the object that it is for.
     fn operations(body: &Json, object: &Object) -> Self {
-        let operations = body.as_array().into_iter().flatten().map(copy).collect();
+        let operations = body.as_array().into_iter().flatten().cloned().collect();
         match presence::with_checks(operations, object) {
             Some(body) => Self { kind: PatchKind::Json, body, keeps_fields: true },
             None => Self::plain(PatchKind::Json, body.clone()),

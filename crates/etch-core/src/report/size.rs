@@ -77,8 +77,8 @@ fn halve(
 
 /// Lists no more than so many fields of each object, and so many objects.
 fn shorten(status: &mut DefaultsReportStatus, paths: usize, objects: usize) {
-    let DefaultsReportStatus { held, rejected, ignored, terminating, dropped, .. } = status;
-    for list in [held, rejected, ignored, terminating] {
+    let DefaultsReportStatus { held, rejected, ignored, terminating, too_deep, dropped, .. } = status;
+    for list in [held, rejected, ignored, terminating, too_deep] {
         list.truncate(objects);
     }
     dropped.truncate(objects);
@@ -89,8 +89,8 @@ fn shorten(status: &mut DefaultsReportStatus, paths: usize, objects: usize) {
 }
 
 fn problems(status: &mut DefaultsReportStatus) -> impl Iterator<Item = &mut ObjectProblem> {
-    let DefaultsReportStatus { held, rejected, ignored, terminating, .. } = status;
-    held.iter_mut().chain(rejected).chain(ignored).chain(terminating)
+    let DefaultsReportStatus { held, rejected, ignored, terminating, too_deep, .. } = status;
+    held.iter_mut().chain(rejected).chain(ignored).chain(terminating).chain(too_deep)
 }
 
 fn is_small(status: &DefaultsReportStatus) -> bool {

@@ -257,6 +257,7 @@ impl ReportState {
             rejected: problems(StateKind::Rejected),
             ignored: skipped(&[Skip::IgnoredUnclear, Skip::Ignored]),
             terminating: skipped(&[Skip::Terminating]),
+            too_deep: skipped(&[Skip::TooDeep]),
             dropped: Vec::new(),
             cleared: Vec::new(),
             changed: Vec::new(),

@@ -414,6 +414,7 @@ fn count(counts: &mut Counts, kind: StateKind) -> Option<&mut u64> {
         StateKind::Rejected => &mut counts.rejected,
         StateKind::Ignored => &mut counts.ignored,
         StateKind::Terminating => &mut counts.terminating,
+        StateKind::TooDeep => &mut counts.too_deep,
         StateKind::Due => &mut counts.due,
         StateKind::Unproved => &mut counts.unproved,
         StateKind::Unknown => &mut counts.unknown,

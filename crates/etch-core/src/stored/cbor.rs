@@ -7,21 +7,25 @@
 
 use serde_json::{Map, Number, Value};
 
-use kube_structural_schema::json::{Json, level};
+use super::Opaque;
+use kube_structural_schema::json::{DEPTH, Json};
 
-/// How deep a document may nest. Each level of a hostile one would cost memory, and API servers nest far
-/// less.
-const DEEPEST: usize = 20_000;
-
-/// Reads one document; none where the bytes are not exactly one.
-pub(super) fn parse(bytes: &[u8]) -> Option<Json> {
+/// Reads one document.
+///
+/// # Errors
+/// The bytes are not exactly one, or it is nested too deeply.
+pub(super) fn parse(bytes: &[u8]) -> Result<Json, Opaque> {
     let mut reader = Reader { rest: bytes, depth: 0 };
-    let value = Json::from(reader.value()?);
-    reader.rest.is_empty().then_some(value)
+    match reader.value() {
+        Some(value) if reader.rest.is_empty() => Ok(value.into()),
+        None if reader.depth > DEPTH => Err(Opaque::TooDeep),
+        _ => Err(Opaque::Unknown),
+    }
 }
 
 struct Reader<'a> {
     rest: &'a [u8],
+    /// How many arrays and maps are open. One more than [`DEPTH`] ends the reading, and stays.
     depth: usize,
 }
 
@@ -49,20 +53,20 @@ impl<'a> Reader<'a> {
             (2 | 3, argument) => self.text(head.major, argument).map(Value::String),
             (4, argument) => self.nested(|reader| reader.array(argument)),
             (5, argument) => self.nested(|reader| reader.map(argument)),
-            (6, Some(tag)) => self.nested(|reader| reader.tagged(tag)),
+            (6, Some(tag)) => self.tagged(tag),
             (7, Some(argument)) => simple(head.info, argument),
             _ => None,
         }
     }
 
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Option<Value>) -> Option<Value> {
-        if self.depth == DEEPEST {
+        self.depth += 1;
+        if self.depth > DEPTH {
             return None;
         }
-        self.depth += 1;
-        let value = level(|| read(self));
+        let value = read(self)?;
         self.depth -= 1;
-        value
+        Some(value)
     }
 
     fn head(&mut self) -> Option<Head> {
@@ -147,6 +151,8 @@ impl<'a> Reader<'a> {
                 let bytes = self.bytes(2, head.argument)?;
                 Some(Value::String(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
             }
+            // API servers write no tag of a tag.
+            (_, 6) => None,
             _ => self.value_of(head),
         }
     }
@@ -191,7 +197,7 @@ mod tests {
     fn read(hex: &str) -> Option<Value> {
         let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
         let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
-        parse(&bytes).map(Json::into_inner)
+        parse(&bytes).ok().map(Json::into_inner)
     }
 
     /// Most are of RFC 8949, appendix A.
@@ -232,12 +238,15 @@ mod tests {
 
     #[test]
     fn what_is_broken_is_nothing() {
-        for hex in
-            ["", "18", "6261", "83", "a1", "a10101", "ff", "9f01", "f97c00", "0000", "1c", "5f6161ff", "61ff"]
-        {
+        for hex in [
+            "", "18", "6261", "83", "a1", "a10101", "ff", "9f01", "f97c00", "0000", "1c", "5f6161ff", "61ff",
+            "c0c000",
+        ] {
             assert_eq!(read(hex), None, "{hex}");
         }
-        assert!(parse(&vec![0x81; 1_000_000]).is_none(), "too deep");
-        assert!(parse(b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff").is_none(), "longer than what is there");
+        assert_eq!(parse(&vec![0x81; 1_000_000]).err(), Some(Opaque::TooDeep));
+        assert_eq!(parse(b"\x81").err(), Some(Opaque::Unknown));
+        // It is longer than what is there.
+        assert_eq!(parse(b"\x9b\xff\xff\xff\xff\xff\xff\xff\xff").err(), Some(Opaque::Unknown));
     }
 }

@@ -6,7 +6,7 @@ mod definition;
 
 pub use definition::definition;
 
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{DEPTH, Json, JsonError};
 
 /// How the API server marks a value that it has encrypted.
 ///
@@ -26,6 +26,9 @@ pub enum Opaque {
     /// Neither JSON nor CBOR.
     #[error("neither JSON nor CBOR")]
     Unknown,
+    /// It is nested deeper than [`DEPTH`].
+    #[error("nested more than {DEPTH} levels deep")]
+    TooDeep,
 }
 
 /// Reads a stored value.
@@ -37,8 +40,11 @@ pub fn decode(bytes: &[u8]) -> Result<Json, Opaque> {
         return Err(Opaque::Encrypted);
     }
     match bytes.strip_prefix(CBOR) {
-        Some(rest) => cbor::parse(rest).ok_or(Opaque::Unknown),
-        None => Json::parse(bytes).map_err(|_| Opaque::Unknown),
+        Some(rest) => cbor::parse(rest),
+        None => Json::parse(bytes).map_err(|error| match error {
+            JsonError::TooDeep => Opaque::TooDeep,
+            JsonError::Malformed(_) => Opaque::Unknown,
+        }),
     }
 }
 
@@ -52,6 +58,12 @@ mod tests {
         assert_eq!(decode(b"k8s\0\n\x0c").err(), Some(Opaque::Unknown));
         assert_eq!(decode(b"").err(), Some(Opaque::Unknown));
         assert_eq!(decode(b"\xd9\xd9\xf7\xa1").err(), Some(Opaque::Unknown));
+        for (levels, is_too_deep) in [(DEPTH, false), (DEPTH + 1, true)] {
+            let json = ["[".repeat(levels), "]".repeat(levels)].concat();
+            assert_eq!(decode(json.as_bytes()).err(), is_too_deep.then_some(Opaque::TooDeep));
+            let cbor = [CBOR, &b"\x81".repeat(levels - 1), b"\x80"].concat();
+            assert_eq!(decode(&cbor).err(), is_too_deep.then_some(Opaque::TooDeep));
+        }
         assert_eq!(*decode(br#"{"a":1}"#).expect("JSON"), serde_json::json!({"a": 1}));
         assert_eq!(*decode(b"\xd9\xd9\xf7\xa1\x41a\x01").expect("CBOR"), serde_json::json!({"a": 1}));
     }

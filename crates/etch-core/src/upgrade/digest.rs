@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 
 /// What says something about a schema, and nothing about objects.
 const WORDS: [&str; 4] = ["description", "title", "example", "externalDocs"];
@@ -41,7 +41,7 @@ pub(super) fn meaning(crd: &Value) -> Json {
 
 /// A schema without words.
 fn schema(node: &Value) -> Value {
-    level(|| match node {
+    match node {
         Value::Object(fields) => {
             let mut kept: Vec<_> =
                 fields.iter().filter(|(name, _)| !WORDS.contains(&name.as_str())).collect();
@@ -57,12 +57,12 @@ fn schema(node: &Value) -> Value {
                         nodes.iter().map(schema).collect()
                     }
                     node if NESTED.contains(&name.as_str()) => schema(node),
-                    other => copy(other),
+                    other => other.clone(),
                 };
                 (name.clone(), value)
             });
             kept.collect::<Map<_, _>>().into()
         }
-        other => copy(other),
-    })
+        other => other.clone(),
+    }
 }

@@ -6,7 +6,7 @@ use super::pair::{Changes, Pair, present};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 use kube_crd_validation::Validator;
-use kube_structural_schema::json::{Json, copy, same};
+use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::schema::Schema;
 
 pub(super) const INVALID: Rule = Rule {
@@ -73,9 +73,9 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
 /// What a schema says of a value that stands at its place.
 fn problem(value: &Value, schema: &Value) -> Option<String> {
     const FIELD: &str = "value";
-    let document = Json::from(json!({ "type": "object", "properties": { FIELD: copy(schema) } }));
+    let document = Json::from(json!({ "type": "object", "properties": { FIELD: schema } }));
     let schema = Schema::parse(&document).ok()?;
-    let object = Json::from(json!({ FIELD: copy(value) }));
+    let object = Json::from(json!({ FIELD: value }));
     let found = Validator::new(&schema).object(&object);
     let first = found.values.into_iter().chain(found.rules).next()?;
     Some(first.detail.trim_start().trim_start_matches("in body ").to_owned())

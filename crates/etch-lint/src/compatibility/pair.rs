@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::rule::{Finding, Rule, Severity};
 use crate::site::shown;
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Step};
 
 pub(super) const LOOSENED: Rule = Rule {
@@ -98,7 +97,7 @@ impl<'a> Pair<'a> {
                 change.message = format!("in {}: {}", self.inside, change.message);
             }
         }
-        level(|| self.below(changes));
+        self.below(changes);
     }
 
     fn below(&self, changes: &mut Changes) {

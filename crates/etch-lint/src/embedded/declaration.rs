@@ -55,7 +55,7 @@ pub(super) fn unreadable(spec: &Value, found: &mut Vec<Finding>) {
     let known = serde_json::json!({ "targets": [] });
     for (name, value) in spec.as_object().into_iter().flatten() {
         let mut alone = known.clone();
-        alone[name] = kube_structural_schema::json::copy(value);
+        alone[name] = value.clone();
         if let Err(error) = serde_json::from_value::<Declaration>(alone) {
             found.push(at(&MALFORMED, format!("spec.{name}"), without_values(&error)));
         }

@@ -8,7 +8,7 @@ use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::{OfCrd, at};
 use etch_admission::Declaration;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Step;
 
 pub(super) const COST: Rule = Rule {
@@ -40,7 +40,7 @@ pub(super) fn check(declared: &Declaration, of_crd: OfCrd<'_>, found: &mut Vec<F
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
                 "schema": { "openAPIV3Schema": {
-                    "type": "object", "required": [HERE], "properties": { HERE: copy(schema) },
+                    "type": "object", "required": [HERE], "properties": { HERE: schema },
                 } },
             }],
         },

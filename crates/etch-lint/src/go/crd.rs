@@ -8,7 +8,7 @@ use super::site::{Report, effective};
 use crate::go_types::{Field, MarkedDefault, Package, Packages, Resolved, Shape, Source, Struct, Type};
 use crate::rule::{GoPlace, Rule, Severity};
 use crate::site::shown;
-use kube_structural_schema::json::{Json, level, same};
+use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 
@@ -122,7 +122,7 @@ impl<'a> Compare<'a, '_> {
             let here = at.join(Step::Field(name.to_owned()));
             let resolved = self.packages.resolve_field(package, field);
             self.field(package, field, owner, &resolved, property, &here);
-            level(|| self.below(package, owner, field, &resolved, property, &here));
+            self.below(package, owner, field, &resolved, property, &here);
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Compare<'a, '_> {
         let Some(schema) = schema else { return };
         let inner = self.packages.resolve(home, of);
         let name = inner.declared.last().map_or(name, |(_, declared)| declared.name.as_str()).to_owned();
-        level(|| self.shape(home, &name, &inner, schema, &at.join(step)));
+        self.shape(home, &name, &inner, schema, &at.join(step));
     }
 
     fn field(

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
 use super::site::at;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH403",
@@ -42,7 +42,7 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
 /// How long the annotations are together after a client-side apply, which stores all of the document but an
 /// earlier copy of it.
 fn annotations(crd: &Json) -> usize {
-    let mut applied = Json::from(copy(crd));
+    let mut applied = Json::from(crd.clone());
     if let Some(document) = applied.as_object_mut() {
         let metadata = document.entry("metadata").or_insert_with(|| json!({}));
         if let Some(metadata) = metadata.as_object_mut() {
@@ -74,5 +74,5 @@ fn encoded(value: &Json) -> usize {
 /// How long the annotations of a document become.
 #[cfg(test)]
 pub(super) fn tests_size(crd: &Value) -> usize {
-    annotations(&Json::from(copy(crd)))
+    annotations(&Json::from(crd.clone()))
 }

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::super::refusal::Part;
 use super::types::{Type, fields};
-use kube_structural_schema::json::level;
 
 /// Visits every object of a document whose type is known, with its place, parents first.
 pub(super) fn each(document: &Value, visit: &mut dyn FnMut(Type, &Value, &[Part])) {
@@ -21,7 +20,7 @@ pub(super) fn schemas(document: &Value, visit: &mut dyn FnMut(&Value, &[Part])) 
 }
 
 fn walk(value: &Value, of: Type, place: &mut Vec<Part>, visit: &mut dyn FnMut(Type, &Value, &[Part])) {
-    level(|| match value {
+    match value {
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
                 place.push(Part::Item(index));
@@ -46,5 +45,5 @@ fn walk(value: &Value, of: Type, place: &mut Vec<Part>, visit: &mut dyn FnMut(Ty
             }
         }
         _ => {}
-    });
+    }
 }

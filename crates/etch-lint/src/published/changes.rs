@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::view::{own_defaults, references};
 use super::{Document, TypeName};
 use etch_core::impact::Kind;
-use kube_structural_schema::json::{Json, copy, is_zero, same};
+use kube_structural_schema::json::{Json, is_zero, same};
 use kube_structural_schema::path::{Path, Step};
 
 /// What is different between two releases.
@@ -101,8 +101,8 @@ pub fn changes_without(old: &[Document], new: &[Document], left_out: &BTreeSet<T
             api_version: home(definition, &kinds, &homes),
             definition: definition.to_owned(),
             path,
-            old: old.map(|old| copy(old).into()),
-            new: new.map(|new| copy(new).into()),
+            old: old.map(|old| old.clone().into()),
+            new: new.map(|new| new.clone().into()),
             kinds: kinds.into_iter().cloned().collect(),
             stays,
         })
@@ -185,7 +185,7 @@ fn compare<'d>(
             if old.zip(new).is_some_and(|(old, new)| same(old, new)) {
                 continue;
             }
-            let text = |value: &Value| Json::from(copy(value)).to_vec();
+            let text = |value: &Value| Json::from(value.clone()).to_vec();
             let place =
                 Place { definition, path: path.clone(), stays, old: old.map(text), new: new.map(text) };
             let found = found.entry(place).or_insert_with(|| Found { old, new, kinds: BTreeSet::new() });

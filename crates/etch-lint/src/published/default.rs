@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::view::View;
 use super::{Document, OpenApiError, TypeName};
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::DEEPEST;
 
@@ -92,15 +92,13 @@ impl<'d> Walk<'d, '_> {
         waits: Option<&Path>,
         definition: &'d str,
     ) -> Result<(), OpenApiError> {
-        level(|| {
-            for (step, schema) in view.below() {
-                let is_required = matches!(&step, Step::Field(name) if view.requires(name));
-                at.push(step);
-                self.place(schema, at, waits, is_required, definition)?;
-                at.pop();
-            }
-            Ok(())
-        })
+        for (step, schema) in view.below() {
+            let is_required = matches!(&step, Step::Field(name) if view.requires(name));
+            at.push(step);
+            self.place(schema, at, waits, is_required, definition)?;
+            at.pop();
+        }
+        Ok(())
     }
 
     fn place(
@@ -128,7 +126,7 @@ impl<'d> Walk<'d, '_> {
             let (path, definition) = (at.clone(), definition.to_owned());
             self.found.push(PublishedDefault {
                 path,
-                default: copy(default).into(),
+                default: default.clone().into(),
                 applies_when,
                 definition,
             });

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::view::View;
 use super::{Document, OpenApiError, TypeName};
-use kube_structural_schema::json::{Json, copy, level, narrow};
+use kube_structural_schema::json::{Json, narrow};
 use kube_structural_schema::path::{Trail, TrailStep};
 
 /// More defaults than this in one object are taken for endless.
@@ -47,15 +47,15 @@ type Filled = Result<(), OpenApiError>;
 impl<'d> Filling<'d, '_> {
     fn value(&mut self, value: &mut Value, view: &View<'d>, at: &Trail<'_>) -> Filled {
         match value {
-            Value::Object(fields) => level(|| self.object(fields, view, at)),
-            Value::Array(items) => level(|| {
+            Value::Object(fields) => self.object(fields, view, at),
+            Value::Array(items) => {
                 let Some(schema) = view.items() else { return Ok(()) };
                 let view = self.document.view(schema)?;
                 for (index, item) in items.iter_mut().enumerate() {
                     self.present(item, &view, &at.join(TrailStep::Index(index)))?;
                 }
                 Ok(())
-            }),
+            }
             _ => Ok(()),
         }
     }
@@ -117,7 +117,7 @@ impl<'d> Filling<'d, '_> {
     /// A default with the defaults below it.
     fn default(&mut self, default: &Value, view: &View<'d>, at: &Trail<'_>) -> Result<Json, OpenApiError> {
         self.count += 1;
-        let mut value = Json::from(copy(default));
+        let mut value = Json::from(default.clone());
         let Some(name) = view.name else {
             self.value(&mut value, view, at)?;
             return Ok(value);

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::view::{View, composed};
 use super::{Document, OpenApiError, TypeName};
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::DEEPEST;
 
@@ -119,30 +119,28 @@ impl<'d> Expansion<'d> {
     }
 
     fn view(&mut self, view: &View<'d>) -> Result<Value, OpenApiError> {
-        level(|| {
-            let mut keywords = self.keywords(view);
-            let mut properties = Map::new();
-            for (step, schema) in view.below() {
-                let expanded = self.schema(schema)?;
-                match step {
-                    Step::Items => drop(keywords.insert("items".to_owned(), expanded)),
-                    Step::Field(name) => drop(properties.insert(name, expanded)),
-                    _ => drop(keywords.insert("additionalProperties".to_owned(), expanded)),
-                }
+        let mut keywords = self.keywords(view);
+        let mut properties = Map::new();
+        for (step, schema) in view.below() {
+            let expanded = self.schema(schema)?;
+            match step {
+                Step::Items => drop(keywords.insert("items".to_owned(), expanded)),
+                Step::Field(name) => drop(properties.insert(name, expanded)),
+                _ => drop(keywords.insert("additionalProperties".to_owned(), expanded)),
             }
-            // A type that declares nothing, such as `RawExtension`, may hold anything.
-            let is_open = view.properties().is_none()
-                && view.values().is_none()
-                && keywords.get("type").is_some_and(|kind| kind == "object");
-            if view.keeps_others() || is_open {
-                keywords.remove("additionalProperties");
-                keywords.insert(PRESERVE.to_owned(), Value::Bool(true));
-            }
-            if !properties.is_empty() {
-                keywords.insert("properties".to_owned(), properties.into());
-            }
-            Ok(keywords.into())
-        })
+        }
+        // A type that declares nothing, such as `RawExtension`, may hold anything.
+        let is_open = view.properties().is_none()
+            && view.values().is_none()
+            && keywords.get("type").is_some_and(|kind| kind == "object");
+        if view.keeps_others() || is_open {
+            keywords.remove("additionalProperties");
+            keywords.insert(PRESERVE.to_owned(), Value::Bool(true));
+        }
+        if !properties.is_empty() {
+            keywords.insert("properties".to_owned(), properties.into());
+        }
+        Ok(keywords.into())
     }
 
     /// What is said of a place beside its structure, the nearest first.
@@ -156,7 +154,7 @@ impl<'d> Expansion<'d> {
                 // A clause that refers to something restricts values by a definition, which no schema of a
                 // CRD can.
                 if !is_structure && !is_composed && !has_reference(name, value) {
-                    all.insert(name.to_owned(), copy(value));
+                    all.insert(name.to_owned(), value.clone());
                 }
             }
         }

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{Document, OpenApiError};
-use kube_structural_schema::json::level;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::DEEPEST;
 
@@ -50,10 +49,10 @@ impl Document {
             }
             view.name = view.name.or(Some(name));
             above.push(name);
-            level(|| self.gather(target, above, view))?;
+            self.gather(target, above, view)?;
             above.pop();
         }
-        level(|| composed(schema).try_for_each(|clause| self.gather(clause, above, view)))
+        composed(schema).try_for_each(|clause| self.gather(clause, above, view))
     }
 
     /// The definition that a reference names.
@@ -157,44 +156,40 @@ pub(super) fn own_defaults<'d>(schema: &'d Value, at: &mut Path, visit: &mut dyn
     if at.steps().len() > DEEPEST {
         return;
     }
-    level(|| {
-        if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
-            visit(at, default);
-        }
-        let mut down = |step: Step, schema: &'d Value, at: &mut Path| {
-            at.push(step);
-            own_defaults(schema, at, visit);
-            at.pop();
-        };
-        let object = |name: &str| schema.get(name).and_then(Value::as_object).into_iter().flat_map(Map::iter);
-        for (name, property) in object("properties") {
-            down(Step::Field(name.clone()), property, at);
-        }
-        if let Some(items) = schema.get("items") {
-            down(Step::Items, items, at);
-        }
-        if let Some(values) = schema.get("additionalProperties") {
-            down(Step::Values, values, at);
-        }
-        for clause in composed(schema).filter(|clause| reference(clause).is_none()) {
-            own_defaults(clause, at, visit);
-        }
-    });
+    if let Some(default) = schema.get("default").filter(|default| !default.is_null()) {
+        visit(at, default);
+    }
+    let mut down = |step: Step, schema: &'d Value, at: &mut Path| {
+        at.push(step);
+        own_defaults(schema, at, visit);
+        at.pop();
+    };
+    let object = |name: &str| schema.get(name).and_then(Value::as_object).into_iter().flat_map(Map::iter);
+    for (name, property) in object("properties") {
+        down(Step::Field(name.clone()), property, at);
+    }
+    if let Some(items) = schema.get("items") {
+        down(Step::Items, items, at);
+    }
+    if let Some(values) = schema.get("additionalProperties") {
+        down(Step::Values, values, at);
+    }
+    for clause in composed(schema).filter(|clause| reference(clause).is_none()) {
+        own_defaults(clause, at, visit);
+    }
 }
 
 /// Visits the definitions that a schema refers to, at any place.
 pub(super) fn references<'d>(schema: &'d Value, found: &mut dyn FnMut(&'d str)) {
-    level(|| {
-        let name = reference(schema).and_then(|reference| reference.strip_prefix("#/components/schemas/"));
-        name.into_iter().for_each(&mut *found);
-        for keyword in ["items", "additionalProperties", "not"] {
-            schema.get(keyword).into_iter().for_each(|schema| references(schema, found));
-        }
-        for keyword in ["allOf", "anyOf", "oneOf"] {
-            let clauses = schema.get(keyword).and_then(Value::as_array);
-            clauses.into_iter().flatten().for_each(|schema| references(schema, found));
-        }
-        let properties = schema.get("properties").and_then(Value::as_object);
-        properties.into_iter().flat_map(Map::values).for_each(|schema| references(schema, found));
-    });
+    let name = reference(schema).and_then(|reference| reference.strip_prefix("#/components/schemas/"));
+    name.into_iter().for_each(&mut *found);
+    for keyword in ["items", "additionalProperties", "not"] {
+        schema.get(keyword).into_iter().for_each(|schema| references(schema, found));
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let clauses = schema.get(keyword).and_then(Value::as_array);
+        clauses.into_iter().flatten().for_each(|schema| references(schema, found));
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.into_iter().flat_map(Map::values).for_each(|schema| references(schema, found));
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use kube_structural_schema::finding::Finding;
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::prune::prune;
 use kube_structural_schema::schema::Schema;
 use kube_validation_rules::RUNTIME_BUDGET;
@@ -93,7 +93,7 @@ fn wrong(example: Example) -> Vec<String> {
     let schema = Schema::parse(&crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]).expect("a schema");
     let prepared = Prepared::of(&schema);
     for Object { object, old, pruned, errors } in objects {
-        let mut left = Json::from(copy(&object));
+        let mut left = Json::from(object.clone());
         prune(&mut left, &schema, true, &mut |_| {});
         if pruned.as_ref().is_some_and(|pruned| *left != *pruned) {
             wrong.push(format!("{name} {note}: {object} is pruned to {}", *left));

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::malformed::Malformed;
 use super::read::{Fields, Read};
 use crate::allowed::is_same;
-use kube_structural_schema::json::level;
 use kube_structural_schema::schema::{Place, Rule};
 
 /// `JSONSchemaProps`.
@@ -146,58 +145,56 @@ impl<T: Default> From<Option<T>> for Given<T> {
 impl<'d> Props<'d> {
     /// Reads a schema of any depth.
     pub(super) fn read(value: &'d Value, at: &Place<'_>) -> Read<Self> {
-        level(|| {
-            let fields = Fields::of(value, at)?;
-            Ok(Self {
-                document: Document(value),
-                id: fields.text("id")?,
-                schema: fields.text("$schema")?,
-                reference: fields.optional_text("$ref")?,
-                description: fields.text("description")?,
-                kind: fields.text("type")?,
-                nullable: fields.flag("nullable")?,
-                format: fields.text("format")?,
-                title: fields.text("title")?,
-                default: fields.get("default").map(Literal),
-                maximum: fields.number("maximum")?,
-                exclusive_maximum: fields.flag("exclusiveMaximum")?,
-                minimum: fields.number("minimum")?,
-                exclusive_minimum: fields.flag("exclusiveMinimum")?,
-                max_length: fields.integer("maxLength")?,
-                min_length: fields.integer("minLength")?,
-                pattern: fields.text("pattern")?,
-                max_items: fields.integer("maxItems")?,
-                min_items: fields.integer("minItems")?,
-                unique_items: fields.flag("uniqueItems")?,
-                multiple_of: fields.number("multipleOf")?,
-                allowed: fields.each("enum", |value, _| Ok(Literal(value)))?.into(),
-                max_properties: fields.integer("maxProperties")?,
-                min_properties: fields.integer("minProperties")?,
-                required: fields.texts("required")?.into(),
-                items: fields.read("items", Items::read)?,
-                all_of: fields.each("allOf", Self::read)?.into(),
-                one_of: fields.each("oneOf", Self::read)?.into(),
-                any_of: fields.each("anyOf", Self::read)?.into(),
-                not: fields.read("not", Self::boxed)?,
-                properties: fields.entries("properties", Self::read)?.into(),
-                additional_properties: fields.read("additionalProperties", Additional::read)?,
-                pattern_properties: fields.entries("patternProperties", Self::read)?.into(),
-                dependencies: fields.entries("dependencies", Dependency::read)?.into(),
-                additional_items: fields.read("additionalItems", Additional::read)?,
-                definitions: fields.entries("definitions", Self::read)?.into(),
-                external_docs: fields.read("externalDocs", |docs, at| {
-                    let docs = Fields::of(docs, at)?;
-                    Ok((docs.text("description")?, docs.text("url")?))
-                })?,
-                example: fields.get("example").map(Literal),
-                preserve_unknown_fields: fields.optional_flag("x-kubernetes-preserve-unknown-fields")?,
-                embedded_resource: fields.flag("x-kubernetes-embedded-resource")?,
-                int_or_string: fields.flag("x-kubernetes-int-or-string")?,
-                list_map_keys: fields.texts("x-kubernetes-list-map-keys")?.into(),
-                list_type: fields.optional_text("x-kubernetes-list-type")?,
-                map_type: fields.optional_text("x-kubernetes-map-type")?,
-                rules: fields.each("x-kubernetes-validations", rule)?.into(),
-            })
+        let fields = Fields::of(value, at)?;
+        Ok(Self {
+            document: Document(value),
+            id: fields.text("id")?,
+            schema: fields.text("$schema")?,
+            reference: fields.optional_text("$ref")?,
+            description: fields.text("description")?,
+            kind: fields.text("type")?,
+            nullable: fields.flag("nullable")?,
+            format: fields.text("format")?,
+            title: fields.text("title")?,
+            default: fields.get("default").map(Literal),
+            maximum: fields.number("maximum")?,
+            exclusive_maximum: fields.flag("exclusiveMaximum")?,
+            minimum: fields.number("minimum")?,
+            exclusive_minimum: fields.flag("exclusiveMinimum")?,
+            max_length: fields.integer("maxLength")?,
+            min_length: fields.integer("minLength")?,
+            pattern: fields.text("pattern")?,
+            max_items: fields.integer("maxItems")?,
+            min_items: fields.integer("minItems")?,
+            unique_items: fields.flag("uniqueItems")?,
+            multiple_of: fields.number("multipleOf")?,
+            allowed: fields.each("enum", |value, _| Ok(Literal(value)))?.into(),
+            max_properties: fields.integer("maxProperties")?,
+            min_properties: fields.integer("minProperties")?,
+            required: fields.texts("required")?.into(),
+            items: fields.read("items", Items::read)?,
+            all_of: fields.each("allOf", Self::read)?.into(),
+            one_of: fields.each("oneOf", Self::read)?.into(),
+            any_of: fields.each("anyOf", Self::read)?.into(),
+            not: fields.read("not", Self::boxed)?,
+            properties: fields.entries("properties", Self::read)?.into(),
+            additional_properties: fields.read("additionalProperties", Additional::read)?,
+            pattern_properties: fields.entries("patternProperties", Self::read)?.into(),
+            dependencies: fields.entries("dependencies", Dependency::read)?.into(),
+            additional_items: fields.read("additionalItems", Additional::read)?,
+            definitions: fields.entries("definitions", Self::read)?.into(),
+            external_docs: fields.read("externalDocs", |docs, at| {
+                let docs = Fields::of(docs, at)?;
+                Ok((docs.text("description")?, docs.text("url")?))
+            })?,
+            example: fields.get("example").map(Literal),
+            preserve_unknown_fields: fields.optional_flag("x-kubernetes-preserve-unknown-fields")?,
+            embedded_resource: fields.flag("x-kubernetes-embedded-resource")?,
+            int_or_string: fields.flag("x-kubernetes-int-or-string")?,
+            list_map_keys: fields.texts("x-kubernetes-list-map-keys")?.into(),
+            list_type: fields.optional_text("x-kubernetes-list-type")?,
+            map_type: fields.optional_text("x-kubernetes-map-type")?,
+            rules: fields.each("x-kubernetes-validations", rule)?.into(),
         })
     }
 
@@ -207,13 +204,13 @@ impl<'d> Props<'d> {
 
     /// Whether this schema or any within it is of some kind, wherever a schema can stand.
     pub(super) fn any(&self, is: &mut impl FnMut(&Self) -> bool) -> bool {
-        is(self) || level(|| self.children().into_iter().any(|child| child.any(is)))
+        is(self) || self.children().into_iter().any(|child| child.any(is))
     }
 
     /// Calls back for this schema and all within it.
     pub(super) fn each<'s>(&'s self, seen: &mut impl FnMut(&'s Self)) {
         seen(self);
-        level(|| self.children().into_iter().for_each(|child| child.each(seen)));
+        self.children().into_iter().for_each(|child| child.each(seen));
     }
 
     /// The schema of further properties, if there is one.

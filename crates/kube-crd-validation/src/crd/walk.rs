@@ -12,7 +12,6 @@ use super::scope::Step;
 use super::standing::Standing;
 use super::{keywords, lists, rules};
 use crate::field::Field;
-use kube_structural_schema::json::level;
 
 /// What is found on the way. What is wrong with rules is shown after all else.
 pub(super) struct Walk<'o, 'd> {
@@ -33,7 +32,7 @@ impl Walk<'_, '_> {
     ) {
         let before = self.schema.0.len();
         keywords::check(schema, standing, self.options.require_valid_types, at, &mut self.schema);
-        level(|| self.below(schema, is_root, standing, at));
+        self.below(schema, is_root, standing, at);
         lists::check(schema, self.options, at, &mut self.schema);
         rules::check_texts(schema, at, &mut self.schema);
         let sound = self.schema.0.len() == before;

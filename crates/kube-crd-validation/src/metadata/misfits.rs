@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::field::Field;
 use kube_structural_schema::defaults::meta::{Malformed, Misfit, decode};
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::json::{Json, level};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Schema;
 
 /// Everything that the server may stop at, the likeliest first. It stops at one: the first in a list, and in
 /// an object whichever its map, which has no order, gives it first.
 pub(crate) fn find(schema: &Schema, value: &Value, is_object: bool, at: &mut Field) -> Vec<Finding> {
-    level(|| match value {
+    match value {
         Value::Object(fields) => {
             let is_object = is_object || schema.embedded_resource;
             let mut found = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn find(schema: &Schema, value: &Value, is_object: bool, at: &mut Fie
             { found }.find(|found| !found.is_empty()).unwrap_or_default()
         }
         _ => Vec::new(),
-    })
+    }
 }
 
 /// Metadata as the server holds it. What it says of managed fields may be of any depth.

@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 
 use super::field::Field;
 use kube_structural_schema::finding::{Finding, Kind};
-use kube_structural_schema::json::level;
 use kube_structural_schema::schema::Schema;
 
 use misfits::decoded;
@@ -27,7 +26,7 @@ pub(super) fn check(
     at: &mut Field,
     found: &mut Vec<Finding>,
 ) {
-    level(|| match value {
+    match value {
         Value::Object(fields) => {
             if is_object || schema.embedded_resource {
                 object(fields, at, found);
@@ -48,7 +47,7 @@ pub(super) fn check(
             }
         }
         _ => {}
-    });
+    }
 }
 
 fn object(fields: &Map<String, Value>, at: &mut Field, found: &mut Vec<Finding>) {

@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use crate::json::level;
 use crate::path::{Path, Trail, TrailStep};
 
 /// The topmost places at which `after` has a value and `before` has none or a null, sorted.
@@ -16,7 +15,7 @@ pub fn added(before: &Value, after: &Value) -> Vec<Path> {
 
 fn compare(before: &Value, after: &Value, at: &Trail<'_>, found: &mut Vec<Path>) {
     match (before, after) {
-        (Value::Object(before), Value::Object(after)) => level(|| {
+        (Value::Object(before), Value::Object(after)) => {
             for (name, after) in after {
                 let here = at.join(TrailStep::Field(name));
                 match before.get(name) {
@@ -24,13 +23,13 @@ fn compare(before: &Value, after: &Value, at: &Trail<'_>, found: &mut Vec<Path>)
                     None => found.push(here.to_path()),
                 }
             }
-        }),
+        }
         // Reading neither adds nor drops items.
-        (Value::Array(before), Value::Array(after)) => level(|| {
+        (Value::Array(before), Value::Array(after)) => {
             for (index, (before, after)) in before.iter().zip(after).enumerate() {
                 compare(before, after, &at.join(TrailStep::Index(index)), found);
             }
-        }),
+        }
         (Value::Null, after) if !after.is_null() => found.push(at.to_path()),
         _ => {}
     }

@@ -19,7 +19,6 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::Node;
-use crate::json::level;
 
 /// SHA-256 over the canonical form of a compiled schema; `Display` is its hexadecimal form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,38 +41,36 @@ impl fmt::Display for Digest {
 }
 
 fn node(node: &Node, hash: &mut Sha256) {
-    level(|| {
-        let mut members = Members::default();
-        if let Some(default) = &node.default {
-            members.next("d", hash);
-            value(default, hash);
-            if node.nullable {
-                members.next("n", hash);
-                hash.update(b"true");
-            }
+    let mut members = Members::default();
+    if let Some(default) = &node.default {
+        members.next("d", hash);
+        value(default, hash);
+        if node.nullable {
+            members.next("n", hash);
+            hash.update(b"true");
         }
-        if !node.properties.is_empty() {
-            members.next("p", hash);
-            let mut names = Members::default();
-            for (name, property) in &node.properties {
-                names.next(name, hash);
-                self::node(property, hash);
-            }
-            names.end(hash);
+    }
+    if !node.properties.is_empty() {
+        members.next("p", hash);
+        let mut names = Members::default();
+        for (name, property) in &node.properties {
+            names.next(name, hash);
+            self::node(property, hash);
         }
-        for (name, below) in [("i", &node.items), ("v", &node.values)] {
-            if let Some(below) = below {
-                members.next(name, hash);
-                self::node(below, hash);
-            }
+        names.end(hash);
+    }
+    for (name, below) in [("i", &node.items), ("v", &node.values)] {
+        if let Some(below) = below {
+            members.next(name, hash);
+            self::node(below, hash);
         }
-        members.end(hash);
-    });
+    }
+    members.end(hash);
 }
 
 fn value(value: &Value, hash: &mut Sha256) {
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             // The map is sorted already, unless a dependency asks serde_json to keep the order of insertion.
             let mut sorted: Vec<_> = fields.iter().collect();
             sorted.sort_by_key(|(name, _)| name.as_str());
@@ -83,8 +80,8 @@ fn value(value: &Value, hash: &mut Sha256) {
                 self::value(value, hash);
             }
             members.end(hash);
-        }),
-        Value::Array(items) => level(|| {
+        }
+        Value::Array(items) => {
             hash.update(b"[");
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
@@ -93,7 +90,7 @@ fn value(value: &Value, hash: &mut Sha256) {
                 self::value(item, hash);
             }
             hash.update(b"]");
-        }),
+        }
         Value::String(text) => hash.update(quoted(text)),
         Value::Number(number) => hash.update(canonical(number)),
         Value::Bool(_) | Value::Null => hash.update(value.to_string()),

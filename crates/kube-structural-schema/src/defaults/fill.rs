@@ -5,16 +5,15 @@
 use serde_json::{Map, Value};
 
 use super::Node;
-use crate::json::{copy, level};
 
 /// Fills in what is absent, and what is null and must not be. The default of the place itself is not
 /// considered.
 pub(crate) fn fill(value: &mut Value, node: &Node) {
     match value {
-        Value::Object(fields) => level(|| fill_object(fields, node)),
+        Value::Object(fields) => fill_object(fields, node),
         Value::Array(items) => {
             if let Some(node) = &node.items {
-                level(|| items.iter_mut().for_each(|item| fill_present(item, node)));
+                items.iter_mut().for_each(|item| fill_present(item, node));
             }
         }
         _ => {}
@@ -26,7 +25,7 @@ fn fill_object(fields: &mut Map<String, Value>, node: &Node) {
         if let Some(value) = fields.get_mut(name.as_ref()) {
             fill_present(value, property);
         } else if let Some(default) = &property.default {
-            let mut value = copy(default);
+            let mut value = Value::clone(default);
             fill(&mut value, property);
             fields.insert(name.to_string(), value);
         }
@@ -44,7 +43,7 @@ fn fill_present(value: &mut Value, node: &Node) {
     if value.is_null()
         && let Some(default) = node.instead_of_null()
     {
-        *value = copy(default);
+        *value = Value::clone(default);
     }
     fill(value, node);
 }
@@ -58,17 +57,17 @@ pub(crate) fn fits(value: &Value, node: Option<&Node>, room: &mut usize) -> bool
         fits(instead.map_or(value, |default| default), node, room)
     };
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             let properties = node.map_or(&[][..], |node| &node.properties);
             let mut absent = properties.iter().filter(|(name, _)| !fields.contains_key(name.as_ref()));
             fields.iter().all(|(name, value)| present(value, node.and_then(|node| node.child(name)), room))
                 && absent.all(|(_, property)| {
                     property.default.as_ref().is_none_or(|default| fits(default, Some(property), room))
                 })
-        }),
+        }
         Value::Array(items) => {
             let node = node.and_then(|node| node.items.as_deref());
-            level(|| items.iter().all(|item| present(item, node, room)))
+            items.iter().all(|item| present(item, node, room))
         }
         _ => true,
     }

@@ -4,14 +4,14 @@
 use serde_json::{Map, Value};
 
 use super::Node;
-use crate::json::{level, same};
+use crate::json::same;
 use crate::path::{Trail, TrailStep};
 
 /// Reports the topmost places that [`super::fill()`] would fill, each with its own default. What stands below
 /// an absent value is not reported.
 pub(crate) fn gaps(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             for (name, property) in &node.properties {
                 let here = at.join(TrailStep::Field(name));
                 match (fields.get(name.as_ref()), &property.default) {
@@ -23,14 +23,12 @@ pub(crate) fn gaps(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl
             for (name, value, node) in others(fields, node) {
                 gaps_present(value, node, &at.join(TrailStep::Key(name)), report);
             }
-        }),
+        }
         Value::Array(items) => {
             if let Some(node) = &node.items {
-                level(|| {
-                    for (index, item) in items.iter().enumerate() {
-                        gaps_present(item, node, &at.join(TrailStep::Index(index)), report);
-                    }
-                });
+                for (index, item) in items.iter().enumerate() {
+                    gaps_present(item, node, &at.join(TrailStep::Index(index)), report);
+                }
             }
         }
         _ => {}
@@ -58,7 +56,7 @@ pub(crate) fn filled(
     report: &mut impl FnMut(&Trail<'_>, &Value) -> Below,
 ) {
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             for (name, property) in &node.properties {
                 if let Some(value) = fields.get(name.as_ref()) {
                     let default = property.default.as_deref();
@@ -69,15 +67,13 @@ pub(crate) fn filled(
                 let default = node.instead_of_null().map(|default| &**default);
                 filled_present(value, default, node, &at.join(TrailStep::Key(name)), report);
             }
-        }),
+        }
         Value::Array(items) => {
             if let Some(node) = &node.items {
                 let default = node.instead_of_null().map(|default| &**default);
-                level(|| {
-                    for (index, item) in items.iter().enumerate() {
-                        filled_present(item, default, node, &at.join(TrailStep::Index(index)), report);
-                    }
-                });
+                for (index, item) in items.iter().enumerate() {
+                    filled_present(item, default, node, &at.join(TrailStep::Index(index)), report);
+                }
             }
         }
         _ => {}
@@ -112,7 +108,7 @@ fn filled_present(
 /// Whether a value is what [`super::fill()`] makes of a default.
 fn is_filled(value: &Value, default: &Value, node: &Node) -> bool {
     match (value, default) {
-        (Value::Object(value), Value::Object(default)) => level(|| {
+        (Value::Object(value), Value::Object(default)) => {
             let mut expected = default.len();
             for (name, property) in &node.properties {
                 if let Some(added) =
@@ -128,12 +124,12 @@ fn is_filled(value: &Value, default: &Value, node: &Node) -> bool {
                 && default.iter().all(|(name, default)| {
                     value.get(name).is_some_and(|value| is_filled_part(value, default, node.child(name)))
                 })
-        }),
-        (Value::Array(value), Value::Array(default)) => level(|| {
+        }
+        (Value::Array(value), Value::Array(default)) => {
             let node = node.items.as_deref();
             value.len() == default.len()
                 && value.iter().zip(default).all(|(value, default)| is_filled_part(value, default, node))
-        }),
+        }
         _ => same(value, default),
     }
 }
@@ -150,7 +146,7 @@ fn is_filled_part(value: &Value, default: &Value, node: Option<&Node>) -> bool {
 /// is there. Below a place that is absent there is none. Parents come before what is in them.
 pub(crate) fn places(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             for (name, property) in &node.properties {
                 let here = at.join(TrailStep::Field(name));
                 if property.default.is_some() {
@@ -163,14 +159,12 @@ pub(crate) fn places(value: &Value, node: &Node, at: &Trail<'_>, report: &mut im
             for (name, value, node) in others(fields, node) {
                 places(value, node, &at.join(TrailStep::Key(name)), report);
             }
-        }),
+        }
         Value::Array(items) => {
             if let Some(node) = &node.items {
-                level(|| {
-                    for (index, item) in items.iter().enumerate() {
-                        places(item, node, &at.join(TrailStep::Index(index)), report);
-                    }
-                });
+                for (index, item) in items.iter().enumerate() {
+                    places(item, node, &at.join(TrailStep::Index(index)), report);
+                }
             }
         }
         _ => {}

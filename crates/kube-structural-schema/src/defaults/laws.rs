@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::compile::Compiled;
-use crate::json::{Json, copy, same};
+use crate::json::{Json, same};
 use crate::path::{Path, Step};
 use crate::schema::Schema;
 
 /// Fills an object, and checks what must be true of that.
 pub(super) fn hold(compiled: &Compiled, object: &Value, name: &str) {
-    let mut after = Json::from(copy(object));
+    let mut after = Json::from(object.clone());
     compiled.fill(&mut after);
     let mut again = after.clone();
     compiled.fill(&mut again);
@@ -29,7 +29,7 @@ pub(super) fn hold(compiled: &Compiled, object: &Value, name: &str) {
         assert!(found, "{name}: what was filled at {gap} is found");
     }
     for place in &filled {
-        let mut without = Json::from(copy(&after));
+        let mut without = Json::from(after.clone());
         take(&mut without, place.steps());
         compiled.fill(&mut without);
         assert!(same(&without, &after), "{name}: what is found at {place} is given again when it is taken");

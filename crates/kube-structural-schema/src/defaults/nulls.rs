@@ -6,13 +6,12 @@
 use serde_json::Value;
 
 use super::Node;
-use crate::json::level;
 use crate::schema::Schema;
 
 /// Drops the unwanted nulls. `defaults` are those of the same schema, none where it has none.
 pub(super) fn drop_nulls(value: &mut Value, schema: &Schema, defaults: Option<&Node>) {
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             fields.retain(|name, value| {
                 let Some(schema) = schema.child(name) else { return true };
                 let defaults = defaults.and_then(|node| node.child(name));
@@ -22,11 +21,11 @@ pub(super) fn drop_nulls(value: &mut Value, schema: &Schema, defaults: Option<&N
                 drop_nulls(value, schema, defaults);
                 true
             });
-        }),
+        }
         Value::Array(items) => {
             if let Some(schema) = &schema.items {
                 let defaults = defaults.and_then(|node| node.items.as_deref());
-                level(|| items.iter_mut().for_each(|item| drop_nulls(item, schema, defaults)));
+                items.iter_mut().for_each(|item| drop_nulls(item, schema, defaults));
             }
         }
         _ => {}

@@ -10,7 +10,7 @@
 use serde_json::Value;
 
 use super::meta::{Malformed, coerce};
-use crate::json::{Json, copy};
+use crate::json::Json;
 use crate::path::{Step, Trail, TrailStep};
 use crate::prune::{Pruner, prune};
 use crate::schema::{Place, Schema};
@@ -72,7 +72,7 @@ impl<'a> Standing<'a> {
 
 /// The default of a schema as it is served; none if it does not survive.
 pub(crate) fn pruned(schema: &Schema, standing: &Standing<'_>) -> Option<Json> {
-    let mut default = Json::from(copy(schema.default.as_ref()?));
+    let mut default = Json::from(schema.default.as_ref()?.clone());
     match standing {
         Standing::Root => settle(&mut default, schema, true),
         Standing::Plain => settle(&mut default, schema, false),

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{laws, read};
 use crate::compile::Compiled;
-use crate::json::{Json, copy};
+use crate::json::Json;
 use crate::schema::Schema;
 
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ fn holds(section: &str) {
     for Example { name, schema, stored, read: expected, note } in examples {
         let schema = Schema::parse(&schema).expect("a schema");
         let compiled = Compiled::new(&schema);
-        let mut object = Json::from(copy(&stored));
+        let mut object = Json::from(stored.clone());
         read(&mut object, &schema, &compiled, &mut |_| {}).expect("readable");
         assert_eq!(object, expected, "{section}, {name} {note}");
         laws::hold(&compiled, &stored, &name);

@@ -1,7 +1,7 @@
 //! The part of a schema that filling can touch: defaults, and the way to them.
 //! It must not know types or restrictions; filling depends on the shape of the value alone.
 
-use crate::json::{Json, level};
+use crate::json::Json;
 use crate::path::{Trail, TrailStep};
 
 /// A place at which a default stands, or that leads to one.
@@ -50,32 +50,17 @@ impl Node {
 
     /// Visits all nodes with a default here and below, in the order of their schema paths.
     pub(crate) fn each_default<'a>(&'a self, at: &Trail<'_>, visit: &mut impl FnMut(&Trail<'_>, &'a Self)) {
-        level(|| {
-            if self.default.is_some() {
-                visit(at, self);
-            }
-            for (name, property) in &self.properties {
-                property.each_default(&at.join(TrailStep::Field(name)), visit);
-            }
-            if let Some(items) = &self.items {
-                items.each_default(&at.join(TrailStep::Items), visit);
-            }
-            if let Some(values) = &self.values {
-                values.each_default(&at.join(TrailStep::Values), visit);
-            }
-        });
-    }
-}
-
-impl Drop for Node {
-    /// Nodes nest as deep as their schema, so they are taken apart on a growing stack.
-    fn drop(&mut self) {
-        if !self.is_leaf() {
-            level(|| {
-                self.properties = Box::default();
-                self.items = None;
-                self.values = None;
-            });
+        if self.default.is_some() {
+            visit(at, self);
+        }
+        for (name, property) in &self.properties {
+            property.each_default(&at.join(TrailStep::Field(name)), visit);
+        }
+        if let Some(items) = &self.items {
+            items.each_default(&at.join(TrailStep::Items), visit);
+        }
+        if let Some(values) = &self.values {
+            values.each_default(&at.join(TrailStep::Values), visit);
         }
     }
 }

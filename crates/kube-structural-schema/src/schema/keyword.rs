@@ -48,7 +48,7 @@ pub(super) fn each<T>(
 
 /// A value as the server holds it.
 pub(super) fn decoded(value: &Value) -> Json {
-    let mut value = json::copy(value);
+    let mut value = value.clone();
     json::narrow(&mut value);
     value.into()
 }

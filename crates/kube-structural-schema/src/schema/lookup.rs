@@ -1,7 +1,6 @@
 //! Finding the schema of a place, and how deep places are.
 
 use super::{Additional, Schema};
-use crate::json::level;
 use crate::path::Step;
 
 /// How deep a schema may be where each of its places is named: they grow with the square of the depth. Real
@@ -43,10 +42,8 @@ impl Schema {
 
     /// How many levels of values it describes.
     pub fn depth(&self) -> usize {
-        level(|| {
-            let properties = self.properties.iter().map(|(_, property)| property.depth());
-            let others = self.items.as_deref().into_iter().chain(self.additional_schema()).map(Self::depth);
-            1 + properties.chain(others).max().unwrap_or_default()
-        })
+        let properties = self.properties.iter().map(|(_, property)| property.depth());
+        let others = self.items.as_deref().into_iter().chain(self.additional_schema()).map(Self::depth);
+        1 + properties.chain(others).max().unwrap_or_default()
     }
 }

@@ -10,7 +10,7 @@ mod pool;
 mod properties;
 pub mod rules;
 
-use crate::json::{Json, level};
+use crate::json::Json;
 
 pub use error::ParseError;
 pub use lookup::DEEPEST;
@@ -205,30 +205,6 @@ impl From<&str> for SchemaType {
             "boolean" => Self::Boolean,
             other => Self::Other(other.into()),
         }
-    }
-}
-
-impl Drop for Schema {
-    /// Schemas nest as deep as their documents, so they are taken apart on a growing stack.
-    fn drop(&mut self) {
-        if self.is_leaf() {
-            return;
-        }
-        level(|| {
-            self.properties = Properties::default();
-            self.items = None;
-            self.additional = None;
-            self.constraints = None;
-        });
-    }
-}
-
-impl Schema {
-    fn is_leaf(&self) -> bool {
-        self.properties.is_empty()
-            && self.items.is_none()
-            && self.additional.is_none()
-            && self.constraints.is_none()
     }
 }
 

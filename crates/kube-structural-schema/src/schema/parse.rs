@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 
 use super::keyword::{decoded, each, flag, integer, number, present, text, texts};
 use super::{Additional, Constraints, ParseError, Place, Properties, Rule, Schema, SchemaType};
-use crate::json::level;
 
 impl Schema {
     /// Reads an `openAPIV3Schema` of any depth.
@@ -33,12 +32,12 @@ enum Position {
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
 fn schema(document: &Value, position: Position, at: &Place<'_>) -> Parsed<Schema> {
-    level(|| match document {
+    match document {
         // A null leaves a Go struct as it is: the schema that says nothing.
         Value::Null => Ok(Schema::default()),
         Value::Object(keywords) => node(keywords, position, at),
         _ => Err(ParseError::malformed(at, "a schema")),
-    })
+    }
 }
 
 /// Errors come in the order in which upstream meets them, as far as it has one.

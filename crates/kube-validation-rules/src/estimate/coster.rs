@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 
-use kube_structural_schema::json::level;
-
 use super::path::Path;
 use super::size::{self, Sizes};
 use crate::check::{Checked, Reference};
@@ -67,7 +65,7 @@ impl<'t, 'm> Coster<'t, 'm> {
     }
 
     pub(super) fn cost(&mut self, id: Id) -> Range {
-        level(|| match self.tree.get(id) {
+        match self.tree.get(id) {
             Expr::Literal(_) | Expr::Message(_) => Range::default(),
             Expr::Ident(name) => self.ident(id, name),
             Expr::Select { operand, field, test } => match self.checked.references[id.index()] {
@@ -91,7 +89,7 @@ impl<'t, 'm> Coster<'t, 'm> {
             }
             Expr::Fold(fold) if self.is_bind(fold) => self.bind(id, fold),
             Expr::Fold(fold) => self.fold(id, fold),
-        })
+        }
     }
 
     fn ident(&mut self, id: Id, name: &'t str) -> Range {

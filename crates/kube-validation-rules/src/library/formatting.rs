@@ -14,7 +14,6 @@ use crate::fault::{Fault, Outcome};
 use crate::price::{Estimate, Price, characters};
 use crate::value::Value;
 use go_text::strconv::quote;
-use kube_structural_schema::json::level;
 
 /// Digits behind the point where a clause does not say.
 const DEFAULT_PRECISION: usize = 6;
@@ -259,38 +258,35 @@ fn as_text(value: &Value<'_>) -> Outcome<String> {
 
 /// A value within a list or map.
 fn nested(value: &Value<'_>) -> Outcome<String> {
-    level(|| {
-        Ok(match value {
-            Value::List(_) | Value::Array(_) => {
-                let items: Vec<String> =
-                    compare::items(value)?.map(|item| nested(&item?)).collect::<Outcome<_>>()?;
-                format!("[{}]", items.join(", "))
-            }
-            Value::Map(map) => {
-                entries(map.iter().map(|(key, value)| Ok((nested(&key.to_value())?, nested(value)?))))?
-            }
-            // Upstream's iteration over fields that the schema does not know ends in a panic.
-            Value::Object(object) if object.keys().count() < object.len() => {
-                const PANIC: &str = "runtime error: invalid memory address or nil pointer dereference";
-                return Err(Fault::Internal(PANIC.into()));
-            }
-            Value::Object(object) => entries(object.keys().map(|key| {
-                let value = object.find(&key)?.ok_or(Fault::new("could not find key"))?;
-                Ok((nested(&key)?, nested(&value)?))
-            }))?,
-            Value::Double(number) if number.is_finite() => format!("{number:.DEFAULT_PRECISION$}"),
-            Value::Double(_) => quote(&convert::to_text(value)?),
-            Value::Timestamp(_) => format!("timestamp({})", quote(&convert::to_text(value)?)),
-            Value::Duration(_) => format!("duration({})", quote(&convert::to_text(value)?)),
-            Value::String(text) => quote(text.as_str()),
-            Value::Bytes(_) => format!("b{}", quote(&convert::to_text(value)?)),
-            other if is_printable(other) => as_text(other)?,
-            other => {
-                let words =
-                    format!("error during formatting: no formatting function for {}", other.type_name());
-                return Err(Fault::new(words));
-            }
-        })
+    Ok(match value {
+        Value::List(_) | Value::Array(_) => {
+            let items: Vec<String> =
+                compare::items(value)?.map(|item| nested(&item?)).collect::<Outcome<_>>()?;
+            format!("[{}]", items.join(", "))
+        }
+        Value::Map(map) => {
+            entries(map.iter().map(|(key, value)| Ok((nested(&key.to_value())?, nested(value)?))))?
+        }
+        // Upstream's iteration over fields that the schema does not know ends in a panic.
+        Value::Object(object) if object.keys().count() < object.len() => {
+            const PANIC: &str = "runtime error: invalid memory address or nil pointer dereference";
+            return Err(Fault::Internal(PANIC.into()));
+        }
+        Value::Object(object) => entries(object.keys().map(|key| {
+            let value = object.find(&key)?.ok_or(Fault::new("could not find key"))?;
+            Ok((nested(&key)?, nested(&value)?))
+        }))?,
+        Value::Double(number) if number.is_finite() => format!("{number:.DEFAULT_PRECISION$}"),
+        Value::Double(_) => quote(&convert::to_text(value)?),
+        Value::Timestamp(_) => format!("timestamp({})", quote(&convert::to_text(value)?)),
+        Value::Duration(_) => format!("duration({})", quote(&convert::to_text(value)?)),
+        Value::String(text) => quote(text.as_str()),
+        Value::Bytes(_) => format!("b{}", quote(&convert::to_text(value)?)),
+        other if is_printable(other) => as_text(other)?,
+        other => {
+            let words = format!("error during formatting: no formatting function for {}", other.type_name());
+            return Err(Fault::new(words));
+        }
     })
 }
 

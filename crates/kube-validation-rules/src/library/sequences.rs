@@ -275,17 +275,13 @@ fn flattened<'v>(list: &Value<'v>, depth: i64) -> Outcome<Value<'v>> {
 }
 
 fn flatten<'v>(list: &Value<'v>, depth: i64, flat: &mut Vec<Value<'v>>) -> Outcome<()> {
-    kube_structural_schema::json::level(|| {
-        for item in compare::items(list)?.map(Value::kept) {
-            match item {
-                nested @ (Value::List(_) | Value::Array(_)) if depth > 0 => {
-                    flatten(&nested, depth - 1, flat)?
-                }
-                item => flat.push(item),
-            }
+    for item in compare::items(list)?.map(Value::kept) {
+        match item {
+            nested @ (Value::List(_) | Value::Array(_)) if depth > 0 => flatten(&nested, depth - 1, flat)?,
+            item => flat.push(item),
         }
-        Ok(())
-    })
+    }
+    Ok(())
 }
 
 /// A list in the order of its keys; of equal keys the order is kept, where Go's sorting promises nothing.

@@ -1,7 +1,6 @@
 //! What a release changes in a CRD: limits, defaults, rules, names, types and versions, one at a time.
 //! It must not aim at mistakes alone: most of it is what authors mean to do.
 
-use kube_structural_schema::json::copy;
 use serde_json::{Map, Value, json};
 
 use super::Generator;
@@ -159,7 +158,7 @@ impl Generator<'_> {
         for keyword in ["message", "messageExpression", "reason", "fieldPath", "optionalOldSelf"] {
             if self.random.chance(30) {
                 match other.get(keyword) {
-                    Some(value) => drop(rule.insert(keyword.to_owned(), copy(value))),
+                    Some(value) => drop(rule.insert(keyword.to_owned(), value.clone())),
                     None => drop(rule.remove(keyword)),
                 }
             }
@@ -233,7 +232,7 @@ impl Generator<'_> {
                 properties.insert(new_name, taken);
             }
             _ => {
-                let taken = properties.get(name).map(copy).unwrap_or_default();
+                let taken = properties.get(name).cloned().unwrap_or_default();
                 properties.insert(other.clone(), taken);
             }
         }
@@ -297,7 +296,7 @@ impl Generator<'_> {
 /// A schema as new rules look at it.
 fn copy_without_rules(node: &Map<String, Value>) -> Map<String, Value> {
     let fields = node.iter().filter(|(name, _)| *name != "x-kubernetes-validations");
-    fields.map(|(name, value)| (name.clone(), copy(value))).collect()
+    fields.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The schemas right below a schema, by the part of a pointer that leads to each.

@@ -1,7 +1,6 @@
 //! Whole CRDs, sound for the most part and each wrong in a few places, and CRDs that replace others.
 //! It must not know which faults the API server lets pass.
 
-use kube_structural_schema::json::copy;
 use serde_json::{Value, json};
 
 use super::Generator;
@@ -29,7 +28,7 @@ impl Generator<'_> {
             false => None,
         };
         let is_sibling = sibling.is_some();
-        let mut other = sibling.unwrap_or_else(|| copy(&one));
+        let mut other = sibling.unwrap_or_else(|| one.clone());
         if !is_sibling || self.random.chance(50) {
             self.disturb(&mut other);
         }
@@ -67,7 +66,7 @@ impl Generator<'_> {
         }
         let index = self.random.below(versions.len());
         let mut schema = match versions[index].pointer("/schema/openAPIV3Schema") {
-            Some(schema) if schema.is_object() => copy(schema),
+            Some(schema) if schema.is_object() => schema.clone(),
             _ => return,
         };
         self.change_schema(&mut schema);
@@ -76,7 +75,7 @@ impl Generator<'_> {
             if (everywhere || place == index)
                 && let Some(at) = version.pointer_mut("/schema/openAPIV3Schema")
             {
-                *at = copy(&schema);
+                *at = schema.clone();
             }
         }
     }
@@ -108,7 +107,7 @@ impl Generator<'_> {
         let mut versions: Vec<Value> = Vec::new();
         for name in ["v1", "v1beta1", "v2"].into_iter().take(1 + self.random.weighted(&[6, 3, 1])) {
             let schema = match versions.first() {
-                Some(first) if self.random.chance(60) => copy(&first["schema"]["openAPIV3Schema"]),
+                Some(first) if self.random.chance(60) => first["schema"]["openAPIV3Schema"].clone(),
                 _ => self.root(),
             };
             let mut version = json!({"name": name, "served": true, "storage": versions.is_empty(),
@@ -147,7 +146,7 @@ impl Generator<'_> {
             }
             1 => json!({"plural": "", "kind": "", "singular": "-"}),
             2 => json!(null),
-            _ => copy(&crd["spec"]["names"]),
+            _ => crd["spec"]["names"].clone(),
         };
         let mut condition = json!({"type": "Established", "status": established});
         if self.random.chance(30) {

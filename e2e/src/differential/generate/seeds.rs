@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use flate2::bufread::MultiGzDecoder;
-use kube_structural_schema::json::{Json, copy, level};
+use kube_structural_schema::json::Json;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ impl Seeds {
         let versions = crds.iter().flat_map(|crd| crd["spec"]["versions"].as_array().into_iter().flatten());
         let found = versions.map(|version| &version["schema"]["openAPIV3Schema"]);
         let schemas: Vec<Json> =
-            found.filter(|schema| schema.is_object()).map(|schema| Json::from(copy(schema))).collect();
+            found.filter(|schema| schema.is_object()).map(|schema| Json::from(schema.clone())).collect();
         ensure!(!schemas.is_empty(), "{} holds no CRD with a schema", folder.display());
         Ok(Self { schemas, crds, whole: true })
     }
@@ -73,7 +73,7 @@ impl Seeds {
             return None;
         }
         let place = random.below(self.crds.len()).min(random.below(self.crds.len()));
-        Some(copy(&self.crds[place]))
+        Some(Value::clone(&self.crds[place]))
     }
 
     /// A real CRD of the same name, be it from before or after.
@@ -81,7 +81,7 @@ impl Seeds {
         let name = &crd["metadata"]["name"];
         let siblings: Vec<&Json> =
             self.crds.iter().filter(|other| other["metadata"]["name"] == *name).collect();
-        (!siblings.is_empty()).then(|| copy(siblings[random.below(siblings.len())]))
+        (!siblings.is_empty()).then(|| Value::clone(&siblings[random.below(siblings.len())]))
     }
 
     /// A real schema, or an object with a part of one.
@@ -91,7 +91,7 @@ impl Seeds {
         }
         let mut part: &Value = &self.schemas[random.below(self.schemas.len())];
         if self.whole {
-            return Some(copy(part));
+            return Some(part.clone());
         }
         let mut entered = false;
         while size(part) > LARGEST || (random.chance(40) && !below(part).is_empty()) {
@@ -102,7 +102,7 @@ impl Seeds {
             part = parts[random.below(parts.len())];
             entered = true;
         }
-        let part = copy(part);
+        let part = part.clone();
         if !entered {
             return Some(part);
         }
@@ -151,12 +151,12 @@ fn below(schema: &Value) -> Vec<&Value> {
 }
 
 fn size(value: &Value) -> usize {
-    level(|| match value {
+    match value {
         Value::Array(items) => items.iter().map(|item| size(item) + 1).sum::<usize>() + 2,
         Value::Object(fields) => {
             fields.iter().map(|(name, value)| name.len() + size(value) + 4).sum::<usize>() + 2
         }
         Value::String(text) => text.len() + 2,
         _ => 4,
-    })
+    }
 }

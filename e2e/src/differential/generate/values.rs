@@ -21,7 +21,8 @@ impl Generator<'_> {
         let metadata = self.root_object_meta();
         object.insert("metadata".to_owned(), metadata);
         if self.random.chance(1) {
-            let levels = self.random.between(100, 1500);
+            // With metadata and the object itself no more than is read.
+            let levels = self.random.between(100, 990);
             let (name, mut deep) = (self.name(), Value::Null);
             for _ in 0..levels {
                 // json! would copy what it is given.

@@ -1,7 +1,6 @@
 //! What is wrong with the versions of a CRD: names, flags, subresources, columns and selectable fields.
 //! It must not look into schemas, but for the fields that there are.
 
-use kube_structural_schema::json::copy;
 use serde_json::{Map, Value, json};
 
 use super::Generator;
@@ -35,7 +34,7 @@ impl Generator<'_> {
         }
         let index = self.random.below(versions.len());
         if self.random.chance(8) {
-            let again = copy(&versions[index]);
+            let again = versions[index].clone();
             versions.push(again);
             return;
         }
@@ -47,7 +46,7 @@ impl Generator<'_> {
             1 => return versions.reverse(),
             2 => {
                 let last = versions.len() - 1;
-                let name = copy(&versions[last]["name"]);
+                let name = versions[last]["name"].clone();
                 return set(&mut versions[index], "name", name);
             }
             3 => {

@@ -246,12 +246,14 @@ fn is_begin_reported(task: &Task, status: &Status, is_finished: bool) -> bool {
 /// Whether two reports agree on how many objects there are, and on which are not stored.
 fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
     let numbers = |counts: Counts| {
-        let Counts { objects, due, unproved, held, rejected, ignored, terminating, unknown, .. } = counts;
-        [objects, due, unproved, held, rejected, ignored, terminating, unknown]
+        let Counts {
+            objects, due, unproved, held, rejected, ignored, terminating, too_deep, unknown, ..
+        } = counts;
+        [objects, due, unproved, held, rejected, ignored, terminating, too_deep, unknown]
     };
     let named = |status: &DefaultsReportStatus| {
-        let DefaultsReportStatus { held, rejected, ignored, terminating, .. } = status.clone();
-        [held, rejected, ignored, terminating]
+        let DefaultsReportStatus { held, rejected, ignored, terminating, too_deep, .. } = status.clone();
+        [held, rejected, ignored, terminating, too_deep]
     };
     numbers(one.counts) == numbers(other.counts) && named(one) == named(other)
 }

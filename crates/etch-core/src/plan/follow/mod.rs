@@ -15,7 +15,7 @@ use super::{
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::without::remove;
-use kube_structural_schema::json::{Json, copy, same};
+use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Step};
 
 pub use change::{Change, OldDefault, changes, is_followable, past, past_of};
@@ -175,7 +175,7 @@ fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Br
         match present {
             Some(value) => {
                 if let Some(slot) = after.pointer_mut(&pointer(place)) {
-                    *slot = copy(value);
+                    *slot = Value::clone(value);
                 }
             }
             None => remove(&mut after, place.steps()),
@@ -193,7 +193,7 @@ fn body(object: &Object, moves: &[(Path, Option<&Json>)]) -> Json {
         json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version() }),
     ];
     operations.extend(moves.iter().map(|(place, present)| match present {
-        Some(value) => json!({ "op": "replace", "path": pointer(place), "value": copy(value) }),
+        Some(value) => json!({ "op": "replace", "path": pointer(place), "value": value }),
         None => json!({ "op": "remove", "path": pointer(place) }),
     }));
     Json::from(Value::from(operations))
@@ -225,7 +225,7 @@ pub(super) fn all_differ(before: &Object, after: &Object, places: &[Path]) -> bo
         path.steps()
             .iter()
             .try_fold(object.json() as &Value, |value, step| places::part(value, step))
-            .map(copy)
+            .cloned()
     };
     places.iter().all(|path| match (value(before, path), value(after, path)) {
         (Some(before), Some(after)) => !same(&before, &after),

@@ -10,9 +10,10 @@ use crate::object::Object;
 use crate::ownership::{MANAGER, Owner, owners};
 use crate::plan::{
     Exceptions, Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write,
-    ahead_of_rewrite, decide, release, repeat, skip,
+    ahead_of_rewrite, decide, release, repeat, skip, unproved,
 };
 use kube_structural_schema::json::{Json, same};
+use kube_structural_schema::path::Path;
 
 /// Asserts the laws on the decision about one object.
 pub(super) fn assert_hold(
@@ -24,6 +25,7 @@ pub(super) fn assert_hold(
     plan: &Plan,
 ) {
     leaves_the_terminating_alone(case, crd, object, terms, record);
+    leaves_the_deep_alone(case, crd, object, terms, record);
     let Plan::Write(write) = plan else { return };
     assert!(skip(object).is_none(), "{case}: not ours to touch");
     holds_hidden_fields(case, crd, object, record);
@@ -41,6 +43,15 @@ pub(super) fn assert_hold(
     assert_kept(case, "the write", object.json(), &after);
     is_stored_then(case, crd, terms, record, &after);
     proves_without_loss(case, crd, write, &after);
+}
+
+fn leaves_the_deep_alone(case: &str, crd: &Crd, object: &Object, terms: &Terms, record: &Record) {
+    let deep = Object::too_deep(object.json().clone());
+    let plan = decide(&deep, crd, terms, record);
+    assert!(
+        matches!(plan, Plan::Skip(_)) && unproved(&deep, crd) == [Path::root()],
+        "{case}: too deep: {plan:?}"
+    );
 }
 
 fn leaves_the_terminating_alone(case: &str, crd: &Crd, object: &Object, terms: &Terms, record: &Record) {

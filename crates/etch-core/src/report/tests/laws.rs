@@ -44,11 +44,12 @@ pub(super) fn of_a_condition(condition: &Condition) {
 pub(super) fn of_a_report(report: &DefaultsReportStatus) {
     let counts = report.counts;
     assert_eq!(counts.objects, sum(counts), "{counts:?}");
-    let lists: [(&[ObjectProblem], u64); 4] = [
+    let lists: [(&[ObjectProblem], u64); 5] = [
         (&report.held, counts.held),
         (&report.rejected, counts.rejected),
         (&report.ignored, counts.ignored),
         (&report.terminating, counts.terminating),
+        (&report.too_deep, counts.too_deep),
     ];
     for (list, count) in lists {
         assert!(list.len() as u64 <= count && list.len() <= 50, "{} of {count}", list.len());
@@ -68,11 +69,12 @@ fn sum(counts: Counts) -> u64 {
         rejected,
         ignored,
         terminating,
+        too_deep,
         unknown,
         // Of objects that are in another number too.
         dropped: _,
         followed: _,
         kept: _,
     } = counts;
-    written + already_stored + due + unproved + held + rejected + ignored + terminating + unknown
+    written + already_stored + due + unproved + held + rejected + ignored + terminating + too_deep + unknown
 }

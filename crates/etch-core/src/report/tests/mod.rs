@@ -46,7 +46,7 @@ struct Object {
     /// Of a state `Rejected`: whether nobody has answered.
     #[serde(default)]
     unavailable: bool,
-    /// Of a state `Ignored` or `Terminating`.
+    /// Of a state `Ignored`, `Terminating` or `TooDeep`.
     #[serde(default)]
     lacks: bool,
     /// The defaults that were missing.
@@ -75,6 +75,7 @@ impl Object {
             "Written" => ObjectState::Written { resource_version: "9".to_owned() },
             "Ignored" => ObjectState::Skipped(Skipped { why: Skip::Ignored, lacks: self.lacks }),
             "Terminating" => ObjectState::Skipped(Skipped { why: Skip::Terminating, lacks: self.lacks }),
+            "TooDeep" => ObjectState::Skipped(Skipped { why: Skip::TooDeep, lacks: self.lacks }),
             "Gone" => ObjectState::Gone,
             "Held" => {
                 let hold = Hold::ALL.iter().find(|hold| Some(hold.as_str()) == self.hold.as_deref());

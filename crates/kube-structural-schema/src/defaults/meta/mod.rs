@@ -7,7 +7,7 @@ mod object_meta;
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, Kind};
-use crate::json::{Json, level};
+use crate::json::Json;
 use crate::schema::{Place, Schema};
 
 pub use object_meta::{Malformed, Misfit, decode};
@@ -25,7 +25,7 @@ pub fn coerce(
     at: &Place<'_>,
 ) -> Result<(), Finding> {
     match value {
-        Value::Object(fields) => level(|| {
+        Value::Object(fields) => {
             if whole || schema.embedded_resource {
                 type_meta(fields, malformed, at)?;
             }
@@ -41,12 +41,12 @@ pub fn coerce(
                 }
             }
             Ok(())
-        }),
+        }
         Value::Array(items) => match &schema.items {
-            Some(schema) => level(|| {
+            Some(schema) => {
                 let mut items = items.iter_mut().enumerate();
                 items.try_for_each(|(index, item)| coerce(item, schema, false, malformed, &at.index(index)))
-            }),
+            }
             None => Ok(()),
         },
         _ => Ok(()),

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Map, Number, Value};
 
-use crate::json::{Json, copy, level};
+use crate::json::Json;
 use go_text::json::marshal;
 use go_text::time::{Time, rfc3339_problem};
 
@@ -332,7 +332,7 @@ fn integer(value: &Value) -> Result<Option<i64>, Wrong> {
 
 /// A copy of a value whose numbers are as they come back once they were encoded.
 fn recoded(value: &Value) -> Value {
-    let mut value = copy(value);
+    let mut value = value.clone();
     recode(&mut value);
     value
 }
@@ -340,8 +340,8 @@ fn recoded(value: &Value) -> Value {
 fn recode(value: &mut Value) {
     match value {
         Value::Number(number) => *number = recoded_integer(number).map_or_else(|| number.clone(), Into::into),
-        Value::Array(items) => level(|| items.iter_mut().for_each(recode)),
-        Value::Object(fields) => level(|| fields.values_mut().for_each(recode)),
+        Value::Array(items) => items.iter_mut().for_each(recode),
+        Value::Object(fields) => fields.values_mut().for_each(recode),
         _ => {}
     }
 }

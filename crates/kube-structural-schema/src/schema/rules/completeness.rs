@@ -2,7 +2,6 @@
 //! well. It must not look at restrictions below the root: upstream does not.
 
 use super::violation::Report;
-use crate::json::level;
 use crate::schema::{Constraints, Place, Schema};
 
 /// `validateStructuralCompleteness`
@@ -26,19 +25,17 @@ fn clauses(of: &Constraints, structure: &Schema, at: &Place<'_>, clause_at: &Pla
 }
 
 fn declared(clause: &Schema, structure: &Schema, at: &Place<'_>, clause_at: &Place<'_>, report: &mut Report) {
-    level(|| {
-        if let Some(constraints) = &clause.constraints {
-            clauses(constraints, structure, at, clause_at, report);
-        }
-        if let Some(item) = &clause.items {
-            let (at, clause_at) = (at.child("items"), clause_at.child("items"));
-            part(item, structure.items.as_deref(), &at, &clause_at, report);
-        }
-        let (at, clause_at) = (at.child("properties"), clause_at.child("properties"));
-        for (name, property) in clause.properties.iter() {
-            part(property, structure.properties.get(name), &at.key(name), &clause_at.key(name), report);
-        }
-    });
+    if let Some(constraints) = &clause.constraints {
+        clauses(constraints, structure, at, clause_at, report);
+    }
+    if let Some(item) = &clause.items {
+        let (at, clause_at) = (at.child("items"), clause_at.child("items"));
+        part(item, structure.items.as_deref(), &at, &clause_at, report);
+    }
+    let (at, clause_at) = (at.child("properties"), clause_at.child("properties"));
+    for (name, property) in clause.properties.iter() {
+        part(property, structure.properties.get(name), &at.key(name), &clause_at.key(name), report);
+    }
 }
 
 fn part(

@@ -2,7 +2,6 @@
 //! It must not demand that the structure exists; [`super::completeness`] does.
 
 use super::violation::Report;
-use crate::json::level;
 use crate::schema::{Additional, Constraints, Place, Schema, SchemaType};
 use go_text::regexp::syntax_error;
 use go_text::strconv::quote;
@@ -74,26 +73,24 @@ fn restrictions(constraints: &Constraints, exempt: Exempt, at: &Place<'_>, repor
 
 /// `validateNestedValueValidation`
 fn check(clause: &Schema, exempt: Exempt, at: &Place<'_>, report: &mut Report) {
-    level(|| {
-        if let Some(constraints) = &clause.constraints {
-            restrictions(constraints, exempt, at, report);
+    if let Some(constraints) = &clause.constraints {
+        restrictions(constraints, exempt, at, report);
+    }
+    if let Some(item) = &clause.items {
+        check(item, Exempt::default(), &at.child("items"), report);
+    }
+    let properties = at.child("properties");
+    for (name, property) in clause.properties.iter() {
+        check(property, Exempt::default(), &properties.key(name), report);
+    }
+    if clause.properties.contains("metadata") {
+        report.forbidden(&properties.key("metadata"), "must not be specified in a nested context");
+    }
+    for (keyword, set, wanted) in structural_keywords(clause) {
+        if set {
+            report.forbidden(&at.child(keyword), format!("must be {wanted} to be structural"));
         }
-        if let Some(item) = &clause.items {
-            check(item, Exempt::default(), &at.child("items"), report);
-        }
-        let properties = at.child("properties");
-        for (name, property) in clause.properties.iter() {
-            check(property, Exempt::default(), &properties.key(name), report);
-        }
-        if clause.properties.contains("metadata") {
-            report.forbidden(&properties.key("metadata"), "must not be specified in a nested context");
-        }
-        for (keyword, set, wanted) in structural_keywords(clause) {
-            if set {
-                report.forbidden(&at.child(keyword), format!("must be {wanted} to be structural"));
-            }
-        }
-    });
+    }
 }
 
 /// The keywords that give structure, whether the clause uses them, and what they must be instead.

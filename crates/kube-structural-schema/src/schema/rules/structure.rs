@@ -4,25 +4,22 @@
 use super::level::Level;
 use super::violation::Report;
 use super::{metadata, nested};
-use crate::json::level;
 use crate::schema::{Additional, Place, Schema, SchemaType};
 use go_text::strconv::quote;
 
 /// `validateStructuralInvariants`
 pub(super) fn check(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {
-    level(|| {
-        below(schema, depth, at, report);
-        extensions(schema, at, report);
-        nested::check_own(schema, at, report);
-        types(schema, depth, at, report);
-        metadata::check(schema, depth, at, report);
-        if schema.embedded_resource && !schema.preserve_unknown_fields && schema.properties.is_empty() {
-            report.required(
+    below(schema, depth, at, report);
+    extensions(schema, at, report);
+    nested::check_own(schema, at, report);
+    types(schema, depth, at, report);
+    metadata::check(schema, depth, at, report);
+    if schema.embedded_resource && !schema.preserve_unknown_fields && schema.properties.is_empty() {
+        report.required(
                 &at.child("properties"),
                 "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields",
             );
-        }
-    });
+    }
 }
 
 fn below(schema: &Schema, depth: Level, at: &Place<'_>, report: &mut Report) {

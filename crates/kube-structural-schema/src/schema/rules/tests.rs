@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::crd::{Verdict, judge};
 use super::{structural_errors, violations};
-use crate::json::Json;
+use crate::json::{DEPTH, Json};
 use crate::schema::Schema;
 
 #[derive(Deserialize)]
@@ -72,14 +72,14 @@ fn an_unreadable_version_hides_the_violations_of_the_others() {
 }
 
 #[test]
-fn nine_thousand_levels_are_judged() {
-    let levels = 9_000;
+fn a_thousand_levels_are_judged() {
     for (open, innermost) in [
         (r#"{"type":"object","properties":{"a":"#, r#"{"type":"array"}"#),
         (r#"{"not":{"properties":{"a":"#, r#"{"type":"array"}"#),
     ] {
-        let close = "}".repeat(open.matches('{').count());
-        let text = format!("{}{innermost}{}", open.repeat(levels), close.repeat(levels));
+        let levels = open.matches('{').count();
+        let times = (DEPTH - 1) / levels;
+        let text = format!("{}{innermost}{}", open.repeat(times), "}".repeat(levels * times));
         let schema = Schema::parse(&Json::parse(text.as_bytes()).expect("well-formed")).expect("a schema");
         assert!(!structural_errors(&schema).is_empty());
     }
