@@ -1,4 +1,4 @@
-//! Reading custom resources: one object, or a page of a list, at any depth. It must not keep more than a
+//! Reading custom resources: one object, or a page of a list. It must not keep more than a
 //! page, nor ask for one without a bound on its bytes: objects may be of any size.
 
 use std::ops::Range;

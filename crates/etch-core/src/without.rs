@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 
-use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Step;
 
 /// Removes what is at a place; an item of an array becomes null, for only a null is replaced by an item's
@@ -12,7 +11,7 @@ pub(super) fn remove(value: &mut Value, path: &[Step]) {
     let Some((step, rest)) = path.split_first() else { return };
     match (value, step) {
         (Value::Object(fields), Step::Field(name) | Step::Key(name)) => match rest {
-            [] => drop(fields.remove(name).map(Json::from)),
+            [] => drop(fields.remove(name)),
             rest => {
                 if let Some(value) = fields.get_mut(name) {
                     remove(value, rest);
@@ -22,7 +21,7 @@ pub(super) fn remove(value: &mut Value, path: &[Step]) {
         (Value::Array(items), Step::Index(index)) => {
             if let Some(item) = items.get_mut(*index) {
                 match rest {
-                    [] => drop(Json::from(std::mem::take(item))),
+                    [] => *item = Value::Null,
                     rest => remove(item, rest),
                 }
             }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::scalar::is_plain_text;
 use kube_structural_schema::path::{Trail, TrailStep};
 
-/// Writes a document of any depth. `note` may put a comment behind the line on which the value at a place
+/// Writes a document. `note` may put a comment behind the line on which the value at a place
 /// begins.
 ///
 /// # Errors

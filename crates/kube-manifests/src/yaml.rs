@@ -293,10 +293,7 @@ fn merge(fields: &mut Json, mut source: Json) -> Result<(), Failure> {
     match (&mut **fields, &mut *source) {
         (Value::Object(fields), Value::Object(merged)) => {
             for (name, value) in std::mem::take(merged) {
-                let value = Json::from(value);
-                if !fields.contains_key(&name) {
-                    fields.insert(name, value.into_inner());
-                }
+                fields.entry(name).or_insert(value);
             }
             Ok(())
         }

@@ -287,7 +287,7 @@ pub fn enveloped(response: Value) -> Json {
     json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response }).into()
 }
 
-/// One operation of a JSON patch. By hand, since a derived one recurses into values of any depth.
+/// One operation of a JSON patch.
 fn operation(change: &Change) -> Json {
     let (op, path, value) = match change {
         Change::Add { path, value } => ("add", path, Some(value)),

@@ -143,7 +143,7 @@ impl<T: Default> From<Option<T>> for Given<T> {
 }
 
 impl<'d> Props<'d> {
-    /// Reads a schema of any depth.
+    /// Reads a schema.
     pub(super) fn read(value: &'d Value, at: &Place<'_>) -> Read<Self> {
         let fields = Fields::of(value, at)?;
         Ok(Self {

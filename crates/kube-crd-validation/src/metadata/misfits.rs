@@ -51,7 +51,7 @@ pub(crate) fn find(schema: &Schema, value: &Value, is_object: bool, at: &mut Fie
     }
 }
 
-/// Metadata as the server holds it. What it says of managed fields may be of any depth.
+/// Metadata as the server holds it.
 pub(super) fn decoded(metadata: &Value) -> Result<Json, Misfit> {
     decode(metadata, Malformed::Refuse).map(|decoded| Json::from(Value::Object(decoded)))
 }

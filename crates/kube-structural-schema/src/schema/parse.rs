@@ -11,7 +11,7 @@ use super::keyword::{decoded, each, flag, integer, number, present, text, texts}
 use super::{Additional, Constraints, ParseError, Place, Properties, Rule, Schema, SchemaType};
 
 impl Schema {
-    /// Reads an `openAPIV3Schema` of any depth.
+    /// Reads an `openAPIV3Schema`.
     ///
     /// # Errors
     /// Exactly where the API server refuses to decode the schema or to make it structural at all.

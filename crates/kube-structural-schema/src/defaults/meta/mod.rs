@@ -57,10 +57,7 @@ fn type_meta(fields: &mut Map<String, Value>, malformed: Malformed, at: &Place<'
     for name in ["apiVersion", "kind"] {
         match fields.get_mut(name) {
             None | Some(Value::String(_)) => {}
-            Some(value) if malformed == Malformed::Drop => {
-                drop(Json::from(value.take()));
-                fields.remove(name);
-            }
+            Some(_) if malformed == Malformed::Drop => drop(fields.remove(name)),
             Some(value) => {
                 let finding = Finding::new(Kind::Invalid, at.child(name).to_string(), "must be a string");
                 return Err(finding.quoting(value));
