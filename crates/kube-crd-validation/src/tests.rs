@@ -352,12 +352,12 @@ fn object<const N: usize>(fields: [(&str, Value); N]) -> Value {
 }
 
 #[test]
-fn depth_is_no_matter() {
+fn nine_hundred_levels_are_checked() {
     let mut document = json!({"type": "integer", "maximum": 1, "default": 2});
     let mut instance = json!([2, 2]);
     document =
         object([("type", "array".into()), ("x-kubernetes-list-type", "set".into()), ("items", document)]);
-    for _ in 0..9_000 {
+    for _ in 0..900 {
         document = object([
             ("type", "object".into()),
             ("additionalProperties", document),
