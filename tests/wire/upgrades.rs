@@ -1,4 +1,4 @@
-//! What is answered to whoever upgrades a CRD: the objects are listed within the request, and nothing waits
+//! What is answered to the author of an upgrade or of the deletion of a CRD: the objects are listed within the request, and nothing waits
 //! for them for long.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use axum::body::Body;
 use etch::metrics::Metrics;
 use etch::operator::{Operator, UpgradeGuard};
 use etch::server::admission::{AdmissionHandler, References, ServedSchemas, Upgrades};
-use etch_core::upgrade::{ALLOW_ANNOTATION, digest};
+use etch_core::upgrade::{ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, digest};
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -82,6 +82,15 @@ fn update(change: impl FnOnce(&mut Value)) -> Value {
 fn size(crd: &mut Value) -> &mut Value {
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     &mut schema["properties"]["spec"]["properties"]["size"]
+}
+
+/// The deletion of a CRD that this was done to before.
+fn deletion(change: impl FnOnce(&mut Value)) -> Value {
+    let mut request = update(change);
+    let crd = request["object"].take();
+    request["operation"] = json!("DELETE");
+    request["oldObject"] = crd;
+    request
 }
 
 /// The default changes, so every object shows another value.
@@ -158,6 +167,45 @@ async fn deny_names_the_digest_that_lets_the_upgrade_through() {
     let allowed = replica.ask(annotated(5)).await;
     assert_eq!((&allowed["allowed"], &allowed["warnings"]), (&json!(true), &json!([CHANGES])));
     assert_eq!(replica.ask(annotated(6)).await["allowed"], false, "that is another upgrade");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deletion_of_a_crd_with_objects_is_warned_of_or_refused() {
+    let world = World::with(&["a", "b"]);
+    let replica = Replica::start(&world).await;
+    let deleted = "2 objects are deleted with it: ns/a, ns/b";
+    let warned = json!({ "uid": "7", "allowed": true, "warnings": [format!("etch: {deleted}")] });
+    assert_eq!(replica.ask(deletion(|_| ())).await, warned);
+    let foreign = replica.ask(deletion(|crd| crd["metadata"]["uid"] = json!("another"))).await;
+    let unknown = "etch: not all objects counted: the CRD in the request is not the stored one; `kubectl get things.example.com -A` lists them";
+    assert_eq!(foreign["warnings"], json!([unknown]));
+    let (lists, allowed) = (replica.lists(), json!({ "uid": "7", "allowed": true }));
+    let again = deletion(|crd| crd["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
+    assert_eq!(replica.ask(again).await, allowed, "it is being deleted");
+    assert_eq!(replica.lists(), lists);
+
+    let world = World::with(&["a", "b"]);
+    govern(&world, json!({ "guard": "Deny" }));
+    let replica = Replica::start(&world).await;
+    let refused = replica.ask(deletion(|_| ())).await;
+    let uid = crd_named("things")["metadata"]["uid"].clone();
+    let uid = uid.as_str().expect("a uid");
+    let expected = format!(
+        "deleting {NAME} would delete its objects:\n- {deleted}\nTo allow it, annotate the CRD first: kubectl annotate crd {NAME} {ALLOW_DELETION_ANNOTATION}={uid}"
+    );
+    assert_eq!(refused["status"]["message"], expected);
+    let annotate = |value: &'static str| {
+        move |crd: &mut Value| {
+            crd["metadata"]["annotations"] = json!({ ALLOW_DELETION_ANNOTATION: value });
+        }
+    };
+    assert_eq!(replica.ask(deletion(annotate("another"))).await["allowed"], false);
+    let uid: &'static str = uid.to_owned().leak();
+    assert_eq!(replica.ask(deletion(annotate(uid))).await, warned);
+
+    let world = World::with(&[]);
+    govern(&world, json!({ "guard": "Deny" }));
+    assert_eq!(Replica::start(&world).await.ask(deletion(|_| ())).await, allowed, "it has no objects");
 }
 
 #[tokio::test(start_paused = true)]

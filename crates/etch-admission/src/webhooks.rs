@@ -1,5 +1,5 @@
 //! The webhook configurations by which the API server asks: one webhook for each schema, and one for upgrades
-//! of CRDs.
+//! and deletions of CRDs.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const SYSTEM: &str = "kube-system";
 /// What follows a schema's name in that of its webhooks: the API server asks for three parts at least.
 const SUFFIX: &str = ".etch-operator.io";
 
-/// The name of the webhook that is asked about upgrades of CRDs. No schema's ends so, whatever the schema is
+/// The name of the webhook that is asked about upgrades and deletions of CRDs. No schema's ends so, whatever the schema is
 /// called.
 pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
 
@@ -57,7 +57,7 @@ pub enum Injection {
 /// The bodies of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, for server-side
 /// apply.
 ///
-/// `guard` asks about upgrades of CRDs too. `authority` is a bundle in PEM; it is used where nobody injects
+/// `guard` asks about upgrades and deletions of CRDs too. `authority` is a bundle in PEM; it is used where nobody injects
 /// one. One of the `keys` is in each path.
 pub fn configurations<'d>(
     schemas: impl IntoIterator<Item = (&'d str, &'d Declaration)>,
@@ -195,8 +195,8 @@ fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_
     Some(webhook)
 }
 
-/// The webhook for upgrades of CRDs. The API server asks about those that change the spec, whose generation
-/// it raises first (fact C9): a label or a finalizer does not even wait for an answer.
+/// The webhook for upgrades and deletions of CRDs. The API server asks about upgrades that change the spec,
+/// whose generation it raises first (fact C9): a label or a finalizer does not even wait for an answer.
 fn guard_webhook(client: &Client<'_>) -> Value {
     let condition = |name: &str, expression: &str| json!({ "name": name, "expression": expression });
     json!({
@@ -205,16 +205,19 @@ fn guard_webhook(client: &Client<'_>) -> Value {
         "clientConfig": client.config("/guard"),
         "failurePolicy": FailurePolicy::Ignore,
         "matchConditions": [
-            condition("spec-changes", "object.metadata.generation != oldObject.metadata.generation"),
-            condition("is-not-deleted", "!has(object.metadata.deletionTimestamp)"),
-            condition("is-not-of-etch", &format!("object.spec.group != '{}'", NEVER[0])),
+            condition(
+                "spec-changes",
+                "request.operation == 'DELETE' || object.metadata.generation != oldObject.metadata.generation",
+            ),
+            condition("is-not-deleted", "!has(oldObject.metadata.deletionTimestamp)"),
+            condition("is-not-of-etch", &format!("oldObject.spec.group != '{}'", NEVER[0])),
         ],
         "matchPolicy": "Equivalent",
         "rules": [{
             "apiGroups": ["apiextensions.k8s.io"],
             "apiVersions": ["v1"],
             "resources": ["customresourcedefinitions"],
-            "operations": ["UPDATE"],
+            "operations": ["UPDATE", "DELETE"],
             "scope": "Cluster",
         }],
         "sideEffects": "None",
@@ -355,6 +358,7 @@ mod tests {
         assert_eq!(guard["clientConfig"]["caBundle"], "UEVN");
         assert_eq!((&guard["failurePolicy"], &guard["timeoutSeconds"]), (&json!("Ignore"), &json!(3)));
         assert_eq!(guard["rules"][0]["resources"], json!(["customresourcedefinitions"]), "no subresource");
+        assert_eq!(guard["rules"][0]["operations"], json!(["UPDATE", "DELETE"]));
         assert_eq!(schema_of(GUARD), None);
         let [_, alone] = configurations([], true, &at, None, &keys());
         assert_eq!(alone["webhooks"].as_array().map(Vec::len), Some(1));

@@ -44,6 +44,9 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
     scene.policy("default", json!({ "mode": "Audit", "guard": "Deny" })).await?;
     denied_until_it_is_allowed(cluster).await?;
 
+    deletion_is_denied_until_it_is_allowed(cluster).await?;
+    a_version_that_objects_are_stored_at_is_not_removed(cluster).await?;
+
     scene.policy("default", json!({ "mode": "Audit", "guard": "Off" })).await?;
     eventually(GUARD, "nobody is asked", async || Ok((webhooks(cluster, 1).await? == 0).then_some(())))
         .await?;
@@ -193,4 +196,87 @@ async fn denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
     let answer = apply(cluster, &allowed, "&dryRun=All").await?;
     ensure!(answer.code == 200 && answer.warnings.len() == 3, "{answer:?}");
     apply(cluster, &allowed, "").await?.ok().map(drop)
+}
+
+/// The objects of a CRD that may not be deleted stay; with the annotation they go.
+async fn deletion_is_denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
+    let bins = "bins.upgrades.example.com";
+    let (path, objects) = (format!("{CRDS}/{bins}"), "/apis/upgrades.example.com/v1/namespaces/default/bins");
+    let schema = json!({ "type": "object", "properties": { "spec": { "type": "object" } } });
+    cluster.apply_crd(&crd(GROUP, "Bin", &[("v1", true, schema)])).await?;
+    let bin = |name: &str| json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Bin", "metadata": { "name": name } });
+    for name in ["a", "b"] {
+        cluster.create(objects, "author", &bin(name)).await?;
+    }
+    let delete = async |query: &str| {
+        cluster.send("DELETE", &format!("{path}{query}"), "application/json", Vec::new()).await
+    };
+    let refused = delete("").await?;
+    let message = refused.body["message"].as_str().context("a message")?;
+    ensure!(refused.code == 403, "{refused:?}");
+    ensure!(message.contains("2 objects are deleted with it: default/a, default/b"), "{message}");
+    assert_eq!(delete("?dryRun=All").await?.body["message"], message);
+    let found = cluster.get(&path).await?;
+    ensure!(found["metadata"]["deletionTimestamp"].is_null(), "{found}");
+    let uid = found["metadata"]["uid"].as_str().context("a uid")?;
+    ensure!(
+        message.ends_with(&format!("kubectl annotate crd {bins} etch-operator.io/allow-deletion={uid}")),
+        "{message}"
+    );
+    let annotations = json!({ "metadata": { "annotations": { "etch-operator.io/allow-deletion": uid } } });
+    cluster.patch(&path, Patch::Merge, "author", &annotations).await?.ok()?;
+    let allowed = delete("").await?;
+    ensure!(allowed.code == 200 && allowed.warnings.len() == 1, "{allowed:?}");
+    eventually(GUARD, "the CRD goes with its objects", async || {
+        Ok((cluster.send("GET", &path, "application/json", Vec::new()).await?.code == 404).then_some(()))
+    })
+    .await
+}
+
+/// The API server refuses to remove a version that `status.storedVersions` names, and takes it where somebody
+/// has shortened that list. The object is unreadable then, as its author was told.
+async fn a_version_that_objects_are_stored_at_is_not_removed(cluster: &Cluster) -> Result<()> {
+    let jars = "jars.upgrades.example.com";
+    let (path, object) = (format!("{CRDS}/{jars}"), "/apis/upgrades.example.com/v1/namespaces/default/jars");
+    let schema = || json!({ "type": "object", "properties": { "spec": { "type": "object" } } });
+    let with = |versions: &[(&str, bool)]| {
+        let versions: Vec<_> = versions.iter().map(|(name, storage)| (*name, *storage, schema())).collect();
+        crd(GROUP, "Jar", &versions)
+    };
+    let apply = async |crd: &Value, query: &str| {
+        let path = format!("{path}?fieldManager=author&force=true{query}");
+        cluster.send("PATCH", &path, "application/apply-patch+yaml", serde_json::to_vec(crd)?).await
+    };
+    cluster.apply_crd(&with(&[("v1beta1", true)])).await?;
+    let jar = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": "Jar", "metadata": { "name": "a" }, "spec": {} });
+    cluster.create(&object.replace("v1", "v1beta1"), "author", &jar).await?;
+    cluster.apply_crd(&with(&[("v1beta1", false), ("v1", true)])).await?;
+    let removed = with(&[("v1", true)]);
+    let refused = apply(&removed, "").await?;
+    ensure!(
+        refused.code == 422 && refused.body["message"].to_string().contains("storedVersions"),
+        "{refused:?}"
+    );
+    let shortened = json!({ "status": { "storedVersions": ["v1"] } });
+    cluster.patch(&format!("{path}/status"), Patch::Merge, "author", &shortened).await?.ok()?;
+
+    let refused = apply(&removed, "").await?;
+    let message = refused.body["message"].as_str().context("a message")?;
+    ensure!(refused.code == 403, "{refused:?}");
+    for line in [
+        "1 of 1 object: managedFields name v1beta1, which is removed: every apply fails: default/a",
+        "up to 1 of 1 object: not known to be stored at v1: at v1beta1 they become unreadable: default/a",
+    ] {
+        ensure!(message.contains(line), "{message}");
+    }
+    assert_eq!(
+        cluster.raw(GROUP, "jars", Some("default"), "a").await?["apiVersion"],
+        format!("{GROUP}/v1beta1")
+    );
+    let digest = message.rsplit("etch-operator.io/allow-upgrade: ").next().context("a digest")?;
+    let mut allowed = removed;
+    allowed["metadata"]["annotations"] = json!({ "etch-operator.io/allow-upgrade": digest });
+    apply(&allowed, "").await?.ok()?;
+    let get = async || cluster.send("GET", &format!("{object}/a"), "application/json", Vec::new()).await;
+    eventually(GUARD, "the object is unreadable", async || Ok((get().await?.code == 500).then_some(()))).await
 }

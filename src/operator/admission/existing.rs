@@ -25,9 +25,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tracing::debug;
 
 use super::checked_schema::{CheckedSchema, Inputs};
+use super::listing::unreadable;
 use super::persist::Store;
 use super::state::{GATHER, Shared, lock};
-use super::upgrades::unreadable;
 use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};

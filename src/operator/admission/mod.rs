@@ -4,9 +4,11 @@
 
 mod certificates;
 mod checked_schema;
+mod deletions;
 mod existing;
 mod issue;
 mod keys;
+mod listing;
 mod persist;
 mod state;
 mod status;

@@ -154,21 +154,21 @@ impl AdmissionHandler {
         self.answered(&schema, answered, begun)
     }
 
-    /// Answers about an upgrade of a CRD by what was found out in time.
+    /// Answers about an upgrade or the deletion of a CRD by what was found out in time.
     async fn guard(self, request: Request) -> Response {
         let begun = Instant::now();
         let Some(Taken { body, room }) = self.take(request).await else { return self.too_large() };
         let parse = move || {
             let asked = Asked::parse(&body)?;
-            let update = upgrade::update(&asked);
-            Ok((asked, update))
+            let request = upgrade::crd_request(&asked);
+            Ok((asked, request))
         };
-        let (asked, update) = match self.evaluated(parse).await {
+        let (asked, request) = match self.evaluated(parse).await {
             Ok(Ok(parsed)) => parsed,
             Ok(Err(malformed)) => return self.malformed(malformed),
             Err(_) => return self.failed(),
         };
-        let decision = self.upgrades.judge(update, begun + LOOK).await;
+        let decision = self.upgrades.judge(request, begun + LOOK).await;
         let answered = Answered::new(&asked, upgrade::answer(&asked, &decision));
         drop(room);
         self.answered(GUARD, answered, begun)

@@ -1,4 +1,4 @@
-//! Updates of CRDs: which of them are judged, and the answer.
+//! Updates and deletions of CRDs: which of them are judged, and the answer.
 //! It must not judge.
 
 use serde_json::{Value, json};
@@ -20,18 +20,34 @@ pub struct Update {
     pub new: Json,
 }
 
-/// What a request changes about a CRD; none if it cannot touch an object, or is none of ours to judge.
-pub fn update(asked: &Asked) -> Option<Update> {
+/// A request about a CRD that may harm objects.
+#[derive(Debug)]
+pub enum CrdRequest {
+    /// It changes the CRD.
+    Update(Update),
+    /// It deletes the CRD, which is this.
+    Deletion(Json),
+}
+
+/// What a request does with a CRD; none if it cannot touch an object, or is none of ours to judge.
+pub fn crd_request(asked: &Asked) -> Option<CrdRequest> {
     let is = |pointer: &str, wanted: &str| asked.text(pointer) == wanted;
     let is_crd = is("/resource/group", "apiextensions.k8s.io")
         && is("/resource/version", "v1")
         && is("/resource/resource", "customresourcedefinitions");
-    // A request about the status is about no operation on the object.
-    if !is_crd || asked.subject() != Some(Operation::Update) || is("/object/spec/group", OWN) {
+    let (old, new) = (&asked.request()["oldObject"], &asked.request()["object"]);
+    if !is_crd || is("/object/spec/group", OWN) || is("/oldObject/spec/group", OWN) {
         return None;
     }
-    let (old, new) = (&asked.request()["oldObject"], &asked.request()["object"]);
-    matters(old, new).then(|| Update { old: old.clone().into(), new: new.clone().into() })
+    // A request about the status is about no operation on the object.
+    if asked.subject() == Some(Operation::Update) {
+        let update = || Update { old: old.clone().into(), new: new.clone().into() };
+        return matters(old, new).then(update).map(CrdRequest::Update);
+    }
+    let is_deletion = asked.operation() == "DELETE" && is("/subResource", "") && old.is_object();
+    // The objects of one that is being deleted are on their way already.
+    let is_first = old["metadata"]["deletionTimestamp"].is_null();
+    (is_deletion && is_first).then(|| CrdRequest::Deletion(old.clone().into()))
 }
 
 /// The answer in the form that the API server reads.
@@ -86,12 +102,11 @@ mod tests {
 
     #[test]
     fn only_updates_that_can_touch_objects_are_judged() {
-        let judged = |change: fn(&mut Value)| update(&asked(change)).is_some();
+        let judged = |change: fn(&mut Value)| crd_request(&asked(change)).is_some();
         assert!(judged(|_| ()));
         assert!(judged(|request| request["dryRun"] = json!(true)));
         assert!(!judged(|request| request["subResource"] = json!("status")));
         assert!(!judged(|request| request["operation"] = json!("CREATE")));
-        assert!(!judged(|request| request["operation"] = json!("DELETE")));
         assert!(!judged(|request| request["resource"]["resource"] = json!("things")));
         assert!(!judged(|request| request["object"]["spec"]["group"] = json!(OWN)));
         assert!(!judged(|request| request["object"] = {
@@ -101,6 +116,28 @@ mod tests {
             crd
         }));
         assert!(!judged(|request| request["object"]["metadata"]["deletionTimestamp"] = json!("now")));
+    }
+
+    #[test]
+    fn only_the_first_deletion_of_a_crd_is_judged() {
+        let judged = |change: fn(&mut Value)| {
+            let deletion = |request: &mut Value| {
+                request["operation"] = json!("DELETE");
+                request["object"] = Value::Null;
+                change(request);
+            };
+            match crd_request(&asked(deletion)) {
+                Some(CrdRequest::Deletion(crd)) => crd["metadata"]["name"] == "tabs.example.com",
+                Some(CrdRequest::Update(_)) => panic!("it is no update"),
+                None => false,
+            }
+        };
+        assert!(judged(|_| ()));
+        assert!(!judged(|request| request["subResource"] = json!("status")));
+        assert!(!judged(|request| request["resource"]["resource"] = json!("things")));
+        assert!(!judged(|request| request["oldObject"]["spec"]["group"] = json!(OWN)));
+        assert!(!judged(|request| request["oldObject"] = Value::Null));
+        assert!(!judged(|request| request["oldObject"]["metadata"]["deletionTimestamp"] = json!("now")));
     }
 
     #[test]

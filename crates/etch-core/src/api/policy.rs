@@ -125,7 +125,8 @@ pub struct DefaultsPolicySpec {
     /// What Etch does when somebody upgrades one of these CRDs, if admission is installed. `Warn` (the default): warn about values
     /// that change or disappear, fields that become hidden, and objects that become invalid. `Deny`: refuse such an upgrade,
     /// unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal names. `Off`, in quotes in
-    /// YAML: nothing; this is the default with `mode: Ignore`.
+    /// YAML: nothing; this is the default with `mode: Ignore`. The same goes for the deletion of a CRD that has objects: `Warn`
+    /// counts them, and `Deny` refuses it unless the annotation `etch-operator.io/allow-deletion` has the CRD's uid.
     pub guard: Option<GuardMode>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -26,6 +26,7 @@ mod proof;
 mod record;
 mod repeat;
 mod rewrite;
+mod stored_at;
 mod write_machine;
 
 use schemars::JsonSchema;
@@ -57,6 +58,7 @@ pub use proof::Proof;
 pub use record::{Cleared, Coverage, Record, last_write_stores};
 pub use repeat::repeat;
 pub use rewrite::release;
+pub use stored_at::{StoredAt, stored_at};
 pub use write_machine::{PatchKind, Request, Step, WriteMachine};
 
 /// What to do about one object.

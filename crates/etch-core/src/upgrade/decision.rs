@@ -1,6 +1,6 @@
-//! What is answered to whoever upgrades a CRD.
+//! What is answered to the author of an upgrade or of the deletion of a CRD.
 
-use super::{ALLOW_ANNOTATION, Findings, GuardMode};
+use super::{ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, Findings, GuardMode};
 use crate::warning::shortened;
 
 /// The answer to a request.
@@ -12,29 +12,71 @@ pub struct GuardDecision {
     pub warnings: Vec<String>,
 }
 
-/// Decides. `digest` is that of the new CRD, and `allowed` the digest of the upgrade that the annotation lets
-/// through.
+/// What a request does with a CRD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarded<'r> {
+    /// It upgrades the CRD to the schemas of this digest.
+    Upgrade {
+        /// See [`digest`](super::digest).
+        digest: &'r str,
+    },
+    /// It deletes the CRD of this uid.
+    Deletion {
+        /// The uid; no other CRD ever has it.
+        uid: &'r str,
+    },
+}
+
+/// Decides. `allowed` is what the CRD has under [`Guarded::annotation`].
 pub fn decide(
     crd: &str,
+    guarded: Guarded<'_>,
     guard_mode: GuardMode,
     findings: &Findings,
-    digest: &str,
     allowed: Option<&str>,
 ) -> GuardDecision {
     let all = || findings.lines.iter().chain(&findings.unchecked).cloned();
     match guard_mode {
         GuardMode::Off => GuardDecision::default(),
-        GuardMode::Deny if findings.does_harm && allowed.map(str::trim) != Some(digest) => {
+        GuardMode::Deny if findings.does_harm && allowed.map(str::trim) != Some(guarded.value()) => {
             let listed: String = all().map(|line| format!("\n- {line}")).collect();
-            let refusal = format!(
-                "upgrading {crd} would harm objects:{listed}\nTo allow exactly this upgrade, set the \
-                 annotation {ALLOW_ANNOTATION}: {digest}"
-            );
-            GuardDecision { refusal: Some(refusal), warnings: Vec::new() }
+            GuardDecision { refusal: Some(guarded.refusal(crd, &listed)), warnings: Vec::new() }
         }
         GuardMode::Warn | GuardMode::Deny => GuardDecision {
             refusal: None,
             warnings: all().map(|line| shortened(format!("etch: {line}"))).collect(),
         },
+    }
+}
+
+impl<'r> Guarded<'r> {
+    /// The annotation on the CRD that lets such a request through.
+    pub fn annotation(self) -> &'static str {
+        match self {
+            Self::Upgrade { .. } => ALLOW_ANNOTATION,
+            Self::Deletion { .. } => ALLOW_DELETION_ANNOTATION,
+        }
+    }
+
+    /// The value of the annotation that lets exactly this request through.
+    fn value(self) -> &'r str {
+        match self {
+            Self::Upgrade { digest } => digest,
+            Self::Deletion { uid } => uid,
+        }
+    }
+
+    fn refusal(self, crd: &str, listed: &str) -> String {
+        let (annotation, value) = (self.annotation(), self.value());
+        match self {
+            Self::Upgrade { .. } => format!(
+                "upgrading {crd} would harm objects:{listed}\nTo allow exactly this upgrade, set the \
+                 annotation {annotation}: {value}"
+            ),
+            Self::Deletion { .. } => format!(
+                "deleting {crd} would delete its objects:{listed}\nTo allow it, annotate the CRD first: \
+                 kubectl annotate crd {crd} {annotation}={value}"
+            ),
+        }
     }
 }

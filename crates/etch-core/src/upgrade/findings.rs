@@ -4,13 +4,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::NewViolations;
+use super::named::{NAMED, listed};
+use super::withdrawn::Withdrawn;
 use crate::crd::Crd;
 use crate::impact::{Counted, Effect, EffectKind, Kind, Place, Tally};
 use crate::object::Object;
-use crate::plan::Terms;
+use crate::plan::{Record, Terms};
 
-/// How many objects, or places in a schema, a line names.
-const NAMED: usize = 3;
 /// How many lines there are at most: API servers cut warnings off that are longer than 4 KiB together.
 const LINES: usize = 10;
 
@@ -20,6 +20,7 @@ pub struct FindingsBuilder {
     tally: Tally,
     /// The first objects at each place, in the order in which they came.
     first: BTreeMap<Place, Vec<String>>,
+    withdrawn: Withdrawn,
     does_harm: bool,
 }
 
@@ -48,14 +49,24 @@ pub struct Findings {
     pub unchecked: Option<String>,
 }
 
+impl Findings {
+    /// Nothing but why nothing is known.
+    pub fn unknown(why: &str) -> Self {
+        FindingsBuilder::default()
+            .findings(&NewViolations::default(), &Extent::Part { why: why.to_owned(), of: None })
+    }
+}
+
 impl FindingsBuilder {
-    /// No object yet, in a cluster in which writes may do this.
-    pub fn new(terms: Terms) -> Self {
-        Self { tally: Tally::new(terms), ..Self::default() }
+    /// No object yet of an upgrade between these states, in a cluster in which writes may do this.
+    pub fn new(old: &Crd, new: &Crd, terms: Terms) -> Self {
+        Self { tally: Tally::new(terms), withdrawn: Withdrawn::by(old, new), ..Self::default() }
     }
 
-    /// Takes in what happens to an object, which comes as it is read before the upgrade.
-    pub fn add(&mut self, object: &Object, old: &Crd, mut effect: Effect) {
+    /// Takes in what happens to an object, which comes as it is read before the upgrade, with what is on
+    /// record.
+    pub fn add(&mut self, object: &Object, old: &Crd, record: &Record, mut effect: Effect) {
+        self.withdrawn.add(object, old, record, &effect);
         let Counted { places, .. } = self.tally.add(&mut effect, Some((object, old)));
         self.does_harm |= does_harm(&effect);
         for place in places.into_iter().filter(counts) {
@@ -89,6 +100,7 @@ impl FindingsBuilder {
                 lines.push(format!("{what}: {}", listed(found, found.len() as u64)));
             }
         }
+        lines.extend(self.withdrawn.lines(&all));
         lines.extend(places.into_iter().map(|(place, objects)| {
             let named = self.first.get(place).map_or(&[][..], Vec::as_slice);
             format!("{objects} of {all}: {}: {}", words(place), listed(named, *objects))
@@ -99,7 +111,7 @@ impl FindingsBuilder {
         }
         Findings {
             lines,
-            does_harm: self.does_harm || !violations.is_none(),
+            does_harm: self.does_harm || self.withdrawn.does_harm() || !violations.is_none(),
             unchecked: self.unchecked(extent),
         }
     }
@@ -144,14 +156,4 @@ fn words(place: &Place) -> String {
         EffectKind::Dropped => format!("{text} becomes hidden, and Etch destroys it"),
         EffectKind::Problem => text.clone(),
     }
-}
-
-/// The first names of so many.
-fn listed(names: &[String], all: u64) -> String {
-    let shown = &names[..names.len().min(NAMED)];
-    let more = match all.saturating_sub(shown.len() as u64) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", shown.join(", "))
 }

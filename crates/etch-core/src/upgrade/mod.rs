@@ -1,4 +1,5 @@
-//! What whoever upgrades a CRD is warned of, or refused for, at the moment of the request.
+//! What the author of an upgrade or of the deletion of a CRD is warned of, or refused for, at the moment of
+//! the request.
 //! It must not find out what objects there are, nor what a policy says: both are given.
 //!
 //! What happens to objects is for [`impact`](super::impact) alone to say, so that the request, `etch impact` and the operator agree.
@@ -6,28 +7,34 @@
 //! # Laws
 //! 1. An update that cannot touch an object passes without a word: [`matters`].
 //! 2. What could not be found out is a warning, and refuses nothing.
-//! 3. A refusal names the digest that lets exactly this upgrade through.
+//! 3. A refusal names the annotation that lets exactly this upgrade, or the deletion of this very CRD, through.
 
 mod decision;
+mod deletion;
 mod digest;
 mod findings;
+mod named;
 mod new_violations;
 #[cfg(test)]
 mod tests;
+mod withdrawn;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use decision::{GuardDecision, decide};
+pub use decision::{GuardDecision, Guarded, decide};
+pub use deletion::DeletionBuilder;
 pub use digest::digest;
 pub use findings::{Extent, Findings, FindingsBuilder};
 pub use new_violations::{NewViolations, new_violations};
 
 /// The annotation on a CRD that lets one upgrade through: the digest of the new schemas.
 pub const ALLOW_ANNOTATION: &str = "etch-operator.io/allow-upgrade";
+/// The annotation on a CRD that lets its deletion through: its uid.
+pub const ALLOW_DELETION_ANNOTATION: &str = "etch-operator.io/allow-deletion";
 
-/// What becomes of the request that upgrades a CRD.
+/// What becomes of the request that upgrades or deletes a CRD.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum GuardMode {
     /// Nothing: Etch does not look at it.
@@ -35,7 +42,7 @@ pub enum GuardMode {
     /// Its author is warned of what it does to objects.
     #[default]
     Warn,
-    /// It is refused if it does harm to objects.
+    /// It is refused if it does harm to objects, or takes them along.
     Deny,
 }
 

@@ -10,7 +10,7 @@ use super::*;
 use crate::crd::Crd;
 use crate::impact::{Kind, Upgrade};
 use crate::object::Object;
-use crate::plan::Terms;
+use crate::plan::{Record, Terms};
 use kube_structural_schema::json::Json;
 
 #[derive(Deserialize)]
@@ -41,6 +41,8 @@ struct InShort {
     spec: Value,
     #[serde(default)]
     owns: Value,
+    /// The version of its owner; v1 otherwise.
+    at: Option<String>,
 }
 
 fn yes() -> bool {
@@ -70,11 +72,11 @@ fn check(case: &Case) {
     assert_eq!(matters(&old, &new), case.matters, "{name}");
     let (before, after) = (Crd::read(&old).expect("the old CRD"), Crd::read(&new).expect("the new CRD"));
     let upgrade = Upgrade::new(&before, &after);
-    let (mut builder, mut harmed) = (FindingsBuilder::new(Terms::default()), 0);
+    let (mut builder, mut harmed) = (FindingsBuilder::new(&before, &after, Terms::default()), 0);
     for object in case.objects.iter().map(object) {
         let effect = upgrade.object(&object);
         harmed += u64::from(effect.kinds().iter().any(|kind| matches!(kind, Kind::Change | Kind::Loss)));
-        builder.add(&object, &before, effect);
+        builder.add(&object, &before, &Record::default(), effect);
     }
     assert_eq!(builder.objects(), case.objects.len() as u64, "{name}");
     let violations = new_violations((&old, Some(&before)), (&new, Some(&after)));
@@ -90,7 +92,9 @@ fn check(case: &Case) {
 
 fn laws(case: &Case, findings: &Findings, digest: &str) {
     let name = &case.name;
-    let decision = |guard_mode, allowed| decide("tabs.example.com", guard_mode, findings, digest, allowed);
+    let decision = |guard_mode, allowed| {
+        decide("tabs.example.com", Guarded::Upgrade { digest }, guard_mode, findings, allowed)
+    };
     let warned = decision(GuardMode::Warn, None);
     assert_eq!((&warned.refusal, &warned.warnings), (&None, &case.warnings), "{name}");
     assert!(
@@ -142,12 +146,13 @@ fn document(short: &Value, webhook: bool) -> Json {
 
 fn object(short: &InShort) -> Object {
     let owns = if short.owns.is_null() { json!({}) } else { short.owns.clone() };
+    let at = short.at.as_deref().unwrap_or("v1");
     json!({
         "apiVersion": "example.com/v1", "kind": "Tab",
         "metadata": {
             "name": short.name, "namespace": "ns", "uid": short.name,
             "managedFields": [{
-                "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1",
+                "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1", "apiVersion": format!("example.com/{at}"),
                 "fieldsV1": { "f:spec": owns },
             }],
         },
@@ -195,10 +200,82 @@ fn many_places_are_counted_not_listed() {
     let (old, new) = (document(&fields(1), false), document(&fields(2), false));
     let (before, after) = (Crd::read(&old).expect("a CRD"), Crd::read(&new).expect("a CRD"));
     let spec: serde_json::Map<_, _> = (0..30).map(|n| (format!("f{n:02}"), json!(1))).collect();
-    let object = object(&InShort { name: "a".to_owned(), spec: spec.into(), owns: Value::Null });
-    let mut builder = FindingsBuilder::new(Terms::default());
-    builder.add(&object, &before, Upgrade::new(&before, &after).object(&object));
+    let object = object(&InShort { name: "a".to_owned(), spec: spec.into(), owns: Value::Null, at: None });
+    let mut builder = FindingsBuilder::new(&before, &after, Terms::default());
+    builder.add(&object, &before, &Record::default(), Upgrade::new(&before, &after).object(&object));
     let lines = builder.findings(&NewViolations::default(), &Extent::Whole).lines;
     assert_eq!(lines.len(), 10);
     assert_eq!(lines[9], "and 21 more places; `etch impact -f FILE --live` lists all");
+}
+
+/// A CRD with objects of these names, of which the first is at the storage version for certain, the second at
+/// another one; those that end in `f` have a finalizer, in `t` are being deleted.
+fn deleted(names: &[&str], extent: &Extent) -> Findings {
+    let mut document = document(
+        &json!({
+            "v1beta1": { "served": true, "schema": {} },
+            "v1": { "served": true, "storage": true, "schema": { "size": { "type": "integer", "default": 1 } } },
+        }),
+        false,
+    )
+    .into_inner();
+    document["status"] = json!({ "storedVersions": ["v1beta1", "v1"] });
+    let crd = Crd::read(&document.into()).expect("a CRD");
+    let mut builder = DeletionBuilder::default();
+    for (index, name) in names.iter().enumerate() {
+        let spec = if index == 1 { json!({}) } else { json!({ "size": 1 }) };
+        let short = InShort { name: (*name).to_owned(), spec, owns: Value::Null, at: None };
+        let mut object = object(&short).json().clone().into_inner();
+        object["metadata"]["resourceVersion"] = json!((10 - index).to_string());
+        if name.ends_with('f') {
+            object["metadata"]["finalizers"] = json!(["example.com/canary"]);
+        }
+        if name.ends_with('t') {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        let record = Record { through: Some(9), ..Record::default() };
+        builder.add(&Json::from(object).into(), &crd, &record);
+    }
+    builder.findings(&crd, extent)
+}
+
+#[test]
+fn a_deletion_takes_objects_along() {
+    let findings = deleted(&["a", "b", "cf", "d", "et"], &Extent::Whole);
+    let lines = [
+        "4 objects are deleted with it: ns/a, ns/b, ns/cf and 1 more",
+        "stored at v1: 1, another version: 1, a version that nothing shows: 2",
+        "1 of them with finalizers, which the deletion waits for: ns/cf",
+    ];
+    assert_eq!(
+        (findings.lines.as_slice(), findings.unchecked.as_deref()),
+        (&lines.map(str::to_owned)[..], None)
+    );
+    let guarded = Guarded::Deletion { uid: "u" };
+    let decision = |mode, allowed| decide("tabs.example.com", guarded, mode, &findings, allowed);
+    assert_eq!(decision(GuardMode::Off, None), GuardDecision::default());
+    let warned = decision(GuardMode::Warn, None);
+    assert_eq!(warned.warnings, lines.map(|line| format!("etch: {line}")));
+    assert_eq!(decision(GuardMode::Deny, Some("u")), warned);
+    let refusal = decision(GuardMode::Deny, Some("another")).refusal.expect("a refusal");
+    assert!(lines.iter().all(|line| refusal.contains(line)), "{refusal}");
+    let help = "kubectl annotate crd tabs.example.com etch-operator.io/allow-deletion=u";
+    assert!(refusal.ends_with(help), "{refusal}");
+}
+
+#[test]
+fn what_is_not_counted_refuses_no_deletion() {
+    let part = Extent::Part { why: "the time limit expired".to_owned(), of: Some(400) };
+    let unchecked = "not all objects counted, 1 of about 400: the time limit expired; `kubectl get \
+                     tabs.example.com -A` lists them";
+    let some = deleted(&["a"], &part);
+    assert_eq!(
+        (some.lines[0].as_str(), some.does_harm),
+        ("at least 1 object is deleted with it: ns/a", true)
+    );
+    assert_eq!(some.unchecked.as_deref(), Some(unchecked));
+    for (names, extent) in [(&[][..], &part), (&[], &Extent::Whole), (&["at"], &Extent::Whole)] {
+        let none = deleted(names, extent);
+        assert!(none.lines.is_empty() && !none.does_harm, "{none:?}");
+    }
 }

@@ -1,0 +1,121 @@
+//! At which version etcd holds an object, as far as a read shows it.
+//! It must not take `status.storedVersions` for proof: anybody may shorten that list.
+
+use super::{Record, has_gap};
+use crate::crd::Crd;
+use crate::object::Object;
+
+/// At which version etcd holds an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredAt {
+    /// At the storage version.
+    Storage,
+    /// At another one.
+    Another,
+    /// Nothing shows it.
+    Unknown,
+}
+
+/// At which version etcd holds an object that was read at the storage version.
+///
+/// Whatever version a write goes through, it stores the object at the storage version. So one is stored there
+/// that was last written since every API server serves the CRD as it is, or since a pass under a storage
+/// version that has been the same since; and every object of a CRD that has never had another spec. One that
+/// lacks a default of the storage version is not stored there (fact R2).
+pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
+    let is_first_generation = crd.generation() == 1;
+    if !is_first_generation && has_gap(object, crd) {
+        return StoredAt::Another;
+    }
+    let is_of_pass = !record.storage_changed && !record.servers_lag;
+    let is_since_pass = || {
+        let both = object.revision().zip(record.through);
+        is_of_pass && both.is_some_and(|(revision, through)| revision > through)
+    };
+    match is_first_generation || record.clock.is_since(object) || is_since_pass() {
+        true => StoredAt::Storage,
+        false => StoredAt::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::{Clock, Witness};
+    use super::*;
+    use kube_structural_schema::json::Json;
+
+    fn document(generation: i64) -> Json {
+        let schema = |fields: Value| {
+            json!({ "openAPIV3Schema": { "type": "object", "properties": {
+                "spec": { "type": "object", "properties": fields },
+            } } })
+        };
+        let old = json!({ "name": "v1beta1", "served": true, "storage": false,
+                          "schema": schema(json!({ "size": { "type": "integer" } })) });
+        let new = json!({ "name": "v1", "served": true, "storage": true, "schema": schema(json!({
+            "size": { "type": "integer" }, "color": { "type": "string", "default": "red" } })) });
+        let of_spec = json!({ "time": "2026-01-01T12:00:00Z", "fieldsV1": { "f:spec": {} } });
+        json!({
+            "metadata": { "name": "tabs.example.com", "generation": generation,
+                          "creationTimestamp": "2025-01-01T00:00:00Z", "managedFields": [of_spec] },
+            "spec": { "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
+                      "versions": [old, new] },
+            // Shortened by hand.
+            "status": { "storedVersions": ["v1"] },
+        })
+        .into()
+    }
+
+    fn object(revision: u64, written: &str, spec: Value) -> Object {
+        let owner = json!({ "manager": "user", "time": written, "fieldsV1": { "f:spec": {} } });
+        json!({
+            "apiVersion": "example.com/v1", "kind": "Tab",
+            "metadata": { "name": "a", "uid": "a", "resourceVersion": revision.to_string(),
+                          "creationTimestamp": "2025-06-01T00:00:00Z", "managedFields": [owner] },
+            "spec": spec,
+        })
+        .into()
+    }
+
+    const EARLY: &str = "2025-12-01T00:00:00Z";
+    const LATE: &str = "2026-01-02T00:00:00Z";
+
+    #[test]
+    fn only_a_late_write_proves_the_storage_version() {
+        let document = document(2);
+        let crd = Crd::read(&document).expect("a CRD");
+        let mut record = Record { clock: Clock::of(&document), ..Record::default() };
+        let red = || json!({ "color": "red" });
+        let at = |record: &Record, object: &Object| stored_at(object, &crd, record);
+        assert_eq!(at(&record, &object(5, EARLY, red())), StoredAt::Unknown);
+        assert_eq!(at(&record, &object(5, EARLY, json!({ "size": 1 }))), StoredAt::Another);
+        assert_eq!(at(&record, &object(5, LATE, red())), StoredAt::Storage);
+        record.clock.hear(Witness::of(&object(4, LATE, red())).expect("a witness"));
+        assert_eq!(at(&record, &object(5, EARLY, red())), StoredAt::Storage, "after something late");
+        assert_eq!(at(&record, &object(3, EARLY, red())), StoredAt::Unknown);
+    }
+
+    #[test]
+    fn what_was_written_since_a_pass_is_at_its_storage_version() {
+        let crd = Crd::read(&document(2)).expect("a CRD");
+        let record = Record { through: Some(4), ..Record::default() };
+        let at = |record: &Record, revision| {
+            stored_at(&object(revision, EARLY, json!({ "color": "red" })), &crd, record)
+        };
+        assert_eq!((at(&record, 4), at(&record, 5)), (StoredAt::Unknown, StoredAt::Storage));
+        for doubtful in
+            [Record { storage_changed: true, ..record.clone() }, Record { servers_lag: true, ..record }]
+        {
+            assert_eq!(at(&doubtful, 5), StoredAt::Unknown);
+        }
+    }
+
+    #[test]
+    fn a_crd_that_has_never_changed_stores_at_one_version() {
+        let crd = Crd::read(&document(1)).expect("a CRD");
+        let object = object(5, EARLY, json!({ "color": "red" }));
+        assert_eq!(stored_at(&object, &crd, &Record::default()), StoredAt::Storage);
+    }
+}
