@@ -21,6 +21,7 @@ use crate::commands::man::Man;
 use crate::commands::persist::Persist;
 use crate::commands::rbac::Rbac;
 use crate::commands::run::Run;
+use crate::commands::status::Status;
 use crate::commands::version::Version;
 
 /// Store the defaults of Kubernetes CRDs in etcd
@@ -37,6 +38,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Status(Status),
     Impact(Impact),
     Audit(Audit),
     Explain(Explain),
@@ -59,7 +61,7 @@ impl Command {
         match self {
             Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) => None,
             Self::Run(_) => Some("the operator works in all namespaces, and policies select the CRDs"),
-            Self::Clean(_) | Self::Rbac(_) => Some("CRDs are cluster-scoped"),
+            Self::Clean(_) | Self::Rbac(_) | Self::Status(_) => Some("CRDs are cluster-scoped"),
             Self::Lint(_)
             | Self::Fill(_)
             | Self::Admit(_)

@@ -24,6 +24,8 @@ pub struct Leader {
     pub namespace: String,
     /// The pod, or the machine.
     pub instance: String,
+    /// When it acquired the Lease, as the Lease has it.
+    pub since: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -81,6 +83,7 @@ fn held(lease: &Value) -> Option<Held> {
         leader: Leader {
             namespace: metadata["namespace"].as_str().unwrap_or_default().to_owned(),
             instance: instance.to_owned(),
+            since: spec["acquireTime"].as_str().map(str::to_owned),
         },
         resource_version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
         duration: Duration::from_secs(spec["leaseDurationSeconds"].as_u64().unwrap_or(USUAL)),

@@ -38,7 +38,7 @@ impl Clean {
     async fn refuse_while_running(&self, cluster: &Cluster) -> anyhow::Result<Option<String>> {
         match cluster.leader(LEASE).await {
             Ok(None) => Ok(None),
-            Ok(Some(Leader { namespace, instance })) => {
+            Ok(Some(Leader { namespace, instance, since: _ })) => {
                 let running = format!(
                     "Etch is running: {instance} renews the Lease {namespace}/{LEASE}, and would create everything again; stop it first: \
                      kubectl -n {namespace} scale deployment etch --replicas=0"

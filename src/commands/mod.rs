@@ -24,6 +24,7 @@ pub(crate) mod run;
 mod sample;
 mod scope;
 mod signals;
+pub(crate) mod status;
 mod values;
 pub(crate) mod version;
 

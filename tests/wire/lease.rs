@@ -110,11 +110,13 @@ async fn a_lost_answer_is_no_sign_and_nor_is_a_label() {
     holding.abort();
 }
 
+const SINCE: &str = "2026-01-01T00:00:00.000000Z";
+
 /// A lease that this process holds.
 fn held_by(holder: &str) -> Value {
     json!({
         "metadata": { "name": "etch", "namespace": "etch-system" },
-        "spec": { "holderIdentity": holder, "leaseDurationSeconds": 15 },
+        "spec": { "holderIdentity": holder, "leaseDurationSeconds": 15, "acquireTime": SINCE },
     })
 }
 
@@ -140,6 +142,7 @@ async fn who_leads_is_found_by_its_renewals_and_by_nothing_else() {
         }
     });
     let (namespace, instance) = ("etch-system".to_owned(), "etch-1".to_owned());
-    assert_eq!(leader().await, Some(Leader { namespace, instance }));
+    let since = Some(SINCE.to_owned());
+    assert_eq!(leader().await, Some(Leader { namespace, instance, since }));
     renewals.abort();
 }

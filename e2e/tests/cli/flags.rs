@@ -191,6 +191,7 @@ fn base(command: &str, flag: &str) -> Result<Vec<&'static str>> {
         ("clean", _) => vec!["clean"],
         ("completions", _) => vec!["completions"],
         ("man", _) => vec!["man"],
+        ("status", _) => vec!["status"],
         ("version", _) => vec!["version"],
         _ => anyhow::bail!("no command line for {command} {flag}"),
     })
@@ -258,6 +259,7 @@ fn no_cluster_is_told_in_one_line() -> Result<()> {
         &["rbac"],
         &["rbac", "crds.yaml", "--policy", "default"],
         &["clean", "--dry-run"],
+        &["status"],
         &["run"],
     ] {
         let line: Vec<String> = line.iter().map(ToString::to_string).collect();

@@ -107,8 +107,15 @@ const READERS: [&[&str]; 27] = [
 ];
 
 /// Commands that look for a cluster. The operator goes on looking.
-const CONNECTING: [&[&str]; 6] =
-    [&["audit"], &["persist", "x"], &["explain", "a", "b"], &["rbac"], &["clean"], &["lint", "--live"]];
+const CONNECTING: [&[&str]; 7] = [
+    &["audit"],
+    &["persist", "x"],
+    &["explain", "a", "b"],
+    &["rbac"],
+    &["clean"],
+    &["status"],
+    &["lint", "--live"],
+];
 
 /// A kubeconfig that is one in form.
 fn kubeconfig(cluster: &Value, user: &Value) -> String {

@@ -12,5 +12,6 @@ mod lint;
 mod lint_go;
 mod process;
 mod published;
+mod status;
 mod traces;
 mod unreachable;

@@ -25,7 +25,9 @@ fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
         ),
     )?;
     let told = format!("cannot reach the API server {server}: connection refused");
-    for arguments in [&["audit"][..], &["rbac", "--live"], &["clean"], &["explain", "things", "a"]] {
+    for arguments in
+        [&["audit"][..], &["rbac", "--live"], &["clean"], &["status"], &["explain", "things", "a"]]
+    {
         let mut all = vec!["--kubeconfig", text(&kubeconfig)];
         all.extend(arguments);
         let ended = etch(&all)?;

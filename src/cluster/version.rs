@@ -1,0 +1,16 @@
+//! Which Kubernetes a cluster runs.
+
+use super::call::get;
+use super::{CallError, Cluster};
+use kube_structural_schema::json::Json;
+
+impl Cluster {
+    /// The version of the API server that answers, such as `v1.37.1`. Everybody may read it.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn kubernetes_version(&self) -> Result<String, CallError> {
+        let answer = Json::parse(&self.call(get("/version")).await?).map_err(CallError::malformed)?;
+        Ok(answer["gitVersion"].as_str().unwrap_or_default().to_owned())
+    }
+}

@@ -1,0 +1,133 @@
+//! `etch status`: how Etch stands in a cluster, on one screen.
+//! It must not write anything.
+
+mod overview;
+mod print;
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+
+use clap::Args;
+use etch::cluster::{Cluster, Leader, crds};
+use etch::report::Style;
+use etch_core::api::{DefaultsReport, counting};
+use etch_core::call_error::CallError;
+use etch_core::condition;
+use etch_core::object::Object;
+use jiff::Timestamp;
+use kube_structural_schema::json::Json;
+
+use self::overview::{CrdFacts, Facts, LeaderView, overview};
+use super::each;
+use super::policy::labels;
+use crate::commands::emit::{emit, ended};
+use crate::commands::global::{Global, Output};
+use crate::commands::outcome::Outcome;
+
+/// Show policies, passes, missing permissions, and objects that Etch does not write
+///
+/// The command reads the conditions of CRDs, DefaultsReports, DefaultsPolicies and the Lease of the operator. It shows what it may
+/// read, and names what it may not.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch status
+  etch status -o json")]
+pub(crate) struct Status {
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// The name of the operator's Lease.
+const LEASE: &str = "etch";
+
+impl Status {
+    pub(crate) async fn run(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let cluster = Cluster::connect(&global.target()).await?;
+        let facts = read(&cluster, Timestamp::now()).await?;
+        let (now, unread) = (facts.now, facts.unread.clone());
+        let overview = overview(facts);
+        let style: Style = global.style();
+        emit(out, self.output, || &overview, |out| print::table(out, &style, &overview, now))?;
+        ended(unread, overview.is_clean())
+    }
+}
+
+/// Reads what may be read.
+///
+/// # Errors
+/// The cluster does not answer.
+async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
+    // Where nothing answers, nothing else is worth an attempt.
+    let kubernetes = cluster.kubernetes_version().await;
+    let mut unread = Vec::new();
+    let kubernetes = noted(&mut unread, "the version of Kubernetes", kubernetes)?;
+    let (leader, policies, reports, crds) = tokio::join!(
+        cluster.leader(LEASE),
+        cluster.all_policies(),
+        cluster.all_reports(),
+        crd_facts(cluster),
+    );
+    let leader = noted(&mut unread, "the Lease of the operator", leader)?;
+    let policies = noted(&mut unread, "DefaultsPolicies", policies)?;
+    let reports = noted(&mut unread, "DefaultsReports", reports)?;
+    let crds = match crds {
+        Ok(crds) => Some(crds),
+        Err(error) => {
+            unread.push(format!("CRDs: {error:#}"));
+            None
+        }
+    };
+    let spec_of = |policy: &Object| Some((policy.name().to_owned(), counting(&policy.json()["spec"])?));
+    Ok(Facts {
+        kubernetes,
+        leader: leader.map(|leader| leader.map(view)),
+        policies: policies.map(|policies| policies.map(|all| all.iter().filter_map(spec_of).collect())),
+        reports: reports.map(|reports| reports.iter().filter_map(report).collect()),
+        crds,
+        unread,
+        now,
+    })
+}
+
+/// The value; none where the server refused, which is noted.
+fn noted<T>(
+    unread: &mut Vec<String>,
+    what: &str,
+    read: Result<T, CallError>,
+) -> Result<Option<T>, CallError> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.code().is_some() => {
+            unread.push(format!("{what}: {error}"));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+async fn crd_facts(cluster: &Cluster) -> anyhow::Result<Vec<CrdFacts>> {
+    let mut found = Vec::new();
+    each(cluster, &crds(), &mut |crd| found.push(crd_fact(crd.json()))).await?;
+    Ok(found)
+}
+
+fn crd_fact(crd: &Json) -> CrdFacts {
+    CrdFacts {
+        name: crd["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+        group: crd["spec"]["group"].as_str().unwrap_or_default().to_owned(),
+        labels: labels(crd),
+        conditions: condition::present(crd),
+    }
+}
+
+fn view(leader: Leader) -> LeaderView {
+    let Leader { namespace, instance, since } = leader;
+    LeaderView { namespace, instance, since: since.and_then(|since| since.parse().ok()) }
+}
+
+/// A report, if this version can read it.
+fn report(object: &Object) -> Option<DefaultsReport> {
+    serde_json::from_slice(&object.json().to_vec()).ok()
+}

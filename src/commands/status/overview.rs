@@ -1,0 +1,283 @@
+//! What `etch status` shows of what was read from a cluster.
+//! It must not read anything, nor print.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use etch_core::api::{DefaultsReport, DefaultsReportStatus, ObjectProblem, Policies, assign};
+use etch_core::condition::{Condition, EventType, Reason, TYPES};
+use etch_core::message::MISSING_PERMISSION;
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::commands::policy::Labels;
+
+/// How many objects with a problem are named.
+const NAMED: usize = 5;
+
+/// What was read; each part is none where it could not be.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) kubernetes: Option<String>,
+    /// None inside where no operator leads.
+    pub(super) leader: Option<Option<LeaderView>>,
+    /// None inside where Etch's CRDs are not installed.
+    pub(super) policies: Option<Option<Policies>>,
+    pub(super) reports: Option<Vec<DefaultsReport>>,
+    pub(super) crds: Option<Vec<CrdFacts>>,
+    /// What could not be read, with the reason.
+    pub(super) unread: Vec<String>,
+    pub(super) now: Timestamp,
+}
+
+/// What of a CRD counts here.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CrdFacts {
+    pub(super) name: String,
+    pub(super) group: String,
+    pub(super) labels: Labels,
+    pub(super) conditions: Vec<Condition>,
+}
+
+/// Everything that the command shows, as programs read it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Overview {
+    pub(super) versions: Versions,
+    /// None where no operator leads, or where that could not be read.
+    pub(super) leader: Option<LeaderView>,
+    #[serde(skip)]
+    pub(super) is_leaderless: bool,
+    /// Whether Etch's CRDs are installed; none where that could not be read.
+    pub(super) installed: Option<bool>,
+    pub(super) policies: Vec<PolicyView>,
+    /// How many CRDs no policy selects.
+    pub(super) ungoverned: u64,
+    /// How many CRDs have each reason of `DefaultsPersisted`, and how many have the other two conditions.
+    pub(super) crds: Vec<StateView>,
+    pub(super) passes: Vec<PassView>,
+    pub(super) missing_permissions: Vec<MissingView>,
+    pub(super) problems: ProblemsView,
+    pub(super) unread: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Versions {
+    pub(super) etch: &'static str,
+    pub(super) kubernetes: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct LeaderView {
+    pub(super) namespace: String,
+    pub(super) instance: String,
+    /// When it became the leader.
+    pub(super) since: Option<Timestamp>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PolicyView {
+    pub(super) name: String,
+    pub(super) mode: String,
+    /// How many CRDs it governs.
+    pub(super) crds: u64,
+    pub(super) guard: String,
+    /// Who has paused writes to the objects of its CRDs.
+    pub(super) paused: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct StateView {
+    pub(super) state: String,
+    pub(super) crds: u64,
+    /// The first of them, by name, where somebody has to look.
+    pub(super) names: Vec<String>,
+    #[serde(rename = "isProblem")]
+    pub(super) is_problem: bool,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PassView {
+    pub(super) crd: String,
+    /// How many objects are processed.
+    pub(super) objects: u64,
+    pub(super) written: u64,
+    pub(super) started: Option<Timestamp>,
+    /// How many objects are processed per second, since it started.
+    pub(super) per_second: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct MissingView {
+    /// The policy that governs the CRDs; none if none does.
+    pub(super) policy: Option<String>,
+    /// The CRDs whose objects Etch may not read or write.
+    pub(super) crds: Vec<String>,
+    /// Grants what is missing.
+    pub(super) command: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(super) struct ProblemsView {
+    pub(super) held: u64,
+    pub(super) rejected: u64,
+    /// The first of them.
+    pub(super) objects: Vec<ProblemView>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ProblemView {
+    pub(super) crd: String,
+    /// `namespace/name`
+    pub(super) object: String,
+    pub(super) state: &'static str,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+/// Sums up what was read.
+pub(super) fn overview(facts: Facts) -> Overview {
+    let Facts { kubernetes, leader, policies, reports, crds, unread, now } = facts;
+    let (crds, reports) = (crds.unwrap_or_default(), reports.unwrap_or_default());
+    let installed = policies.as_ref().map(Option::is_some);
+    let policies = policies.flatten().unwrap_or_default();
+    let governed: BTreeMap<&str, String> = crds
+        .iter()
+        .filter_map(|crd| {
+            let assigned = assign(&policies, &crd.name, &crd.group, &crd.labels, Duration::ZERO)?;
+            Some((crd.name.as_str(), assigned.settings.policy))
+        })
+        .collect();
+    Overview {
+        versions: Versions { etch: env!("CARGO_PKG_VERSION"), kubernetes },
+        is_leaderless: matches!(leader, Some(None)),
+        leader: leader.flatten(),
+        installed,
+        policies: policy_views(&policies, &governed),
+        ungoverned: (crds.len() - governed.len()) as u64,
+        crds: states(&crds),
+        passes: reports.iter().filter_map(|report| pass(report, now)).collect(),
+        missing_permissions: missing(&crds, &governed),
+        problems: problems(&reports),
+        unread,
+    }
+}
+
+impl Overview {
+    /// Whether there is nothing to look at.
+    pub(super) fn is_clean(&self) -> bool {
+        !self.is_leaderless
+            && self.installed != Some(false)
+            && self.missing_permissions.is_empty()
+            && self.problems.held + self.problems.rejected == 0
+            && !self.crds.iter().any(|state| state.is_problem)
+    }
+}
+
+fn policy_views(policies: &Policies, governed: &BTreeMap<&str, String>) -> Vec<PolicyView> {
+    let view = |(name, spec): (&String, &etch_core::api::DefaultsPolicySpec)| PolicyView {
+        name: name.clone(),
+        mode: format!("{:?}", spec.mode.unwrap_or_default()),
+        crds: governed.values().filter(|policy| *policy == name).count() as u64,
+        guard: format!("{:?}", spec.guard_mode()),
+        paused: etch_core::api::pause(policies, name).map(|pause| pause.to_string()),
+    };
+    policies.iter().map(view).collect()
+}
+
+/// The CRDs by the reason of `DefaultsPersisted`, and those with either of the other conditions.
+fn states(crds: &[CrdFacts]) -> Vec<StateView> {
+    let [non_structural, invalid_defaults, persisted] = TYPES;
+    let mut states: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
+    for crd in crds {
+        for condition in &crd.conditions {
+            let (state, is_problem) = match condition.r#type.as_str() {
+                kind if kind == persisted => {
+                    let reason = Reason::named(&condition.reason);
+                    let is_warning = reason.and_then(Reason::event) == Some(EventType::Warning);
+                    (condition.reason.as_str(), is_warning)
+                }
+                _ if condition.status != "True" => continue,
+                kind if kind == non_structural => (non_structural, true),
+                _ => (invalid_defaults, true),
+            };
+            let names = states.entry((!is_problem, state)).or_default();
+            // One CRD may have a reason and a condition of the same name.
+            if !names.contains(&crd.name.as_str()) {
+                names.push(&crd.name);
+            }
+        }
+    }
+    let view = |((is_fine, state), names): ((bool, &str), Vec<&str>)| StateView {
+        state: state.to_owned(),
+        crds: names.len() as u64,
+        names: names.iter().filter(|_| !is_fine).take(NAMED).map(ToString::to_string).collect(),
+        is_problem: !is_fine,
+    };
+    states.into_iter().map(view).collect()
+}
+
+fn pass(report: &DefaultsReport, now: Timestamp) -> Option<PassView> {
+    let DefaultsReportStatus { state, counts, started, .. } = report.status.as_ref()?;
+    let started = started.as_ref().map(|started| started.0);
+    let seconds = started.map(|started| now.duration_since(started).as_secs());
+    let per_second = seconds.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    (state == Reason::InProgress.as_str()).then(|| PassView {
+        crd: report.spec.crd.clone(),
+        objects: counts.objects,
+        written: counts.written,
+        started,
+        per_second: per_second.map(|seconds| counts.objects / seconds),
+    })
+}
+
+/// The CRDs for which a permission is missing, by the policy that governs them.
+fn missing(crds: &[CrdFacts], governed: &BTreeMap<&str, String>) -> Vec<MissingView> {
+    let [.., persisted] = TYPES;
+    let is_missing = |condition: &Condition| {
+        condition.r#type == persisted
+            && (condition.reason == Reason::Forbidden.as_str()
+                || condition.message.contains(MISSING_PERMISSION))
+    };
+    let mut missing: BTreeMap<Option<&String>, BTreeSet<&str>> = BTreeMap::new();
+    for crd in crds.iter().filter(|crd| crd.conditions.iter().any(is_missing)) {
+        missing.entry(governed.get(crd.name.as_str())).or_default().insert(&crd.name);
+    }
+    let view = |(policy, crds): (Option<&String>, BTreeSet<&str>)| MissingView {
+        policy: policy.cloned(),
+        crds: crds.into_iter().map(str::to_owned).collect(),
+        command: match policy {
+            Some(policy) => format!("etch rbac --policy {policy} | kubectl apply -f -"),
+            None => "etch rbac | kubectl apply -f -".to_owned(),
+        },
+    };
+    missing.into_iter().map(view).collect()
+}
+
+/// The objects that Etch does not write, the rejected ones first.
+fn problems(reports: &[DefaultsReport]) -> ProblemsView {
+    let mut view = ProblemsView::default();
+    let with_status =
+        || reports.iter().filter_map(|report| Some((&report.spec.crd, report.status.as_ref()?)));
+    for (_, status) in with_status() {
+        view.held += status.counts.held;
+        view.rejected += status.counts.rejected;
+    }
+    let named = |crd: &String, state, problem: &ObjectProblem| ProblemView {
+        crd: crd.clone(),
+        object: match &problem.namespace {
+            Some(namespace) => format!("{namespace}/{}", problem.name),
+            None => problem.name.clone(),
+        },
+        state,
+        reason: problem.reason.clone(),
+        message: problem.message.clone(),
+    };
+    let rejected = with_status()
+        .flat_map(|(crd, status)| status.rejected.iter().map(move |problem| named(crd, "Rejected", problem)));
+    let held = with_status()
+        .flat_map(|(crd, status)| status.held.iter().map(move |problem| named(crd, "Held", problem)));
+    view.objects = rejected.chain(held).take(NAMED).collect();
+    view
+}

@@ -1,0 +1,207 @@
+//! What the overview shows, as it is printed on 80 columns.
+
+use etch::report::Style;
+use etch_core::api::{Counts, DefaultsReport, DefaultsReportSpec, DefaultsReportStatus, ObjectProblem};
+use etch_core::condition::Condition;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::overview::{CrdFacts, Facts, LeaderView, Overview, overview};
+use super::print::table;
+
+fn now() -> Timestamp {
+    "2026-11-26T12:00:00Z".parse().expect("a time")
+}
+
+fn crd(name: &str, conditions: &[(&str, &str, &str, &str)]) -> CrdFacts {
+    let condition = |(kind, status, reason, message): &(&str, &str, &str, &str)| Condition {
+        r#type: (*kind).to_owned(),
+        status: (*status).to_owned(),
+        reason: (*reason).to_owned(),
+        message: (*message).to_owned(),
+        observed_generation: None,
+        last_transition_time: None,
+    };
+    let (_, group) = name.split_once('.').expect("a group");
+    CrdFacts {
+        name: name.to_owned(),
+        group: group.to_owned(),
+        conditions: conditions.iter().map(condition).collect(),
+        ..CrdFacts::default()
+    }
+}
+
+fn persisted(name: &str, reason: &str, message: &str) -> CrdFacts {
+    let status = if reason == "AllPersisted" { "True" } else { "False" };
+    crd(name, &[("DefaultsPersisted", status, reason, message)])
+}
+
+fn report(crd: &str, status: DefaultsReportStatus) -> DefaultsReport {
+    let spec = DefaultsReportSpec { crd: crd.to_owned(), ..DefaultsReportSpec::default() };
+    DefaultsReport { status: Some(status), ..DefaultsReport::new(crd, spec) }
+}
+
+fn problem(name: &str, reason: &str) -> ObjectProblem {
+    ObjectProblem {
+        namespace: Some("default".to_owned()),
+        name: name.to_owned(),
+        reason: reason.to_owned(),
+        message: "a write would destroy fields that etcd may still hold and the schema no longer has"
+            .to_owned(),
+        ..ObjectProblem::default()
+    }
+}
+
+/// A cluster in which much goes on.
+fn busy() -> Facts {
+    let policies = json!({
+        "default": {},
+        "certificates": { "selector": { "groups": ["cert-manager.io"] }, "mode": "Audit", "paused": true },
+    });
+    let missing = "a permission is missing; add this rule to Etch's ClusterRole: …";
+    let mut crds = vec![
+        persisted("certificaterequests.cert-manager.io", "Forbidden", missing),
+        persisted("certificates.cert-manager.io", "AllPersisted", ""),
+        persisted("widgets.example.com", "InProgress", ""),
+        persisted("gadgets.example.com", "HiddenFields", ""),
+        crd(
+            "wheels.example.com",
+            &[
+                ("InvalidDefaults", "True", "Invalid", ""),
+                ("DefaultsPersisted", "False", "Settling", missing),
+            ],
+        ),
+        crd("bare.example.com", &[]),
+    ];
+    crds.extend((0..40).map(|n| persisted(&format!("kind{n:02}.example.org"), "AllPersisted", "")));
+    let running = DefaultsReportStatus {
+        state: "InProgress".to_owned(),
+        started: serde_json::from_value(json!("2026-11-26T11:59:00Z")).ok(),
+        counts: Counts { objects: 12_000, written: 3_400, ..Counts::default() },
+        ..DefaultsReportStatus::default()
+    };
+    let held = DefaultsReportStatus {
+        state: "HiddenFields".to_owned(),
+        counts: Counts { objects: 12, held: 7, rejected: 1, ..Counts::default() },
+        held: (0..7).map(|n| problem(&format!("held-{n}"), "HiddenFields")).collect(),
+        rejected: vec![problem("rejected", "Webhook")],
+        ..DefaultsReportStatus::default()
+    };
+    Facts {
+        kubernetes: Some("v1.37.1".to_owned()),
+        leader: Some(Some(LeaderView {
+            namespace: "etch-system".to_owned(),
+            instance: "etch-5c9d8f7b6c-x2x7z".to_owned(),
+            since: "2026-11-26T09:00:00Z".parse().ok(),
+        })),
+        policies: Some(serde_json::from_value(policies).ok()),
+        reports: Some(vec![report("widgets.example.com", running), report("gadgets.example.com", held)]),
+        crds: Some(crds),
+        unread: Vec::new(),
+        now: now(),
+    }
+}
+
+fn printed(overview: &Overview) -> String {
+    let mut out = Vec::new();
+    table(&mut out, &Style::default(), overview, now()).expect("memory");
+    let printed = String::from_utf8(out).expect("text");
+    assert!(printed.lines().all(|line| line.chars().count() <= 80), "{printed}");
+    assert!(printed.lines().count() <= 40, "one screen: {printed}");
+    printed
+}
+
+#[test]
+fn a_busy_cluster_fits_on_a_screen() {
+    let overview = overview(busy());
+    assert!(!overview.is_clean());
+    let expected = format!(
+        "\
+Etch {}, Kubernetes v1.37.1
+Leader: etch-system/etch-5c9d8f7b6c-x2x7z for 3h
+
+POLICY         MODE      CRDS   GUARD   NOTE
+certificates   Audit        2   Warn    paused by DefaultsPolicy certificates
+                                        (paused)
+default        Persist     44   Warn    
+
+STATE             CRDS   FIRST
+Forbidden            1   certificaterequests.cert-manager.io
+HiddenFields         1   gadgets.example.com
+InvalidDefaults      1   wheels.example.com
+AllPersisted        41   
+InProgress           1   
+Settling             1   
+
+PASS                  OBJECTS   WRITTEN   PER SECOND   FOR
+widgets.example.com     12000      3400          200   60s
+
+A permission is missing for certificaterequests.cert-manager.io; grant it:
+  etch rbac --policy certificates | kubectl apply -f -
+
+A permission is missing for wheels.example.com; grant it:
+  etch rbac --policy default | kubectl apply -f -
+
+1 object rejected, 7 objects held:
+  gadgets default/rejected (Webhook): a write would destroy fields that etcd may
+    still hold and the schema no longer has
+  gadgets default/held-0 (HiddenFields): a write would destroy fields that etcd
+    may still hold and the schema no longer has
+  gadgets default/held-1 (HiddenFields): a write would destroy fields that etcd
+    may still hold and the schema no longer has
+  gadgets default/held-2 (HiddenFields): a write would destroy fields that etcd
+    may still hold and the schema no longer has
+  gadgets default/held-3 (HiddenFields): a write would destroy fields that etcd
+    may still hold and the schema no longer has
+  and 3 more; `kubectl get defaultsreports` counts them by CRD
+",
+        env!("CARGO_PKG_VERSION")
+    );
+    assert_eq!(printed(&overview), expected);
+}
+
+#[test]
+fn where_nothing_is_wrong_nothing_is_found() {
+    let calm = || Facts {
+        reports: Some(Vec::new()),
+        crds: Some(vec![persisted("widgets.example.com", "AllPersisted", "")]),
+        ..busy()
+    };
+    let clean = overview(calm());
+    assert!(clean.is_clean(), "{}", printed(&clean));
+    let leaderless = overview(Facts { leader: Some(None), ..calm() });
+    assert!(!leaderless.is_clean());
+    assert!(printed(&leaderless).contains("\nNo operator leads: none renews the Lease etch.\n"));
+    let absent = overview(Facts { policies: Some(None), leader: Some(None), ..calm() });
+    assert!(!absent.is_clean());
+    let absent = printed(&absent);
+    assert!(absent.contains("Etch is not installed: the cluster does not have its CRDs.\n"), "{absent}");
+    assert!(absent.contains("No policy selects 1 CRD.\n"), "{absent}");
+}
+
+#[test]
+fn what_could_not_be_read_is_not_taken_for_absent() {
+    let unread =
+        Facts { unread: vec!["the Lease of the operator: …".to_owned()], now: now(), ..Facts::default() };
+    let overview = overview(unread);
+    assert_eq!(
+        printed(&overview),
+        format!("Etch {}, Kubernetes of unknown version\n", env!("CARGO_PKG_VERSION"))
+    );
+    let document = serde_json::to_value(&overview).expect("JSON");
+    assert_eq!(document["installed"], json!(null));
+    assert_eq!(document["unread"], json!(["the Lease of the operator: …"]));
+}
+
+#[test]
+fn programs_read_the_same() {
+    let document = serde_json::to_value(overview(busy())).expect("JSON");
+    assert_eq!(document["leader"]["since"], "2026-11-26T09:00:00Z");
+    let pass = json!({ "crd": "widgets.example.com", "objects": 12_000, "written": 3_400, "perSecond": 200,
+                       "started": "2026-11-26T11:59:00Z" });
+    assert_eq!(document["passes"], json!([pass]));
+    let missing = &document["missingPermissions"][0];
+    assert_eq!(missing["crds"], json!(["certificaterequests.cert-manager.io"]));
+    assert_eq!((&document["problems"]["held"], &document["problems"]["rejected"]), (&json!(7), &json!(1)));
+    assert_eq!(document["ungoverned"], 0);
+}
