@@ -38,6 +38,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ),
     ("kubectl get defaultsreports", WELL),
     ("kubectl wait --for=condition=DefaultsPersisted crd/NAME", WELL),
+    ("etch status", LOOKED),
     ("etch impact -f new.yaml --live", LOOKED),
     ("etch audit", LOOKED),
     ("etch explain certificates my-cert", LOOKED),

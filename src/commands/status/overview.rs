@@ -51,8 +51,8 @@ pub(super) struct Overview {
     /// Whether Etch's CRDs are installed; none where that could not be read.
     pub(super) installed: Option<bool>,
     pub(super) policies: Vec<PolicyView>,
-    /// How many CRDs no policy selects.
-    pub(super) ungoverned: u64,
+    /// How many CRDs no policy selects; none where policies could not be read.
+    pub(super) ungoverned: Option<u64>,
     /// How many CRDs have each reason of `DefaultsPersisted`, and how many have the other two conditions.
     pub(super) crds: Vec<StateView>,
     pub(super) passes: Vec<PassView>,
@@ -155,7 +155,7 @@ pub(super) fn overview(facts: Facts) -> Overview {
         leader: leader.flatten(),
         installed,
         policies: policy_views(&policies, &governed),
-        ungoverned: (crds.len() - governed.len()) as u64,
+        ungoverned: installed.map(|_| (crds.len() - governed.len()) as u64),
         crds: states(&crds),
         passes: reports.iter().filter_map(|report| pass(report, now)).collect(),
         missing_permissions: missing(&crds, &governed),
@@ -249,7 +249,7 @@ fn missing(crds: &[CrdFacts], governed: &BTreeMap<&str, String>) -> Vec<MissingV
         crds: crds.into_iter().map(str::to_owned).collect(),
         command: match policy {
             Some(policy) => format!("etch rbac --policy {policy} | kubectl apply -f -"),
-            None => "etch rbac | kubectl apply -f -".to_owned(),
+            None => "etch rbac --live | kubectl apply -f -".to_owned(),
         },
     };
     missing.into_iter().map(view).collect()

@@ -67,8 +67,8 @@ fn policies(out: &mut dyn Write, style: &Style, overview: &Overview) -> io::Resu
         table.write(out, style)?;
     }
     match overview.ungoverned {
-        0 => Ok(()),
-        ungoverned => writeln!(out, "No policy selects {}.", counted(ungoverned, "CRD")),
+        None | Some(0) => Ok(()),
+        Some(ungoverned) => writeln!(out, "No policy selects {}.", counted(ungoverned, "CRD")),
     }
 }
 
@@ -106,7 +106,7 @@ fn passes(out: &mut dyn Write, style: &Style, passes: &[PassView], now: Timestam
     table.write(out, style)?;
     match passes.len().saturating_sub(NAMED) as u64 {
         0 => Ok(()),
-        more => writeln!(out, "and {}", counted(more, "more pass").replace("passs", "passes")),
+        more => writeln!(out, "and {more} more"),
     }
 }
 

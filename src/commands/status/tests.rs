@@ -181,8 +181,12 @@ fn where_nothing_is_wrong_nothing_is_found() {
 
 #[test]
 fn what_could_not_be_read_is_not_taken_for_absent() {
-    let unread =
-        Facts { unread: vec!["the Lease of the operator: …".to_owned()], now: now(), ..Facts::default() };
+    let unread = Facts {
+        crds: Some(vec![crd("bare.example.com", &[])]),
+        unread: vec!["the Lease of the operator: …".to_owned()],
+        now: now(),
+        ..Facts::default()
+    };
     let overview = overview(unread);
     assert_eq!(
         printed(&overview),

@@ -2,7 +2,8 @@
 //! the request.
 //! It must not find out what objects there are, nor what a policy says: both are given.
 //!
-//! What happens to objects is for [`impact`](super::impact) alone to say, so that the request, `etch impact` and the operator agree.
+//! What happens to the values of objects is for [`impact`](super::impact) alone to say, so that the request, `etch impact` and the
+//! operator agree; `withdrawn` adds what follows from the versions that are stored or that owners name.
 //!
 //! # Laws
 //! 1. An update that cannot touch an object passes without a word: [`matters`].
