@@ -1,5 +1,4 @@
-//! A snapshot of etcd, as `etcdctl snapshot save` writes it, or the database of a member that is not running:
-//! what is stored under each key. It holds a page, and a mark for each key; bytes come through [`ReadAt`].
+#![doc = include_str!("../README.md")]
 
 mod bolt;
 mod record;

@@ -1,21 +1,4 @@
-//! Kubernetes manifests as kubectl reads and writes them: documents of YAML and JSON, the items of lists, and
-//! where each of them stands. Pure functions over bytes: no file, no client.
-//!
-//! A document that is nested more than 1,000 levels deep is an error of its own, and those after it are read. An
-//! alias costs what it stands for, so that no text asks for more memory than a limit.
-//!
-//! ```
-//! use std::ops::ControlFlow;
-//!
-//! let text = b"kind: List\nitems:\n- {kind: A}\n- {kind: B, on: yes}\n".to_vec();
-//! let mut seen = Vec::new();
-//! kube_manifests::read("list.yaml", text, &mut |document| {
-//!     let document = document.expect("YAML");
-//!     seen.push(format!("{}: {}", document.origin, document.kind()));
-//!     ControlFlow::Continue(())
-//! });
-//! assert_eq!(seen, ["list.yaml, item 1: A", "list.yaml, item 2: B"]);
-//! ```
+#![doc = include_str!("../README.md")]
 
 mod budget;
 mod document;

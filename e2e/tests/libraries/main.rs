@@ -2,6 +2,7 @@
 //! workspace. It must not test what they do.
 
 mod imports;
+mod packages;
 mod proofs;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,132 @@
+//! The libraries that others can use: what a registry shows of them, and that each package is complete.
+//! It must not ask a registry anything.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use e2e::target::target_folder;
+use serde_json::Value;
+
+use crate::{cargo, libraries, root};
+
+/// Those that serve Etch alone.
+const PRIVATE: [&str; 3] = ["etch-admission", "etch-core", "etch-lint"];
+/// What crates.io takes of keywords, and of one.
+const KEYWORDS: usize = 5;
+const KEYWORD_LETTERS: usize = 20;
+/// How long an example may be that shows what a library is for.
+const EXAMPLE_LINES: usize = 15;
+/// Larger packages are refused by crates.io.
+const LARGEST: u64 = 10 << 20;
+
+/// What cargo knows of the libraries that are published.
+fn published() -> Result<Vec<Value>> {
+    let known: Value =
+        serde_json::from_str(&cargo(root(), &["metadata", "--no-deps", "--format-version", "1"])?)?;
+    let packages = known["packages"].as_array().context("packages")?;
+    Ok(packages.iter().filter(|package| package["publish"] != serde_json::json!([])).cloned().collect())
+}
+
+fn name(package: &Value) -> Result<&str> {
+    package["name"].as_str().context("a name")
+}
+
+#[test]
+fn every_library_is_published_or_private() -> Result<()> {
+    let mut all: Vec<_> = PRIVATE.map(str::to_owned).to_vec();
+    for package in published()? {
+        all.push(name(&package)?.to_owned());
+    }
+    all.sort();
+    ensure!(all == libraries()?, "{all:?}");
+    Ok(())
+}
+
+#[test]
+fn the_registry_is_given_all_that_it_shows() -> Result<()> {
+    for package in published()? {
+        let name = name(&package)?;
+        for field in ["description", "license", "readme", "rust_version"] {
+            ensure!(package[field].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {field}");
+        }
+        let list = |field: &str| package[field].as_array().cloned().unwrap_or_default();
+        let (keywords, categories) = (list("keywords"), list("categories"));
+        ensure!((1..=KEYWORDS).contains(&keywords.len()), "{name}: {keywords:?}");
+        let is_short = |keyword: &Value| keyword.as_str().is_some_and(|text| text.len() <= KEYWORD_LETTERS);
+        ensure!(keywords.iter().all(is_short), "{name}: {keywords:?}");
+        ensure!((1..=KEYWORDS).contains(&categories.len()), "{name}: {categories:?}");
+    }
+    Ok(())
+}
+
+/// The example is run with the documentation, which contains the README.
+#[test]
+fn each_readme_begins_with_a_short_example_that_is_a_test() -> Result<()> {
+    for package in published()? {
+        let name = name(&package)?;
+        let folder = root().join("crates").join(name);
+        let library = fs::read_to_string(folder.join("src/lib.rs"))?;
+        ensure!(library.starts_with("#![doc = include_str!(\"../README.md\")]\n"), "{name}: src/lib.rs");
+        let readme = fs::read_to_string(folder.join("README.md"))?;
+        ensure!(readme.starts_with(&format!("# {name}\n")), "{name}: its README has another title");
+        let example = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
+        let lines =
+            example.map(|example| example.lines().count()).with_context(|| format!("{name}: none"))?;
+        ensure!(lines <= EXAMPLE_LINES, "{name}: the example has {lines} lines");
+    }
+    Ok(())
+}
+
+/// The version that all tests are built with is the oldest that is promised.
+#[test]
+fn the_oldest_rust_is_the_one_that_is_tested() -> Result<()> {
+    let toolchain = fs::read_to_string(root().join("rust-toolchain.toml"))?;
+    for package in published()? {
+        let oldest = package["rust_version"].as_str().context("rust-version")?;
+        ensure!(toolchain.contains(&format!("\nchannel = \"{oldest}.0\"\n")), "{oldest}: {toolchain}");
+    }
+    Ok(())
+}
+
+/// In the order of their dependencies, as they would be published: each is packaged against those before it,
+/// then unpacked beside them, and built with its tests and examples of nothing else.
+///
+/// cargo's own check of a package builds all of their dependencies once more; here they are those of
+/// `the_libraries_build_without_the_rest`.
+#[test]
+fn packages_contain_all_that_they_need() -> Result<()> {
+    let target = target_folder()?.join("libraries");
+    let target = target.to_str().context("a target folder that is text")?;
+    let mut words = vec!["package", "--offline", "--no-verify", "--allow-dirty", "--target-dir", target];
+    let packages = published()?;
+    for package in &packages {
+        words.extend(["--package", name(package)?]);
+    }
+    cargo(root(), &words)?;
+
+    let folder = tempfile::tempdir()?;
+    let mut patches = String::new();
+    for package in &packages {
+        let (name, version) = (name(package)?, package["version"].as_str().context("a version")?);
+        let file = PathBuf::from(target).join(format!("package/{name}-{version}.crate"));
+        ensure!(fs::metadata(&file)?.len() < LARGEST, "{name} is too large");
+        let unpacked = Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(folder.path()).status()?;
+        ensure!(unpacked.success(), "{}: {unpacked}", file.display());
+        for needed in ["README.md", "LICENSE"] {
+            ensure!(
+                folder.path().join(format!("{name}-{version}/{needed}")).is_file(),
+                "{name}: no {needed}"
+            );
+        }
+        patches.push_str(&format!("{name} = {{ path = \"{name}-{version}\" }}\n"));
+    }
+    let manifest =
+        format!("[workspace]\nmembers = [\"*-*.*.*\"]\nresolver = \"3\"\n[patch.crates-io]\n{patches}");
+    fs::write(folder.path().join("Cargo.toml"), manifest)?;
+    fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock"))?;
+    fs::copy(root().join("rust-toolchain.toml"), folder.path().join("rust-toolchain.toml"))?;
+    let check = ["check", "--offline", "--workspace", "--all-targets", "--target-dir", target];
+    cargo(folder.path(), &check).map(drop)
+}
