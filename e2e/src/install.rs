@@ -14,7 +14,7 @@ use crate::operator;
 
 pub use tool::{
     actionlint, crane, crane_program, helm, helm_program, krew_program, kube_score, kustomize,
-    migrator_program, promtool_test_rules,
+    kustomize_program, migrator_program, promtool_test_rules,
 };
 pub use version::versioned;
 
@@ -37,11 +37,13 @@ pub enum Generated {
     ChartNetworkPolicy,
     /// `config/monitoring`, as a template of the Helm chart.
     ChartMonitoring,
+    /// What `config/admission` and its variants add, as a template of the Helm chart.
+    ChartAdmission,
 }
 
 impl Generated {
     /// All of them, each after what it is made from.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Crds,
         Self::Install,
         Self::ChartCrds,
@@ -50,6 +52,7 @@ impl Generated {
         Self::ChartFlowControl,
         Self::ChartNetworkPolicy,
         Self::ChartMonitoring,
+        Self::ChartAdmission,
     ];
 
     /// Where the file is, from the root of the repository.
@@ -63,6 +66,7 @@ impl Generated {
             Self::ChartFlowControl => "config/chart/templates/flowcontrol.yaml",
             Self::ChartNetworkPolicy => "config/chart/templates/networkpolicy.yaml",
             Self::ChartMonitoring => "config/chart/templates/monitoring.yaml",
+            Self::ChartAdmission => "config/chart/templates/admission.yaml",
         }
     }
 
@@ -90,18 +94,44 @@ impl Generated {
                 ("config/flowcontrol", chart::part(&all, chart::FLOW_CONTROL, ".Values.flowControl.enabled")?)
             }
             Self::ChartNetworkPolicy => {
-                let all = kustomize("config/default")?;
-                let wanted = chart::NETWORK_POLICY;
-                ("config/networkpolicy", chart::part(&all, wanted, ".Values.networkPolicy.enabled")?)
+                let part = |folder: &str, and: &str| {
+                    let condition =
+                        format!("and .Values.networkPolicy.enabled ({and}.Values.admission.enabled)");
+                    chart::part(&kustomize(folder)?, chart::NETWORK_POLICY, &condition)
+                };
+                let (without, with) = (part("config/default", "not ")?, part("config/admission", "")?);
+                ("config/networkpolicy", format!("{without}{with}"))
             }
             Self::ChartMonitoring => {
                 let all = kustomize("config/monitoring")?;
                 let kinds = ["ServiceMonitor", "PrometheusRule", "ConfigMap"];
                 ("config/monitoring", chart::part(&all, &kinds, ".Values.monitoring.enabled")?)
             }
+            Self::ChartAdmission => ("config/admission", admission()?),
         };
         Ok(format!("# Generated from {source}; make it again with `just generate`.\n{text}"))
     }
+}
+
+/// What each source of certificates needs, and what all of them do.
+fn admission() -> Result<String> {
+    let base = kustomize("config/default")?;
+    let cert_manager = kustomize("config/admission")?;
+    let self_managed = kustomize("config/admission-self-managed")?;
+    let service_ca = kustomize("config/admission-service-ca")?;
+    let when = |comparison: &str, source: &str| {
+        let certificates = format!("{comparison} .Values.admission.certificates \"{source}\"");
+        format!("and .Values.admission.enabled ({certificates})")
+    };
+    let roles = ["ClusterRole", "ClusterRoleBinding"];
+    let parts = [
+        chart::added(&cert_manager, &base, &roles, ".Values.admission.enabled")?,
+        chart::added(&cert_manager, &base, &["Service"], &when("ne", "ServiceCA"))?,
+        chart::added(&service_ca, &base, &["Service"], &when("eq", "ServiceCA"))?,
+        chart::added(&cert_manager, &base, &["Issuer", "Certificate"], &when("eq", "CertManager"))?,
+        chart::added(&self_managed, &base, &["Role", "RoleBinding"], &when("eq", "SelfManaged"))?,
+    ];
+    Ok(parts.concat())
 }
 
 /// The root of the repository.

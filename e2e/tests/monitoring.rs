@@ -94,7 +94,7 @@ fn every_reason_and_every_alert_has_an_entry_in_the_runbook() -> Result<()> {
         let name = alert["alert"].as_str().context("a name")?.to_owned();
         ensure!(entries.contains(name.as_str()), "{name} has no entry");
         let link =
-            alert["annotations"]["runbook"].as_str().with_context(|| format!("{name} has no runbook"))?;
+            alert["annotations"]["runbook_url"].as_str().with_context(|| format!("{name} has no runbook"))?;
         let anchor = link.strip_prefix("docs/runbook.md#").context("a place in the runbook")?;
         ensure!(entries.iter().any(|entry| entry.to_lowercase() == anchor), "{name} leads to {link}");
         // The reasons that an alert is about are real ones.
@@ -110,6 +110,53 @@ fn every_reason_and_every_alert_has_an_entry_in_the_runbook() -> Result<()> {
         Vec::<&&str>::new(),
         "entries about nothing"
     );
+    Ok(())
+}
+
+/// The picture in the runbook has the states that a condition can have, and no other.
+#[test]
+fn every_reason_is_a_state_in_the_picture() -> Result<()> {
+    let runbook = fs::read_to_string(root().join("docs/runbook.md"))?;
+    let picture = runbook.split("stateDiagram-v2\n").nth(1).and_then(|rest| rest.split("```").next());
+    let picture = picture.context("no picture")?;
+    let states: BTreeSet<&str> = picture
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("state "))
+        .flat_map(|line| line.split(": ").next().unwrap_or_default().split("-->"))
+        .map(str::trim)
+        // What groups states has a name in lower case.
+        .filter(|name| name.starts_with(|letter: char| letter.is_ascii_uppercase()))
+        .collect();
+    let reasons: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    assert_eq!(states, reasons);
+    Ok(())
+}
+
+/// Where one Prometheus has the metrics of several clusters, an alert is about one of them, and the dashboard
+/// shows those that are chosen.
+#[test]
+fn alerts_and_dashboard_tell_clusters_apart() -> Result<()> {
+    for alert in alerts()? {
+        let expression = alert["expr"].as_str().context("an expression")?;
+        for aggregate in ["sum", "max", "min", "count"] {
+            let uses = expression.match_indices(aggregate).filter(|(at, word)| {
+                expression[at + word.len()..].starts_with([' ', '(']) && !expression[..*at].ends_with('_')
+            });
+            for (at, _) in uses {
+                let by_cluster = format!("{aggregate} by (cluster");
+                ensure!(expression[at..].starts_with(&by_cluster), "{}: {expression}", alert["alert"]);
+            }
+        }
+    }
+    let dashboard = fs::read_to_string(root().join("config/monitoring/dashboard.json"))?;
+    let dashboard: Value = serde_json::from_str(&dashboard)?;
+    let panels = dashboard["panels"].as_array().context("panels")?;
+    for target in panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten()) {
+        let expression = target["expr"].as_str().context("an expression")?;
+        let selectors = expression.matches("etch_").count();
+        ensure!(expression.matches("cluster=~\"$cluster\"").count() == selectors, "{expression}");
+        ensure!(!expression.contains("by (crd"), "{expression} mixes CRDs of several clusters");
+    }
     Ok(())
 }
 

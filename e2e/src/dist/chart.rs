@@ -24,7 +24,9 @@ pub(super) fn package(release: &Release, digest: &str) -> Result<(String, Vec<u8
         let values = String::from_utf8(std::mem::take(&mut entry.bytes))?;
         let repository = format!("repository: {}/etch\n", release.registry);
         let values = replace_once(&values, "repository: etch\n", &repository)?;
-        entry.bytes = replace_once(&values, "digest: \"\"\n", &format!("digest: {digest}\n"))?.into_bytes();
+        let values = replace_once(&values, "digest: \"\"\n", &format!("digest: {digest}\n"))?;
+        let runbook = format!("runbook: {}/blob/v{VERSION}/docs/runbook.md\n", release.source);
+        entry.bytes = replace_once(&values, "runbook: docs/runbook.md\n", &runbook)?.into_bytes();
     }
     Ok((format!("etch-{VERSION}.tgz"), gzip(&tar(entries, release.time)?)?))
 }

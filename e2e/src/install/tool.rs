@@ -18,6 +18,14 @@ pub fn kustomize(folder: &str) -> Result<String> {
     output(go("kustomize", "kustomize").arg("build").arg(root().join(folder)))
 }
 
+/// Kustomize itself, whose `edit` changes the folder that it runs in; built into a folder.
+///
+/// # Errors
+/// There is no go, or kustomize does not build.
+pub fn kustomize_program(folder: &Path) -> Result<PathBuf> {
+    program("kustomize", "sigs.k8s.io/kustomize/kustomize/v5", folder)
+}
+
 /// What `helm template` makes of `config/chart`, CRDs included, installed as `etch` in `etch-system`, with
 /// further flags.
 ///

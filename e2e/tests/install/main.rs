@@ -4,18 +4,23 @@
 //! The control plane runs no pods, so the operator runs outside. Of the controllers it runs the one that
 //! aggregates roles.
 
+mod chart;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::access::{attributes, granted_soon};
 use e2e::cluster::{Answer, Cluster, crd, documents, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::install::{Generated, helm, kube_score, kustomize, root, versioned};
+use e2e::install::{Generated, helm, kube_score, kustomize, kustomize_program, root, versioned};
 use e2e::operator::Operator;
 use e2e::scene::{AGGREGATION, NAMESPACE, apply, place};
-use etch_core::rbac::{Access, Grant, role};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 const GROUP: &str = "stable.example.com";
 /// Those that install the operator.
@@ -38,68 +43,59 @@ fn generated_files_are_what_they_are_made_from() -> Result<()> {
     Ok(())
 }
 
-/// By default the Helm chart is `yaml/install.yaml` but for the namespace, which Helm makes; its values are
-/// the overlays.
+/// An image that is set in `config/manager` is in every overlay: to apply another one does not bring the old
+/// image back. One that is set in an overlay is in that one.
 #[test]
-fn the_chart_is_the_installation() -> Result<()> {
-    let mut installed = documents(&Generated::Install.path())?;
-    installed.retain(|document| document["kind"] != "Namespace");
-    let sorted = |mut documents: Vec<Value>| {
-        documents.sort_by_key(|document| format!("{} {}", document["kind"], document["metadata"]["name"]));
-        documents
+fn every_overlay_keeps_the_image_that_is_set() -> Result<()> {
+    let tools = tempfile::tempdir()?;
+    let program = kustomize_program(tools.path())?;
+    let copy = || -> Result<TempDir> {
+        let copy = tempfile::tempdir()?;
+        let status = Command::new("cp").arg("-r").arg(root().join("config")).arg(copy.path()).status()?;
+        ensure!(status.success());
+        Ok(copy)
     };
-    assert_eq!(sorted(parse_documents(&helm(&[])?)?), sorted(installed.clone()));
-    for (flags, overlay) in [
-        (&["--set", "rbac.clusterWide=true"][..], "config/cluster-wide"),
-        (&["--set", "policy.mode=Audit"], "config/audit-only"),
-    ] {
-        let mut expected = parse_documents(&kustomize(overlay)?)?;
-        expected.retain(|document| document["kind"] != "Namespace");
-        assert_eq!(sorted(parse_documents(&helm(flags)?)?), sorted(expected), "{overlay}");
+    let set = |folder: &Path, image: &str| -> Result<()> {
+        let mut edit = Command::new(&program);
+        edit.args(["edit", "set", "image", &format!("etch={image}")]).current_dir(folder);
+        let status = edit.status()?;
+        ensure!(status.success(), "{}: {status}", folder.display());
+        Ok(())
+    };
+    for image in
+        ["registry.example.com/etch:9.9.9", "registry.example.com:5000/a/etch@sha256:0123456789abcdef"]
+    {
+        let copy = copy()?;
+        let config = copy.path().join("config");
+        set(&config.join("manager"), image)?;
+        let mut with_image = BTreeSet::new();
+        for folder in std::fs::read_dir(&config)? {
+            let folder = folder?.path();
+            if folder.join("kustomization.yaml").exists() {
+                let images = images(&folder)?;
+                ensure!(images.iter().all(|found| found == image), "{}: {images:?}", folder.display());
+                with_image.extend(images.first().and(folder.file_name()).map(OsStr::to_owned));
+            }
+        }
+        for overlay in OVERLAYS {
+            ensure!(with_image.contains(OsStr::new(overlay)), "{overlay} installs no Deployment");
+        }
     }
-    let mut expected = installed;
-    expected.extend(parse_documents(&kustomize("config/monitoring")?)?);
-    let rendered = parse_documents(&helm(&["--set", "monitoring.enabled=true"])?)?;
-    assert_eq!(sorted(rendered), sorted(expected), "config/monitoring");
-    for refused in ["policy.mode=Perhaps", "replica=3", "rbac.groups={*}"] {
-        assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
+    let (copy, image) = (copy()?, "registry.example.com/etch:9.9.9");
+    for overlay in OVERLAYS {
+        let folder = copy.path().join("config").join(overlay);
+        set(&folder, image)?;
+        assert_eq!(images(&folder)?, [image], "{overlay}");
     }
     Ok(())
 }
 
-/// Whoever sets the image in one place has it in every overlay: to apply another one does not bring the old
-/// image back.
-#[test]
-fn every_overlay_takes_the_image_from_one_place() -> Result<()> {
-    let copy = tempfile::tempdir()?;
-    let status =
-        std::process::Command::new("cp").arg("-r").arg(root().join("config")).arg(copy.path()).status()?;
-    ensure!(status.success());
-    let config = copy.path().join("config");
-    let place = config.join("manager/kustomization.yaml");
-    let text = std::fs::read_to_string(&place)?;
-    std::fs::write(
-        &place,
-        text.replace("newName: etch", "newName: registry.example.com/etch")
-            .replace(e2e::dist::VERSION, "9.9.9"),
-    )?;
-    let mut with_image = Vec::new();
-    for folder in std::fs::read_dir(&config)? {
-        let folder = folder?.path();
-        if !folder.join("kustomization.yaml").exists() {
-            continue;
-        }
-        let documents = parse_documents(&kustomize(folder.to_str().context("a path")?)?)?;
-        for deployment in documents.iter().filter(|document| document["kind"] == "Deployment") {
-            let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
-            ensure!(image == "registry.example.com/etch:9.9.9", "{}: {image}", folder.display());
-            with_image.push(folder.file_name().context("a name")?.to_owned());
-        }
-    }
-    for overlay in OVERLAYS {
-        ensure!(with_image.iter().any(|name| name == overlay), "{overlay} installs no Deployment");
-    }
-    Ok(())
+/// The images of what an overlay installs.
+fn images(folder: &Path) -> Result<Vec<String>> {
+    let documents = parse_documents(&kustomize(folder.to_str().context("a path")?)?)?;
+    let deployments = documents.iter().filter(|document| document["kind"] == "Deployment");
+    let image = |deployment: &Value| deployment["spec"]["template"]["spec"]["containers"][0]["image"].clone();
+    deployments.map(|deployment| Ok(serde_json::from_value(image(deployment))?)).collect()
 }
 
 #[test]
@@ -114,27 +110,11 @@ fn kube_score_finds_nothing_in_what_is_installed() -> Result<()> {
         let (passed, said) = scored(overlay, &kustomize(&format!("config/{overlay}"))?)?;
         ensure!(passed, "{overlay}:\n{said}");
     }
-    let everything = "monitoring.enabled=true,rbac.clusterWide=true,rbac.groups={stable.example.com}";
+    let everything = "monitoring.enabled=true,admission.enabled=true,rbac.clusterWide=true,rbac.groups={stable.example.com}";
     let (passed, said) = scored("chart", &helm(&["--set", everything])?)?;
     ensure!(passed, "the chart:\n{said}");
     let careless = kustomize("config/default")?.replace("readOnlyRootFilesystem: true", "privileged: true");
     ensure!(!scored("careless", &careless)?.0, "a privileged container is found");
-    Ok(())
-}
-
-/// The groups of the chart's values are granted as `etch rbac` would print it, and aggregated in the same
-/// way.
-#[test]
-fn the_chart_grants_what_etch_rbac_prints() -> Result<()> {
-    let grant = Grant { group: GROUP.to_owned(), plural: "*".to_owned(), name: None, access: Access::Write };
-    let expected = serde_json::to_value(role("etch-groups", [grant]))?;
-    let documents = parse_documents(&helm(&["--set", &format!("rbac.groups={{{GROUP}}}")])?)?;
-    let found = documents.iter().find(|document| document["metadata"]["name"] == "etch-groups");
-    let found = found.context("no role for the groups")?;
-    assert_eq!(found["rules"], expected["rules"]);
-    for (label, value) in expected["metadata"]["labels"].as_object().context("labels")? {
-        assert_eq!(&found["metadata"]["labels"][label], value, "{label}");
-    }
     Ok(())
 }
 
@@ -249,15 +229,20 @@ async fn policies_are_checked(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// The policies that the documentation shows.
+/// The policies that the README shows, and the samples.
 fn documented_policies() -> Result<Vec<Value>> {
-    let mut policies = Vec::new();
-    for file in ["README.md", "docs/operations.md"] {
-        let text = std::fs::read_to_string(root().join(file))?;
-        let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
-        let found = blocks.map(parse_documents).collect::<Result<Vec<_>>>()?.concat();
-        ensure!(!found.is_empty(), "{file} shows no policy");
-        policies.extend(found);
+    let text = std::fs::read_to_string(root().join("README.md"))?;
+    let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut policies = blocks.map(parse_documents).collect::<Result<Vec<_>>>()?.concat();
+    ensure!(!policies.is_empty(), "the README shows no policy");
+    let operations = std::fs::read_to_string(root().join("docs/operations.md"))?;
+    for file in std::fs::read_dir(root().join("config/samples"))? {
+        let file = file?;
+        let name = file.file_name().to_string_lossy().into_owned();
+        if name.starts_with("policy-") {
+            policies.extend(documents(&file.path())?);
+            ensure!(operations.contains(&format!("](../config/samples/{name})")), "{name} is not documented");
+        }
     }
     for (number, policy) in policies.iter_mut().enumerate() {
         // There may be one of that name.

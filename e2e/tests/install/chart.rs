@@ -1,0 +1,228 @@
+//! The Helm chart: by default it is `yaml/install.yaml`, its values are the overlays, and others add what
+//! they say and nothing else.
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{documents, parse_documents};
+use e2e::install::{Generated, helm, kustomize, root};
+use etch_core::rbac::{Access, Grant, role};
+use serde_json::{Value, json};
+
+use crate::GROUP;
+
+/// What users add to an installation.
+const EXTRAS: &str = r#"{
+    "commonLabels": { "team": "platform" },
+    "deploymentAnnotations": { "on": "the Deployment" },
+    "podLabels": { "on": "pods" },
+    "podAnnotations": { "on": "pods" },
+    "serviceAnnotations": { "on": "the Service" },
+    "serviceAccount": { "annotations": { "on": "the service account" } },
+    "extraEnv": [{ "name": "ETCH_LOG", "value": "debug" }]
+}"#;
+
+fn rendered(flags: &[&str]) -> Result<Vec<Value>> {
+    let mut documents = parse_documents(&helm(flags)?)?;
+    in_one_order(&mut documents);
+    Ok(documents)
+}
+
+/// What kustomize makes of a folder, without the namespace, which Helm makes.
+fn overlay(folder: &str) -> Result<Vec<Value>> {
+    let mut documents = parse_documents(&kustomize(folder)?)?;
+    in_one_order(&mut documents);
+    Ok(documents)
+}
+
+/// Objects by kind and name, variables by name, and no empty lists of volumes.
+fn in_one_order(documents: &mut Vec<Value>) {
+    documents.retain(|document| document["kind"] != "Namespace");
+    documents.sort_by_key(|document| format!("{} {}", document["kind"], document["metadata"]["name"]));
+    for document in documents.iter_mut().filter(|document| document["kind"] == "Deployment") {
+        let pod = &mut document["spec"]["template"]["spec"];
+        without_empty(pod, "volumes");
+        let container = &mut pod["containers"][0];
+        without_empty(container, "volumeMounts");
+        if let Some(variables) = container["env"].as_array_mut() {
+            variables.sort_by_key(|variable| variable["name"].to_string());
+        }
+    }
+}
+
+fn without_empty(object: &mut Value, field: &str) {
+    if let Some(fields) = object.as_object_mut()
+        && fields.get(field).is_some_and(|list| *list == json!([]))
+    {
+        fields.remove(field);
+    }
+}
+
+fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> Result<&'o Value> {
+    let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.with_context(|| format!("no {kind} {name}"))
+}
+
+#[test]
+fn the_chart_is_the_installation() -> Result<()> {
+    let mut installed = documents(&Generated::Install.path())?;
+    in_one_order(&mut installed);
+    assert_eq!(rendered(&[])?, installed);
+    for (values, folder) in [
+        ("rbac.clusterWide=true", "config/cluster-wide"),
+        ("policy.mode=Audit", "config/audit-only"),
+        ("admission.enabled=true", "config/admission-self-managed"),
+        ("admission.enabled=true,admission.certificates=CertManager", "config/admission"),
+        ("admission.enabled=true,admission.certificates=ServiceCA", "config/admission-service-ca"),
+    ] {
+        assert_eq!(rendered(&["--set", values])?, overlay(folder)?, "{folder}");
+    }
+    let mut expected = installed;
+    expected.extend(overlay("config/monitoring")?);
+    in_one_order(&mut expected);
+    assert_eq!(rendered(&["--set", "monitoring.enabled=true"])?, expected, "config/monitoring");
+    Ok(())
+}
+
+/// A Secret that somebody else keeps up to date is mounted, and Etch writes its CA into the webhooks.
+#[test]
+fn any_secret_has_the_certificate() -> Result<()> {
+    let values = "admission.enabled=true,admission.certificates=Secret,admission.secret=mine";
+    let objects = rendered(&["--set", values])?;
+    let pod = &named(&objects, "Deployment", "etch")?["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"][0]["secret"]["secretName"], "mine");
+    let variables = pod["containers"][0]["env"].as_array().context("env")?;
+    ensure!(variables.iter().all(|variable| variable["name"] != "ETCH_ADMISSION_INJECT"), "{variables:?}");
+    for (kind, name) in [("Certificate", "etch-admission"), ("Role", "etch-admission-certificates")] {
+        ensure!(named(&objects, kind, name).is_err(), "nobody needs {kind} {name}");
+    }
+    Ok(())
+}
+
+/// Taken away again, all of what users add leaves the installation as it was.
+#[test]
+fn what_users_add_is_where_they_want_it_and_nowhere_else() -> Result<()> {
+    let everything =
+        "monitoring.enabled=true,admission.enabled=true,rbac.clusterWide=true,rbac.groups={a.example.com}";
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), EXTRAS)?;
+    let path = file.path().to_str().context("a path")?;
+    let plain = rendered(&["--set", everything])?;
+    let mut extended = rendered(&["--set", everything, "--values", path])?;
+    for object in &mut extended {
+        let what = format!("{} {}", object["kind"], object["metadata"]["name"]);
+        if object["kind"] == "CustomResourceDefinition" {
+            continue;
+        }
+        taken(&mut object["metadata"]["labels"], "team", "platform").context(what.clone())?;
+        let added = match (object["kind"].as_str(), object["metadata"]["name"].as_str()) {
+            (Some("Deployment"), _) => Some("the Deployment"),
+            (Some("Service"), Some("etch")) => Some("the Service"),
+            (Some("ServiceAccount"), _) => Some("the service account"),
+            _ => None,
+        };
+        if let Some(added) = added {
+            taken(&mut object["metadata"]["annotations"], "on", added).context(what)?;
+            without_none(&mut object["metadata"], "annotations");
+        }
+        if object["kind"] == "Deployment" {
+            let template = &mut object["spec"]["template"];
+            taken(&mut template["metadata"]["labels"], "team", "platform")?;
+            taken(&mut template["metadata"]["labels"], "on", "pods")?;
+            taken(&mut template["metadata"]["annotations"], "on", "pods")?;
+            let variables = template["spec"]["containers"][0]["env"].as_array_mut().context("env")?;
+            let index = variables.iter().position(|variable| variable["name"] == "ETCH_LOG");
+            variables.remove(index.context("no ETCH_LOG")?);
+        }
+    }
+    assert_eq!(extended, plain);
+    Ok(())
+}
+
+/// Takes a text out of a map.
+fn taken(map: &mut Value, key: &str, expected: &str) -> Result<()> {
+    let found = map.as_object_mut().and_then(|map| map.remove(key)).with_context(|| format!("no {key}"))?;
+    ensure!(found == expected, "{key}: {found}");
+    Ok(())
+}
+
+fn without_none(object: &mut Value, field: &str) {
+    if let Some(fields) = object.as_object_mut()
+        && fields.get(field).is_some_and(|map| *map == json!({}))
+    {
+        fields.remove(field);
+    }
+}
+
+#[test]
+fn policies_are_values() -> Result<()> {
+    let values = "policy.spec.guard=Deny,policies.databases.selector.groups={db.example.com},\
+                  policies.databases.settle=24h";
+    let objects = rendered(&["--set", values])?;
+    let default = named(&objects, "DefaultsPolicy", "default")?;
+    assert_eq!(default["spec"], json!({ "selector": {}, "mode": "Persist", "guard": "Deny" }));
+    let databases = named(&objects, "DefaultsPolicy", "databases")?;
+    assert_eq!(databases["spec"], json!({ "selector": { "groups": ["db.example.com"] }, "settle": "24h" }));
+    let own = "policy.create=false,policies.default.selector.groups={db.example.com}";
+    let objects = rendered(&["--set", own])?;
+    let default = named(&objects, "DefaultsPolicy", "default")?;
+    assert_eq!(default["spec"], json!({ "selector": { "groups": ["db.example.com"] } }));
+    Ok(())
+}
+
+/// The schema of the values has the fields that a policy has.
+#[test]
+fn policies_in_values_have_the_fields_of_policies() -> Result<()> {
+    let schema = std::fs::read_to_string(root().join("config/chart/values.schema.json"))?;
+    let schema: Value = serde_json::from_str(&schema)?;
+    let crds = documents(&Generated::Crds.path())?;
+    let policy = named(&crds, "CustomResourceDefinition", "defaultspolicies.etch-operator.io")?;
+    let spec =
+        &policy["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+    let fields = |object: &Value| -> Vec<String> {
+        object.as_object().into_iter().flatten().map(|(field, _)| field.clone()).collect()
+    };
+    let ours = &schema["definitions"]["policySpec"]["properties"];
+    let (mut ours_sorted, mut theirs) = (fields(ours), fields(spec));
+    ours_sorted.sort();
+    theirs.sort();
+    assert_eq!(ours_sorted, theirs);
+    for (field, schema) in ours.as_object().into_iter().flatten() {
+        assert_eq!(schema["enum"], spec[field]["enum"], "{field}");
+    }
+    Ok(())
+}
+
+#[test]
+fn mistakes_in_values_are_refused() -> Result<()> {
+    for refused in [
+        "policy.mode=Perhaps",
+        "replica=3",
+        "rbac.groups={*}",
+        "admission.certificates=Mine",
+        "policies.databases.setle=24h",
+        "policies.databases.settle=24h",
+        "policy.spec.mode=Audit",
+        "policies.default.selector.groups={db.example.com}",
+        "podLabels.app\\.kubernetes\\.io/name=mine",
+        "extraEnv[0].value=nameless",
+    ] {
+        assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
+    }
+    Ok(())
+}
+
+/// The groups of the chart's values are granted as `etch rbac` would print it, and aggregated in the same
+/// way.
+#[test]
+fn the_chart_grants_what_etch_rbac_prints() -> Result<()> {
+    for (access, flags) in [(Access::Write, ""), (Access::Read, ",rbac.readOnly=true")] {
+        let grant = Grant { group: GROUP.to_owned(), plural: "*".to_owned(), name: None, access };
+        let expected = serde_json::to_value(role("etch-groups", [grant]))?;
+        let objects = rendered(&["--set", &format!("rbac.groups={{{GROUP}}}{flags}")])?;
+        let found = named(&objects, "ClusterRole", "etch-groups")?;
+        assert_eq!(found["rules"], expected["rules"]);
+        for (label, value) in expected["metadata"]["labels"].as_object().context("labels")? {
+            assert_eq!(&found["metadata"]["labels"][label], value, "{label}");
+        }
+    }
+    Ok(())
+}
