@@ -45,6 +45,15 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch persist --dry-run", LOOKED),
     ("etch lint config/crd/", WELL),
     ("etch fill --crd crds.yaml object.yaml", WELL),
+    // first hour
+    ("kubectl apply -k config/audit-only", WELL),
+    ("etch rbac --live --read-only | kubectl apply -f -", WELL),
+    ("kubectl apply -f config/samples/policy-first-group.yaml", WELL),
+    ("etch rbac --policy first-group | kubectl apply -f -", WELL),
+    ("kubectl wait --for=condition=DefaultsPersisted crd/crontabs.stable.example.com --timeout=90s", WELL),
+    ("kubectl describe crd crontabs.stable.example.com", WELL),
+    ("kubectl apply -f new.yaml", WELL),
+    ("kubectl patch defaultspolicy default --type=merge -p '{\"spec\":{\"mode\":\"Persist\"}}'", WELL),
     // releasing
     (
         "cosign verify-blob --bundle SHA256SUMS.sigstore.json --certificate-identity-regexp 'https://github.com/acme/etch/' --certificate-oidc-issuer https://token.actions.githubusercontent.com SHA256SUMS",
@@ -132,11 +141,14 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch",
         WELL,
     ),
+    (
+        "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch,admission.enabled=true",
+        WELL,
+    ),
     ("kubectl label namespace etch-system pod-security.kubernetes.io/enforce=restricted", WELL),
     ("etch rbac --live | kubectl apply -f -", WELL),
     ("etch rbac crds/ | kubectl apply -f -", WELL),
     ("etch rbac --policy certificates | kubectl apply -f -", WELL),
-    ("etch rbac --live --read-only", WELL),
     ("kubectl annotate widget NAME etch-operator.io/ignore=true", WELL),
     ("kubectl patch defaultspolicy default --type=merge -p '{\"spec\":{\"pauseAll\":true}}'", WELL),
     ("kubectl get defaultspolicies", WELL),

@@ -151,7 +151,7 @@ async fn mentioned(stage: &mut Stage, text: &str) -> Result<()> {
 /// What a reader has done or waited for before a command.
 async fn before(stage: &Stage, command: &str) -> Result<()> {
     let certificates = "certificates.cert-manager.io";
-    if command.starts_with("kubectl wait --for=condition=DefaultsPersisted") {
+    if command == "kubectl wait --for=condition=DefaultsPersisted crd/NAME" {
         stage.persisted(certificates).await?;
     }
     if command.contains("defaultsreport NAME") {
