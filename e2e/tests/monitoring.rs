@@ -192,6 +192,24 @@ fn links_in_the_documentation_lead_somewhere() -> Result<()> {
     Ok(())
 }
 
+/// The list of pages for readers and the one that mdBook reads have every page, in the same order.
+#[test]
+fn the_book_has_every_page() -> Result<()> {
+    let listed = |name: &str| -> Result<Vec<String>> {
+        let text = fs::read_to_string(root().join("docs").join(name))?;
+        let lines = text.lines().filter(|line| line.starts_with("- ["));
+        Ok(lines.filter_map(|line| Some(line.split(')').next()?.to_owned())).collect())
+    };
+    let pages = listed("README.md")?;
+    assert_eq!(listed("SUMMARY.md")?, pages);
+    for path in texts()?.iter().filter(|path| path.parent().is_some_and(|folder| folder.ends_with("docs"))) {
+        let name = path.file_name().context("a name")?.to_string_lossy();
+        let is_listed = pages.iter().any(|page| page.ends_with(&format!("]({name}")));
+        ensure!(is_listed || ["README.md", "SUMMARY.md"].contains(&&*name), "{name} is in no list");
+    }
+    Ok(())
+}
+
 /// The alerts of config/monitoring.
 fn alerts() -> Result<Vec<Value>> {
     let rules = documents(&root().join("config/monitoring/prometheus-rule.yaml"))?;
@@ -203,7 +221,7 @@ fn alerts() -> Result<Vec<Value>> {
 fn texts() -> Result<Vec<std::path::PathBuf>> {
     let mut found = vec![root().join("README.md")];
     for entry in fs::read_dir(root().join("docs"))? {
-        found.push(entry?.path());
+        found.extend(Some(entry?.path()).filter(|path| path.extension().is_some_and(|end| end == "md")));
     }
     Ok(found)
 }

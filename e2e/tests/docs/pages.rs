@@ -39,7 +39,10 @@ pub(crate) enum Kind {
 pub(crate) fn all() -> Result<Vec<Page>> {
     let mut names = vec!["README.md".to_owned()];
     for entry in fs::read_dir(root().join("docs"))? {
-        names.push(format!("docs/{}", entry?.file_name().to_string_lossy()));
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".md") {
+            names.push(format!("docs/{name}"));
+        }
     }
     names[1..].sort();
     names.into_iter().map(|name| page(&name)).collect()
