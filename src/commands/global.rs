@@ -54,6 +54,31 @@ pub(crate) enum Output {
     Yaml,
 }
 
+/// How results are printed that people discuss in a pull request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Discussed {
+    /// For people
+    #[default]
+    Table,
+    /// For programs; the keys do not change
+    Json,
+    /// The same as JSON, in YAML
+    Yaml,
+    /// For a comment on a pull request
+    Markdown,
+}
+
+impl Discussed {
+    /// Whether it is for people or for programs.
+    pub(crate) fn form(self) -> Output {
+        match self {
+            Self::Table | Self::Markdown => Output::Table,
+            Self::Json => Output::Json,
+            Self::Yaml => Output::Yaml,
+        }
+    }
+}
+
 /// How Kubernetes objects are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {

@@ -1,39 +1,30 @@
 //! `etch impact`: what an upgrade of CRDs will do, and what is different between two releases of an API server.
 
-mod crd_impact;
-mod print;
+pub(super) mod crd_impact;
+pub(super) mod gather;
+mod markdown;
+pub(super) mod print;
 mod published;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use etch::cluster::etcd::{decode, definition};
-use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
-use etch::source::SourceError;
-use etch::{report, source};
-use etch_core::crd::{Crd, Resource, Version};
-use etch_core::impact::{Kind, Upgrade};
-use etch_core::object::Object;
-use etch_core::plan::Record;
-use etch_core::prediction::{record_of, upgrade_under_policy};
+use etch::cluster::Cluster;
+use etch::report;
+use etch_core::impact::Kind;
 use etch_lint::published::{Document, TypeName, changes_without, installed};
-use futures::TryStreamExt;
-use kube_crd_validation::crd::Release;
-use kube_structural_schema::json::Json;
-use kube_structural_schema::schema::DEEPEST;
 
 use self::crd_impact::CrdImpact;
-use super::etcd::{EtcdArgs, evidence, report_on};
-use super::failures::way_out;
-use super::policy::{Known, Labels, PolicyArg, labels};
+use self::gather::{Sources, given, given_before, left_out, objects};
+use super::etcd::EtcdArgs;
+use super::policy::{Known, PolicyArg};
 use super::sample::LimitArg;
-use super::{none_of, one_stdin, openapi, scope, serves_its_objects};
+use super::{one_stdin, openapi, scope};
 use crate::commands::emit::{emit, ended};
-use crate::commands::global::{Global, Output};
+use crate::commands::global::{Discussed, Global};
 use crate::commands::outcome::Outcome;
 
 /// Show what a CRD upgrade changes
@@ -51,6 +42,7 @@ use crate::commands::outcome::Outcome;
 #[command(after_help = "Examples:
   etch impact -f new.yaml --old old.yaml
   etch impact -f new.yaml --old old.yaml --objects objects/
+  etch impact -f config/crd/ --old git:main -o markdown
   etch impact -f new.yaml --live -o json
   etch impact -f new.yaml --live --fail-on changes
   etch impact -f new.yaml --etcd-snapshot backup.db
@@ -61,7 +53,8 @@ pub(crate) struct Impact {
     /// The CRDs after the upgrade: files, folders, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "NEW", required_unless_present = "openapi")]
     new: Vec<PathBuf>,
-    /// The CRDs before the upgrade [default: those of the cluster]
+    /// The CRDs before the upgrade: files, folders, - for standard input, or git:REVISION for the same files in that revision of
+    /// their repository [default: those of the cluster]
     #[arg(long, value_name = "OLD")]
     old: Vec<PathBuf>,
     /// The objects to check: files, folders, or - for standard input
@@ -87,7 +80,7 @@ pub(crate) struct Impact {
     limit: LimitArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: Discussed,
     #[command(flatten)]
     etcd: EtcdArgs,
 }
@@ -129,7 +122,7 @@ impl Impact {
         let mut stdin = io::stdin().lock();
         let mut new = given(&self.new, &mut stdin).context("-f")?;
         left_out(&mut new, &scope)?;
-        let old = given(&self.old, &mut stdin).context("--old")?;
+        let old = given_before(&self.old, &self.new, &mut stdin).context("--old")?;
         let objects = objects(&self.objects, &new, &scope, &mut stdin).context("--objects")?;
         let policies = self.policy.read(&mut stdin)?;
         drop(stdin);
@@ -141,93 +134,36 @@ impl Impact {
         if let (Some(cluster), true) = (&cluster, self.live) {
             scope::exists(cluster, &scope).await?;
         }
-        let bytes = self.etcd.open().await?;
-        let policies = match (policies, &cluster) {
-            (Some(policies), _) => policies,
-            (None, Some(cluster)) if self.has_objects() => Known::of(cluster).await?,
-            (None, _) => Known::default(),
+        let sources = Sources {
+            old,
+            objects,
+            scope: &scope,
+            live: self.live,
+            bytes: self.etcd.open().await?,
+            policies: match (policies, &cluster) {
+                (Some(policies), _) => policies,
+                (None, Some(cluster)) if self.has_objects() => Known::of(cluster).await?,
+                (None, _) => Known::default(),
+            },
+            cluster,
+            limit: self.limit.of(self.output.form()),
         };
-        let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
-        let live = cluster.clone().filter(|_| self.live).map(ObjectSource::from);
-        let source = bytes.as_ref().or(live.as_ref());
-        for (name, Given { crd: new, labels, written }) in &new {
-            let present = match (&cluster, &bytes) {
-                (Some(cluster), _) => cluster.crd(name).await.with_context(|| format!("the CRD {name}"))?,
-                (None, Some(snapshot)) if self.old.is_empty() => {
-                    let value = snapshot.stored(&crds(), None, name).await?;
-                    let document = value.map(|value| decode(&value.bytes)).transpose();
-                    document.with_context(|| format!("the CRD {name} in the snapshot"))?.map(definition)
-                }
-                _ => None,
-            };
-            let read = present.as_ref().map(Crd::read).transpose();
-            let read = read.with_context(|| format!("the CRD {name}"))?;
-            let (from_file, before) = match old.get(name) {
-                Some(Given { crd, written, .. }) => (Some(crd), Some(written)),
-                None => (None, None),
-            };
-            let labels = labels_after(present.as_ref(), labels);
-            let document = present.filter(|_| self.old.is_empty());
-            let old = if self.old.is_empty() { read.as_ref() } else { from_file };
-            let rules = policies.rules(old.unwrap_or(new), &labels);
-            let mut impact = CrdImpact::new(name, old, new, self.limit.of(self.output), rules);
-            impact.in_cluster = !self.live || read.is_some();
-            impact.refuse(etch_lint::refusals(written, document.as_ref().or(before), &Release::ALL));
-            if let Some(before) = document.as_ref().or(before) {
-                impact.narrow(etch_lint::compatibility(before, written));
-            }
-            if let Some(old) = old {
-                let report = match (&cluster, &read) {
-                    (Some(cluster), Some(present)) => report_on(cluster, present).await,
-                    _ => None,
-                };
-                let upgrade = upgrade_under_policy(
-                    Upgrade::new(old, new),
-                    old,
-                    new,
-                    impact.rules.settings(),
-                    report.as_ref(),
-                );
-                // What proves objects to be stored that are shown as the API server reads them.
-                let record = match (source, &cluster, &read) {
-                    (Some(ObjectSource::Cluster(_)), Some(cluster), Some(served)) => {
-                        is_served(old, served)?;
-                        serves_its_objects(cluster, old).await.context(name.clone())?;
-                        match &document {
-                            Some(document) => {
-                                evidence(cluster, document, old, report.as_ref(), &scope, &mut witnesses)
-                                    .await
-                            }
-                            None => record_of(report.as_ref(), &Json::default(), old),
-                        }
-                    }
-                    _ => Record::default(),
-                };
-                let source =
-                    source.filter(|source| !matches!(source, ObjectSource::Cluster(_)) || read.is_some());
-                for source in [Some(&objects), source].into_iter().flatten() {
-                    let mut pages = source.pages(vec![old.resource()], &scope);
-                    while let Some(page) =
-                        pages.try_next().await.map_err(|error| failed(error, name, &scope))?
-                    {
-                        for shown in page.objects {
-                            impact.look(&upgrade, old, &record, shown);
-                        }
-                    }
-                }
-            }
-            all.push(impact);
-        }
+        let looked = sources.look_at(new).await?;
+        let all: Vec<CrdImpact> = looked.into_iter().map(|looked| looked.impact).collect();
+        let policies = &sources.policies;
         if all.iter().any(|impact| impact.tally.counts.total > 0) {
             policies.announce()?;
         }
         emit(
             out,
-            self.output,
+            self.output.form(),
             || print::document(&all, &scope),
-            |out| {
-                scope::write(out, &scope)?;
-                all.iter().try_for_each(|impact| print::table(out, &global.style(), impact))
+            |out| match self.output {
+                Discussed::Markdown => markdown::write(out, &all, &scope),
+                _ => {
+                    scope::write(out, &scope)?;
+                    all.iter().try_for_each(|impact| print::table(out, &global.style(), impact))
+                }
             },
         )?;
         self.judged(all.iter().flat_map(CrdImpact::kinds))
@@ -236,6 +172,9 @@ impl Impact {
     /// Compares what two releases publish.
     async fn published(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         global.has_no_scope("published types have no namespace")?;
+        if self.output == Discussed::Markdown {
+            bail!("-o markdown shows CRDs; with --openapi use table, json or yaml");
+        }
         one_stdin(&self.openapi)?;
         let read = |path: &PathBuf| openapi::of_files(std::slice::from_ref(path), &mut io::stdin().lock());
         let (old, new) = match self.openapi.as_slice() {
@@ -261,7 +200,7 @@ impl Impact {
         let installed = left_out_of_release(&old, &new, &crds)?;
         let changes = changes_without(&old, &new, &installed);
         let document = || published::document(&changes);
-        emit(out, self.output, document, |out| published::table(out, &global.style(), &changes))?;
+        emit(out, self.output.form(), document, |out| published::table(out, &global.style(), &changes))?;
         self.judged(published::kinds(&changes))
     }
 
@@ -294,140 +233,6 @@ fn left_out_of_release(
         )?;
     }
     Ok(installed.into_values().flatten().collect())
-}
-
-/// The labels that a CRD has after the upgrade: those of the cluster stay, save where the upgrade has others.
-fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
-    let mut labels = present.map(labels).unwrap_or_default();
-    labels.extend(new.clone());
-    labels
-}
-
-/// Why the objects of a CRD cannot be read.
-fn failed(error: ReadError, name: &str, scope: &Scope) -> anyhow::Error {
-    match error {
-        ReadError::Call(error) => {
-            let error = error.to_string();
-            anyhow!("{name}: the objects: {error}{}", way_out(&error, scope))
-        }
-        error => error.into(),
-    }
-}
-
-/// Makes sure that the cluster serves objects in the terms of the old CRD, where that came from a file.
-fn is_served(old: &Crd, served: &Crd) -> anyhow::Result<()> {
-    let version = &old.storage().name;
-    if !served.version(version).is_some_and(|version| version.served) {
-        bail!(
-            "{}: the cluster does not serve {version}, the storage version of --old; without --old the CRD of the cluster is \
-             the one that is compared",
-            old.name()
-        );
-    }
-    Ok(())
-}
-
-/// A CRD from a file.
-struct Given {
-    crd: Crd,
-    labels: Labels,
-    written: Json,
-}
-
-/// The CRDs among the documents, by name.
-fn given(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Given>> {
-    let mut found = BTreeMap::new();
-    let documents = source::documents(paths, stdin)?;
-    for document in documents.iter().filter(|document| document.is_crd() && !document.is_part_of_crd()) {
-        let crd = source::crd(document)?;
-        if let Some(Version { name, .. }) =
-            crd.versions().iter().find(|version| version.schema.depth() > DEEPEST)
-        {
-            bail!(
-                "{}: the schema of version {name} is nested more than {DEEPEST} levels deep",
-                document.origin
-            );
-        }
-        if found.contains_key(crd.name()) {
-            bail!("{}: CRD {} was given before", document.origin, crd.name());
-        }
-        let labels = labels(&document.json);
-        found.insert(crd.name().to_owned(), Given { crd, labels, written: document.json.clone() });
-    }
-    if found.is_empty() && !paths.is_empty() {
-        bail!(none_of("CustomResourceDefinition", paths, documents.first().map(source::Document::what)));
-    }
-    Ok(found)
-}
-
-/// Takes out the CRDs that have no objects in the scope.
-fn left_out(crds: &mut BTreeMap<String, Given>, scope: &Scope) -> anyhow::Result<()> {
-    let beyond = crds.extract_if(.., |_, given| !scope::reaches(scope, &given.crd));
-    let beyond: Vec<String> = beyond.map(|(name, _)| name).collect();
-    if beyond.is_empty() {
-        return Ok(());
-    }
-    let beyond = beyond.join(", ");
-    if crds.is_empty() {
-        bail!(
-            "-f: {beyond}: cluster-scoped, so nothing is in {}",
-            scope::in_words(scope).trim_start_matches("in ")
-        );
-    }
-    writeln!(io::stderr(), "note: skipped, because they are cluster-scoped: {beyond}")?;
-    Ok(())
-}
-
-/// The objects of these CRDs among the documents that are in the scope. One that names no namespace may
-/// come to be in any.
-fn objects(
-    paths: &[PathBuf],
-    crds: &BTreeMap<String, Given>,
-    scope: &Scope,
-    stdin: &mut dyn io::Read,
-) -> anyhow::Result<ObjectSource> {
-    let mut found: BTreeMap<_, Vec<Object>> = BTreeMap::new();
-    let mut other = None;
-    let mut add = |object: Object, crd: &Crd| {
-        let Resource { group, plural, .. } = crd.resource();
-        let found = found.entry((group, plural)).or_default();
-        if object.namespace().is_none() || scope.contains(object.namespace()) {
-            found.push(object);
-        }
-    };
-    let crd_of = |api_version: &str, kind: &str| {
-        let group = api_version.split_once('/').map_or("", |(group, _)| group);
-        let mut all = crds.values().map(|given| &given.crd);
-        all.find(|crd| crd.group() == group && crd.kind() == kind)
-    };
-    let mut take = |document: Result<source::Document, SourceError>| {
-        let document = match document.map_err(SourceError::too_deep) {
-            Ok(document) => document,
-            Err(object) => {
-                let object = object?;
-                let text = |field: &str| object.json()[field].as_str().unwrap_or_default();
-                if let Some(crd) = crd_of(text("apiVersion"), text("kind")) {
-                    add(object, crd);
-                }
-                return Ok(());
-            }
-        };
-        match crd_of(document.api_version(), document.kind()) {
-            Some(crd) => add(source::object(document)?.1, crd),
-            None => other = other.take().or_else(|| Some(document.what())),
-        }
-        Ok::<_, SourceError>(())
-    };
-    let mut taken = Ok(());
-    source::each(paths, stdin, &mut |document| {
-        taken = take(document);
-        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    taken?;
-    if found.is_empty() && !paths.is_empty() {
-        bail!(none_of("object of the CRDs that are upgraded", paths, other));
-    }
-    Ok(ObjectSource::Files(found))
 }
 
 #[cfg(test)]

@@ -69,6 +69,21 @@ pub enum Reason {
     /// A folder without any Go file that may hold types.
     #[error("this folder contains no Go file with types; append /... to include the folders below it")]
     NoGo,
+    /// A name behind `git:` that is no revision.
+    #[error("is no revision; write git:REVISION, such as git:HEAD or git:v1.2")]
+    NoRevision,
+    /// Standard input, of which a revision of a repository has no other state.
+    #[error("a revision has no standard input; name the files after the upgrade with -f")]
+    NoPath,
+    /// There is no git.
+    #[error("git is not installed, or not on the PATH; name the files before the upgrade instead")]
+    NoGit,
+    /// git refuses, in these words.
+    #[error("git: {words}")]
+    Git {
+        /// In one line.
+        words: String,
+    },
     /// A folder without any file of YAML or JSON.
     #[error("this folder contains no .yaml, .yml or .json file")]
     Empty,

@@ -39,13 +39,16 @@ fn folder(
     for (entry, is_folder) in entries {
         if is_folder {
             folder(&entry, visit)?;
-        } else if entry.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
-            && !entry.is_dir()
-        {
+        } else if is_manifest(&entry) && !entry.is_dir() {
             visit(Ok(&entry))?;
         }
     }
     ControlFlow::Continue(())
+}
+
+/// Whether a file is one of those that are read in a folder.
+pub(super) fn is_manifest(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 
 /// What is in a folder and not hidden, in the order of the names, and whether it is a folder itself.

@@ -4,6 +4,7 @@
 mod embedded;
 mod error;
 mod files;
+pub mod git;
 pub mod go;
 mod openapi;
 

@@ -1,12 +1,14 @@
-//! The composite action `config/lint-action`, step by step as a runner would run it, without GitHub.
+//! The composite actions `config/lint-action` and `config/impact-action`, step by step as a runner would run them,
+//! without GitHub.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use e2e::install::actionlint;
 use e2e::operator::binary;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::process::{Ended, run};
 
@@ -37,8 +39,8 @@ struct Runner {
 }
 
 impl Runner {
-    fn new() -> Result<Self> {
-        let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/lint-action/action.yaml");
+    fn new(action: &str) -> Result<Self> {
+        let action = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config").join(action).join("action.yaml");
         let action = serde_yaml_ng::from_str(&fs::read_to_string(action)?)?;
         Ok(Self { folder: tempfile::tempdir()?, action })
     }
@@ -65,7 +67,7 @@ impl Runner {
         let etch = binary()?;
         let path = std::env::var("PATH")?;
         command.env("PATH", format!("{}:{path}", etch.parent().context("its folder")?.display()));
-        for file in ["GITHUB_OUTPUT", "GITHUB_PATH"] {
+        for file in ["GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"] {
             command.env(file, self.folder.path().join(file));
         }
         for (variable, expression) in step["env"].as_object().into_iter().flatten() {
@@ -89,7 +91,7 @@ impl Runner {
 
 #[test]
 fn it_annotates_and_leaves_a_log_for_code_scanning() -> Result<()> {
-    let runner = Runner::new()?;
+    let runner = Runner::new("lint-action")?;
     runner.file("a crd.yaml", CRD)?;
     let built = runner.run("build", &[])?;
     ensure!(built.code == Some(0) && runner.read("GITHUB_PATH").is_err(), "etch is there: {built:?}");
@@ -114,7 +116,7 @@ fn it_annotates_and_leaves_a_log_for_code_scanning() -> Result<()> {
 
 #[test]
 fn with_the_crds_in_force_it_judges_the_update() -> Result<()> {
-    let runner = Runner::new()?;
+    let runner = Runner::new("lint-action")?;
     runner.file("old.yaml", CRD)?;
     runner.file("new.yaml", &CRD.replace("Namespaced", "Cluster"))?;
     let ended = runner.run("lint", &[("files", "new.yaml"), ("old", "old.yaml")])?;
@@ -123,18 +125,69 @@ fn with_the_crds_in_force_it_judges_the_update() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn an_impact_is_a_report_in_the_summary() -> Result<()> {
+    let runner = Runner::new("impact-action")?;
+    runner.file("old.yaml", CRD)?;
+    runner.file("new crd.yaml", &CRD.replace("nginx:1.29", "nginx:1.30"))?;
+    let inputs = [("files", "\nnew crd.yaml\n"), ("old", "old.yaml")];
+    let ended = runner.run("impact", &inputs)?;
+    ensure!(ended.code == Some(0), "a default that changes is no loss: {ended:?}");
+    ensure!(runner.read("GITHUB_OUTPUT")? == "report=etch-impact.md\n");
+    let report = runner.read("etch-impact.md")?;
+    ensure!(report.contains("| `.image` | `\"nginx:1.29\"` → `\"nginx:1.30\"` |\n"), "{report}");
+    ensure!(runner.read("GITHUB_STEP_SUMMARY")? == report, "{report}");
+    let ended = runner.run("impact", &[&inputs[..], &[("flags", "--fail-on=any")]].concat())?;
+    ensure!(ended.code == Some(1) && runner.read("etch-impact.md")? == report, "{ended:?}");
+    fs::remove_file(runner.folder.path().join("GITHUB_OUTPUT"))?;
+    let ended = runner.run("impact", &[("files", "missing.yaml"), ("old", "old.yaml")])?;
+    ensure!(ended.code == Some(2) && ended.err.lines().count() == 1, "{ended:?}");
+    ensure!(runner.read("GITHUB_OUTPUT").is_err(), "a command that failed has no report");
+    Ok(())
+}
+
+/// actionlint reads workflows, so each action becomes one, with its inputs and steps.
+#[test]
+fn actions_have_no_mistakes_that_actionlint_finds() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let mut workflows = Vec::new();
+    for action in ["lint-action", "impact-action"] {
+        let Runner { action: read, .. } = Runner::new(action)?;
+        let inputs = read["inputs"].as_object().context("inputs")?.iter().map(|(name, input)| {
+            let default = input["default"].as_str().filter(|default| !default.contains("${{"));
+            (name.clone(), json!({ "type": "string", "default": default.unwrap_or_default() }))
+        });
+        let inputs: serde_json::Map<String, Value> = inputs.collect();
+        let workflow = json!({
+            "on": { "workflow_call": { "inputs": inputs } },
+            "jobs": { "all": { "runs-on": "ubuntu-latest", "steps": read["runs"]["steps"] } },
+        });
+        let path = folder.path().join(format!("{action}.yaml"));
+        fs::write(&path, serde_yaml_ng::to_string(&workflow)?)?;
+        workflows.push(path);
+    }
+    actionlint(workflows.iter().map(PathBuf::as_path))
+}
+
 /// What the runner itself does with the rest of the file cannot be run here; that its names agree can be
 /// seen.
 #[test]
 fn its_names_agree() -> Result<()> {
-    let runner = Runner::new()?;
-    let text = runner.action.to_string();
-    let inputs = runner.action["inputs"].as_object().context("inputs")?;
-    for input in inputs.keys() {
-        ensure!(text.contains(&format!("inputs.{input} ")), "nothing uses the input {input}");
+    for action in ["lint-action", "impact-action"] {
+        let runner = Runner::new(action)?;
+        let text = runner.action.to_string();
+        let inputs = runner.action["inputs"].as_object().context("inputs")?;
+        for input in inputs.keys() {
+            ensure!(text.contains(&format!("inputs.{input} ")), "{action}: nothing uses the input {input}");
+        }
+        let last = runner.action["runs"]["steps"].as_array().context("steps")?.last().context("a step")?;
+        ensure!(
+            last["if"].as_str().is_some_and(|condition| condition.contains("!cancelled()")),
+            "also after findings"
+        );
     }
-    let upload = runner.action["runs"]["steps"].as_array().context("steps")?.last().context("a step")?;
-    ensure!(upload["with"]["sarif_file"] == runner.action["outputs"]["sarif"]["value"], "{upload:#}");
-    ensure!(upload["if"].as_str().is_some_and(|told| told.contains("!cancelled()")), "also after findings");
+    let action = Runner::new("lint-action")?.action;
+    let upload = action["runs"]["steps"].as_array().context("steps")?.last().context("a step")?;
+    ensure!(upload["with"]["sarif_file"] == action["outputs"]["sarif"]["value"], "{upload:#}");
     Ok(())
 }

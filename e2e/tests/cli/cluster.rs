@@ -105,7 +105,26 @@ async fn a_cluster_is_asked_for_what_it_has() -> Result<()> {
     a_crd_that_is_not_there_has_no_objects(&stage)?;
     what_fails_is_what_was_asked_for(&stage)?;
     many_objects_are_summed_up(&stage)?;
+    markdown_is_bounded(&stage)?;
     the_policy_is_named(&stage)
+}
+
+/// A comment on a pull request has the values of defaults, a few objects and the number of the others.
+fn markdown_is_bounded(stage: &Stage) -> Result<()> {
+    let line = ["impact", "-f", "new.json", "--live", "-o", "markdown"];
+    let ended = stage.etch(&line)?;
+    for says in [
+        "## What the CRD upgrade changes in all namespaces\n\n### `widgets.stable.example.com` (`v1`)\n",
+        "| default changed | `.spec.a` | `1` → `5` |\n",
+        "**60 objects, 60 affected:**\n\n| Objects | Effect | Where |\n|---|---|---|\n| 60 | changes | `.spec.a` |\n",
+        "| `default/w-0000` | changes | `.spec.a` |\n",
+        "\nand 50 more objects\n\n</details>\n",
+        "`etch persist widgets.stable.example.com` before the upgrade keeps values of 60 objects as they are.",
+    ] {
+        ensure!(ended.out.contains(says), "{says:?}: {}", ended.out);
+    }
+    ensure!(ended.code == Some(1) && ended.out.lines().count() < 45, "{}", ended.out);
+    Ok(())
 }
 
 /// Under which policy a command decides: none where Etch is not installed, or those of a file.

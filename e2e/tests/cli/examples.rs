@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use e2e::operator::binary;
 
-use crate::process::{etch, file, run, text};
+use crate::process::{etch, file, git, run, text};
 
 /// What examples call beside etch; each prints what they go on with.
 const OTHERS: [(&str, &str); 4] = [
@@ -114,6 +114,7 @@ fn prepare(folder: &Path) -> Result<()> {
         fs::create_dir_all(copy.parent().context("a folder")?)?;
         fs::copy(folder.join("crds.yaml"), copy)?;
     }
+    revision(folder)?;
     fs::create_dir_all(folder.join("objects"))?;
     fs::copy(folder.join("object.yaml"), folder.join("objects/object.yaml"))?;
     fs::create_dir_all(folder.join("api/v1"))?;
@@ -129,6 +130,19 @@ fn prepare(folder: &Path) -> Result<()> {
         let path = folder.join(name);
         fs::write(&path, format!("#!/bin/sh\n{script}\n"))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+    }
+    Ok(())
+}
+
+/// A revision of the CRDs, by the names that examples give it.
+fn revision(folder: &Path) -> Result<()> {
+    for line in [
+        &["init", "--quiet", "--initial-branch=main"][..],
+        &["add", "config"],
+        &["commit", "--quiet", "--message=CRDs"],
+        &["tag", "v1.2"],
+    ] {
+        ensure!(git(folder, line)?.code == Some(0), "git {line:?}");
     }
     Ok(())
 }

@@ -36,6 +36,15 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
             ("", ""),
         ],
+        "before" => &[
+            ("missing.yaml", "--old: missing.yaml: cannot be read: No such file"),
+            ("deployment.yaml", "contains no CustomResourceDefinition: found Deployment of apps/v1"),
+            ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
+            ("", ""),
+            ("git:", "--old: git:: is no revision; write git:REVISION"),
+            ("git:--output=x", "--old: git:--output=x: is no revision; write git:REVISION"),
+            ("git:HEAD", "git:HEAD crds.yaml: git: not a git repository"),
+        ],
         "packages" => &[
             ("missing", "missing: cannot be read: No such file"),
             ("missing/...", "missing/...: cannot be read: No such file"),

@@ -38,6 +38,14 @@ pub(crate) fn etch_with(arguments: &[&str], input: &[u8]) -> Result<Ended> {
     run(command, input)
 }
 
+/// Runs git in a folder, by nobody in particular and without a configuration.
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Result<Ended> {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]);
+    command.args(arguments).current_dir(folder).env("HOME", folder).env("GIT_CONFIG_NOSYSTEM", "1");
+    run(command, b"")
+}
+
 /// Runs it where it may use 256 MiB; ten minutes are a guard against hanging.
 pub(crate) fn limited(arguments: &[&str], input: &[u8]) -> Result<Ended> {
     let mut command = Command::new("sh");

@@ -15,21 +15,23 @@ use crate::commands::policy::Rules;
 use crate::commands::sample::Sample;
 
 /// What is reported of one CRD.
-pub(super) struct CrdImpact {
-    pub(super) crd: String,
-    pub(super) old_version: Option<String>,
-    pub(super) new_version: String,
-    pub(super) schemas: SchemaChanges,
+pub(crate) struct CrdImpact {
+    pub(crate) crd: String,
+    pub(crate) old_version: Option<String>,
+    pub(crate) new_version: String,
+    pub(crate) schemas: SchemaChanges,
     /// How the operator treats the objects.
-    pub(super) rules: Rules,
+    pub(crate) rules: Rules,
     /// What the API server refuses the upgrade for.
-    pub(super) refusals: Vec<Finding>,
-    /// What can refuse objects that were valid, whether or not there are any.
-    pub(super) narrowed: Vec<Finding>,
+    pub(crate) refusals: Vec<Finding>,
+    /// What is incompatible between the schemas, whether or not there are objects.
+    pub(crate) incompatible: Vec<Finding>,
+    /// What of it can refuse objects that were valid.
+    pub(crate) narrowed: Vec<Finding>,
     /// Whether the cluster has the CRD, as far as it was asked.
-    pub(super) in_cluster: bool,
-    pub(super) tally: Tally,
-    pub(super) details: Sample<Detail>,
+    pub(crate) in_cluster: bool,
+    pub(crate) tally: Tally,
+    pub(crate) details: Sample<Detail>,
     /// The sorts of everything that happens to objects, or keeps them from being valid.
     kinds: BTreeSet<Kind>,
     /// Whether of each object that was looked at it is known what happens to it.
@@ -37,11 +39,11 @@ pub(super) struct CrdImpact {
 }
 
 /// An object to which something happens.
-pub(super) struct Detail {
-    pub(super) effect: Effect,
+pub(crate) struct Detail {
+    pub(crate) effect: Effect,
     /// Whether that is known, and not presumed from the owners.
-    pub(super) exact: bool,
-    pub(super) skipped: Option<Skip>,
+    pub(crate) exact: bool,
+    pub(crate) skipped: Option<Skip>,
 }
 
 impl CrdImpact {
@@ -57,6 +59,7 @@ impl CrdImpact {
             tally: Tally::new(rules.terms()),
             rules,
             refusals: Vec::new(),
+            incompatible: Vec::new(),
             narrowed: Vec::new(),
             in_cluster: true,
             details: Sample::new(limit),
@@ -64,27 +67,29 @@ impl CrdImpact {
     }
 
     /// Notes what the API server refuses the upgrade for.
-    pub(super) fn refuse(&mut self, refusals: Vec<Finding>) {
+    pub(crate) fn refuse(&mut self, refusals: Vec<Finding>) {
         if !refusals.is_empty() {
             self.kinds.insert(Kind::Problem);
         }
         self.refusals = refusals;
     }
 
-    /// Notes what can refuse objects. Fields that are removed are in the comparison of the schemas.
-    pub(super) fn narrow(&mut self, mut findings: Vec<Finding>) {
+    /// Notes what is incompatible. Of what can refuse objects, fields that are removed are in the comparison of
+    /// the schemas.
+    pub(crate) fn compare(&mut self, findings: Vec<Finding>) {
         let is_gone = |finding: &Finding| {
             finding.rule.name == "field-removed" && self.schemas.fields_removed.contains(&finding.path)
         };
-        findings.retain(|finding| finding.rule.can_refuse_objects() && !is_gone(finding));
-        if !findings.is_empty() {
+        let narrows = |finding: &&Finding| finding.rule.can_refuse_objects() && !is_gone(finding);
+        self.narrowed = findings.iter().filter(narrows).cloned().collect();
+        if !self.narrowed.is_empty() {
             self.kinds.insert(Kind::Change);
         }
-        self.narrowed = findings;
+        self.incompatible = findings;
     }
 
     /// Adds what happens to an object, by what its source shows of it.
-    pub(super) fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, record: &Record, shown: Shown) {
+    pub(crate) fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, record: &Record, shown: Shown) {
         let (identity, value) = match shown {
             Shown::View(object) => {
                 let (effect, exact) = upgrade.on_record(&object, record);
@@ -122,7 +127,7 @@ impl CrdImpact {
 
     /// The sorts of everything that happens, to the schema and to objects. Other defaults count by what they
     /// do to objects, where that is known of all there are.
-    pub(super) fn kinds(&self) -> BTreeSet<Kind> {
+    pub(crate) fn kinds(&self) -> BTreeSet<Kind> {
         let of_schema = match self.is_exact && self.tally.counts.total > 0 {
             true => self.schemas.kinds_beside_defaults(),
             false => self.schemas.kinds(),

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use etch::cluster::Scope;
 use etch::report::{self, Cell, Style, Table, Tone, counted};
 use etch_core::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
-use etch_core::object::IGNORE_ANNOTATION;
+use etch_core::object::{IGNORE_ANNOTATION, Identity};
 use etch_core::plan::{HiddenFields, Ownership, Skip, Terms};
 use etch_lint::Finding;
 use kube_structural_schema::json::Json;
@@ -214,12 +214,7 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
     if impact.details.all() == 0 {
         return writeln!(out, "{total}; nothing changes for them.");
     }
-    let affected = match (impact.details.all(), impact.tally.counts.open) {
-        (all, 0) => format!("{all} affected"),
-        (all, open) if open == all => format!("up to {all} affected"),
-        (all, open) => format!("{} affected, and up to {open} more", all - open),
-    };
-    writeln!(out, "{total}, {affected}:")?;
+    writeln!(out, "{total}, {}:", affected(impact))?;
     let mut table = Table::new(["OBJECTS", "EFFECT", "WHERE"]).numbers(&["OBJECTS"]);
     for (place, objects) in &impact.tally.summary {
         let effect = match place.is_open {
@@ -232,64 +227,108 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
     table.write(out, style)?;
     writeln!(out)?;
     let mut table = Table::new(["OBJECT", "EFFECT", "WHERE"]);
-    for (identity, Detail { effect, exact: _, skipped }) in impact.details.iter() {
-        let name = match skipped {
-            Some(why) => format!("{identity} ({})", why_skipped(*why)),
-            None => identity.to_string(),
-        };
-        for (kind, paths) in by_effect(effect) {
-            for (is_open, word) in [(false, kind.as_str()), (true, kind.as_possibility())] {
-                let such = paths.iter().filter(|path| effect.open.is_open(kind, path) == is_open);
-                let such: Vec<_> = such.map(Path::to_string).collect();
-                if !such.is_empty() {
-                    table.row([name.as_str().into(), Cell::new(word, tone(kind)), such.join(" ").into()]);
-                }
-            }
-        }
-        for problem in &effect.problems {
-            let word = match effect.open.problems.contains(problem) {
-                true => EffectKind::Problem.as_possibility(),
-                false => EffectKind::Problem.as_str(),
-            };
-            let kind = Cell::new(word, tone(EffectKind::Problem));
-            table.row([name.as_str().into(), kind, problem.to_string().into()]);
+    for (identity, detail) in impact.details.iter() {
+        let name = named(identity, detail);
+        for Happening { kind, word, places } in happenings(&detail.effect, true) {
+            table.row([name.as_str().into(), Cell::new(word, tone(kind)), places.join(" ").into()]);
         }
     }
     table.write(out, style)?;
     write_left(out, impact.details.left())?;
-    if impact.tally.counts.open > 0 {
-        writeln!(
-            out,
-            "\nWhat may happen depends on what etcd holds. To know it, run `etch persist` first, or give access to etcd \
-             (--etcd-endpoints) or a snapshot of it."
-        )?;
-    }
-    if impact.tally.counts.held > 0 {
-        let held = counted(impact.tally.counts.held, "object");
-        writeln!(out, "\nAfter the upgrade Etch holds {held}; -o json has the reason for each.")?;
-    }
-    if impact.tally.counts.protected > 0 {
-        let (crd, kept) = (report::plain(&impact.crd), counted(impact.tally.counts.protected, "object"));
-        let flags = persist_flags(&impact.rules.terms());
-        writeln!(
-            out,
-            "\n`etch persist {crd}{flags}` before the upgrade keeps values of {kept} as they are."
-        )?;
-    }
-    if impact.tally.counts.unprotected > 0 {
-        let (ignored, whose) = match impact.tally.counts.unprotected {
-            1 => ("1 object is ignored by annotation, and `etch persist` skips it".to_owned(), "its"),
-            more => {
-                (format!("{more} objects are ignored by annotation, and `etch persist` skips them"), "their")
-            }
-        };
-        writeln!(out, "\n{ignored}. To keep {whose} values, remove {IGNORE_ANNOTATION} first.")?;
+    for advice in advice(impact, &in_backticks) {
+        writeln!(out, "\n{advice}")?;
     }
     Ok(())
 }
 
+/// How many objects something happens to, in words.
+pub(super) fn affected(impact: &CrdImpact) -> String {
+    match (impact.details.all(), impact.tally.counts.open) {
+        (all, 0) => format!("{all} affected"),
+        (all, open) if open == all => format!("up to {all} affected"),
+        (all, open) => format!("{} affected, and up to {open} more", all - open),
+    }
+}
+
+/// An object, and why Etch skips it if it does.
+pub(super) fn named(identity: &Identity, detail: &Detail) -> String {
+    match detail.skipped {
+        Some(why) => format!("{identity} ({})", why_skipped(why)),
+        None => identity.to_string(),
+    }
+}
+
+/// What happens to an object, in one row.
+pub(super) struct Happening {
+    kind: EffectKind,
+    pub(super) word: &'static str,
+    pub(super) places: Vec<String>,
+}
+
+/// What happens to an object, in rows. Keys of maps, which are data of users, may be left out.
+pub(super) fn happenings(effect: &Effect, with_keys: bool) -> Vec<Happening> {
+    let shown = |path: &Path| if with_keys { path.to_string() } else { path.without_keys().to_string() };
+    let mut rows = Vec::new();
+    for (kind, paths) in by_effect(effect) {
+        for (is_open, word) in [(false, kind.as_str()), (true, kind.as_possibility())] {
+            let such = paths.iter().filter(|path| effect.open.is_open(kind, path) == is_open);
+            let places: Vec<_> = such.map(shown).collect();
+            if !places.is_empty() {
+                rows.push(Happening { kind, word, places });
+            }
+        }
+    }
+    rows.extend(effect.problems.iter().map(|problem| {
+        let kind = EffectKind::Problem;
+        let is_open = effect.open.problems.contains(problem);
+        let word = if is_open { kind.as_possibility() } else { kind.as_str() };
+        Happening {
+            kind,
+            word,
+            places: vec![if with_keys { problem.to_string() } else { problem.to_schema().to_string() }],
+        }
+    }));
+    rows
+}
+
+fn in_backticks(code: &str) -> String {
+    format!("`{}`", report::plain(code))
+}
+
+/// What to do about the objects, in sentences. `code` makes a command stand out.
+pub(super) fn advice(impact: &CrdImpact, code: &dyn Fn(&str) -> String) -> Vec<String> {
+    let counts = &impact.tally.counts;
+    let mut advice = Vec::new();
+    if counts.open > 0 {
+        advice.push(format!(
+            "What may happen depends on what etcd holds. To know it, run {} first, or give access to etcd \
+             (--etcd-endpoints) or a snapshot of it.",
+            code("etch persist")
+        ));
+    }
+    if counts.held > 0 {
+        let held = counted(counts.held, "object");
+        advice.push(format!("After the upgrade Etch holds {held}; -o json has the reason for each."));
+    }
+    if counts.protected > 0 {
+        let flags = persist_flags(&impact.rules.terms());
+        let (command, kept) =
+            (format!("etch persist {}{flags}", impact.crd), counted(counts.protected, "object"));
+        advice.push(format!("{} before the upgrade keeps values of {kept} as they are.", code(&command)));
+    }
+    if counts.unprotected > 0 {
+        let persist = code("etch persist");
+        let (ignored, whose) = match counts.unprotected {
+            1 => (format!("1 object is ignored by annotation, and {persist} skips it"), "its"),
+            more => (format!("{more} objects are ignored by annotation, and {persist} skips them"), "their"),
+        };
+        advice.push(format!("{ignored}. To keep {whose} values, remove {IGNORE_ANNOTATION} first."));
+    }
+    advice
+}
+
 /// The flags with which `etch persist` writes on the terms of the policy.
-fn persist_flags(terms: &Terms) -> String {
+pub(crate) fn persist_flags(terms: &Terms) -> String {
     let own = if terms.ownership == Ownership::Own { " --ownership Own" } else { "" };
     let drop = if terms.hidden_fields == HiddenFields::Drop { " --hidden-fields Drop" } else { "" };
     format!("{own}{drop}")

@@ -1,0 +1,304 @@
+//! Reads what is compared: the CRDs before and after an upgrade, and their objects, and looks at each.
+//! It must not print what it finds.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow, bail};
+use etch::cluster::etcd::{decode, definition};
+use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
+use etch::source;
+use etch::source::SourceError;
+use etch_core::crd::{Crd, Resource, Version};
+use etch_core::impact::Upgrade;
+use etch_core::object::Object;
+use etch_core::plan::Record;
+use etch_core::prediction::{record_of, upgrade_under_policy};
+use futures::TryStreamExt;
+use kube_crd_validation::crd::Release;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::DEEPEST;
+
+use super::super::etcd::{evidence, report_on};
+use super::super::failures::way_out;
+use super::super::policy::{Known, Labels, labels};
+use super::super::{none_of, scope, serves_its_objects};
+use super::crd_impact::CrdImpact;
+
+/// Where everything comes from but for the CRDs after the upgrade.
+pub(crate) struct Sources<'a> {
+    /// The CRDs before; those of the cluster where there are none.
+    pub(crate) old: BTreeMap<String, Given>,
+    /// Objects from files.
+    pub(crate) objects: ObjectSource,
+    pub(crate) scope: &'a Scope,
+    /// Whether the objects of the cluster are looked at.
+    pub(crate) live: bool,
+    /// What etcd holds, where there is access to it.
+    pub(crate) bytes: Option<ObjectSource>,
+    pub(crate) policies: Known,
+    /// None where nothing is asked of one.
+    pub(crate) cluster: Option<Cluster>,
+    /// How many objects are named.
+    pub(crate) limit: Option<usize>,
+}
+
+/// What an upgrade of one CRD does, and the CRDs that were compared.
+pub(crate) struct Looked {
+    pub(crate) impact: CrdImpact,
+    pub(crate) new: Given,
+    /// The CRD as the cluster or the snapshot has it.
+    pub(crate) present: Option<(Json, Crd)>,
+}
+
+impl Sources<'_> {
+    /// What the upgrade to these CRDs does.
+    pub(crate) async fn look_at(&self, new: BTreeMap<String, Given>) -> anyhow::Result<Vec<Looked>> {
+        let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
+        for (name, given) in new {
+            all.push(self.look_at_one(&name, given, &mut witnesses).await?);
+        }
+        Ok(all)
+    }
+
+    async fn look_at_one(
+        &self,
+        name: &str,
+        given: Given,
+        witnesses: &mut Witnesses,
+    ) -> anyhow::Result<Looked> {
+        let Given { crd: new, labels, written } = &given;
+        let present = self.present(name).await?;
+        let read = present.as_ref().map(Crd::read).transpose();
+        let read = read.with_context(|| format!("the CRD {name}"))?;
+        let (old, before) = match self.old.get(name) {
+            Some(given) => (Some(&given.crd), Some(&given.written)),
+            None if self.old.is_empty() => (read.as_ref(), present.as_ref()),
+            None => (None, None),
+        };
+        let labels = labels_after(present.as_ref(), labels);
+        let rules = self.policies.rules(old.unwrap_or(new), &labels);
+        let mut impact = CrdImpact::new(name, old, new, self.limit, rules);
+        impact.in_cluster = !self.live || read.is_some();
+        impact.refuse(etch_lint::refusals(written, before, &Release::ALL));
+        if let Some(before) = before {
+            impact.compare(etch_lint::compatibility(before, written));
+        }
+        if let Some(old) = old {
+            self.look(&mut impact, old, new, present.as_ref().zip(read.as_ref()), witnesses).await?;
+        }
+        Ok(Looked { impact, new: given, present: present.zip(read) })
+    }
+
+    /// The CRD as the cluster has it, or the snapshot.
+    async fn present(&self, name: &str) -> anyhow::Result<Option<Json>> {
+        match (&self.cluster, &self.bytes) {
+            (Some(cluster), _) => cluster.crd(name).await.with_context(|| format!("the CRD {name}")),
+            (None, Some(snapshot)) if self.old.is_empty() => {
+                let value = snapshot.stored(&crds(), None, name).await?;
+                let document = value.map(|value| decode(&value.bytes)).transpose();
+                Ok(document.with_context(|| format!("the CRD {name} in the snapshot"))?.map(definition))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Looks at each object. `present` is the CRD as the cluster has it.
+    async fn look(
+        &self,
+        impact: &mut CrdImpact,
+        old: &Crd,
+        new: &Crd,
+        present: Option<(&Json, &Crd)>,
+        witnesses: &mut Witnesses,
+    ) -> anyhow::Result<()> {
+        let (name, scope) = (old.name(), self.scope);
+        let report = match (&self.cluster, present) {
+            (Some(cluster), Some((_, served))) => report_on(cluster, served).await,
+            _ => None,
+        };
+        let settings = impact.rules.settings();
+        let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, settings, report.as_ref());
+        let live = self.cluster.clone().filter(|_| self.live).map(ObjectSource::from);
+        let source = self.bytes.as_ref().or(live.as_ref());
+        // What proves objects to be stored that are shown as the API server reads them.
+        let record = match (source, &self.cluster, present) {
+            (Some(ObjectSource::Cluster(_)), Some(cluster), Some((document, served))) => {
+                is_served(old, served)?;
+                serves_its_objects(cluster, old).await.context(name.to_owned())?;
+                match self.old.is_empty() {
+                    true => evidence(cluster, document, old, report.as_ref(), scope, witnesses).await,
+                    false => record_of(report.as_ref(), &Json::default(), old),
+                }
+            }
+            _ => Record::default(),
+        };
+        let is_there =
+            |source: &&ObjectSource| !matches!(source, ObjectSource::Cluster(_)) || present.is_some();
+        for source in [Some(&self.objects), source.filter(is_there)].into_iter().flatten() {
+            let mut pages = source.pages(vec![old.resource()], scope);
+            while let Some(page) = pages.try_next().await.map_err(|error| failed(error, name, scope))? {
+                for shown in page.objects {
+                    impact.look(&upgrade, old, &record, shown);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The labels that a CRD has after the upgrade: those of the cluster stay, save where the upgrade has others.
+fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
+    let mut labels = present.map(labels).unwrap_or_default();
+    labels.extend(new.clone());
+    labels
+}
+
+/// Why the objects of a CRD cannot be read.
+fn failed(error: ReadError, name: &str, scope: &Scope) -> anyhow::Error {
+    match error {
+        ReadError::Call(error) => {
+            let error = error.to_string();
+            anyhow!("{name}: the objects: {error}{}", way_out(&error, scope))
+        }
+        error => error.into(),
+    }
+}
+
+/// Makes sure that the cluster serves objects in the terms of the old CRD, where that came from a file.
+fn is_served(old: &Crd, served: &Crd) -> anyhow::Result<()> {
+    let version = &old.storage().name;
+    if !served.version(version).is_some_and(|version| version.served) {
+        bail!(
+            "{}: the cluster does not serve {version}, the storage version of --old; without --old the CRD of the cluster is \
+             the one that is compared",
+            old.name()
+        );
+    }
+    Ok(())
+}
+
+/// A CRD from a file.
+pub(crate) struct Given {
+    pub(crate) crd: Crd,
+    pub(crate) labels: Labels,
+    pub(crate) written: Json,
+}
+
+/// The CRDs before, by name: those of files, or of a revision at the paths of the files after.
+pub(crate) fn given_before(
+    paths: &[PathBuf],
+    new: &[PathBuf],
+    stdin: &mut dyn io::Read,
+) -> anyhow::Result<BTreeMap<String, Given>> {
+    let is_revision = |path: &&PathBuf| source::git::revision(path).is_some();
+    match paths.iter().filter(is_revision).count() {
+        0 => given(paths, stdin),
+        1 if paths.len() == 1 => {
+            let revision = source::git::revision(&paths[0]).unwrap_or_default();
+            among(&source::git::documents(revision, new)?, paths)
+        }
+        _ => bail!("git:REVISION takes the place of files: give --old once"),
+    }
+}
+
+/// The CRDs in files, by name.
+pub(crate) fn given(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Given>> {
+    among(&source::documents(paths, stdin)?, paths)
+}
+
+fn among(documents: &[source::Document], paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Given>> {
+    let mut found = BTreeMap::new();
+    for document in documents.iter().filter(|document| document.is_crd() && !document.is_part_of_crd()) {
+        let crd = source::crd(document)?;
+        if let Some(Version { name, .. }) =
+            crd.versions().iter().find(|version| version.schema.depth() > DEEPEST)
+        {
+            bail!(
+                "{}: the schema of version {name} is nested more than {DEEPEST} levels deep",
+                document.origin
+            );
+        }
+        if found.contains_key(crd.name()) {
+            bail!("{}: CRD {} was given before", document.origin, crd.name());
+        }
+        let labels = labels(&document.json);
+        found.insert(crd.name().to_owned(), Given { crd, labels, written: document.json.clone() });
+    }
+    if found.is_empty() && !paths.is_empty() {
+        bail!(none_of("CustomResourceDefinition", paths, documents.first().map(source::Document::what)));
+    }
+    Ok(found)
+}
+
+/// Takes out the CRDs that have no objects in the scope.
+pub(super) fn left_out(crds: &mut BTreeMap<String, Given>, scope: &Scope) -> anyhow::Result<()> {
+    let beyond = crds.extract_if(.., |_, given| !scope::reaches(scope, &given.crd));
+    let beyond: Vec<String> = beyond.map(|(name, _)| name).collect();
+    if beyond.is_empty() {
+        return Ok(());
+    }
+    let beyond = beyond.join(", ");
+    if crds.is_empty() {
+        bail!(
+            "-f: {beyond}: cluster-scoped, so nothing is in {}",
+            scope::in_words(scope).trim_start_matches("in ")
+        );
+    }
+    writeln!(io::stderr(), "note: skipped, because they are cluster-scoped: {beyond}")?;
+    Ok(())
+}
+
+/// The objects of these CRDs among the documents that are in the scope. One that names no namespace may
+/// come to be in any.
+pub(super) fn objects(
+    paths: &[PathBuf],
+    crds: &BTreeMap<String, Given>,
+    scope: &Scope,
+    stdin: &mut dyn io::Read,
+) -> anyhow::Result<ObjectSource> {
+    let mut found: BTreeMap<_, Vec<Object>> = BTreeMap::new();
+    let mut other = None;
+    let mut add = |object: Object, crd: &Crd| {
+        let Resource { group, plural, .. } = crd.resource();
+        let found = found.entry((group, plural)).or_default();
+        if object.namespace().is_none() || scope.contains(object.namespace()) {
+            found.push(object);
+        }
+    };
+    let crd_of = |api_version: &str, kind: &str| {
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        let mut all = crds.values().map(|given| &given.crd);
+        all.find(|crd| crd.group() == group && crd.kind() == kind)
+    };
+    let mut take = |document: Result<source::Document, SourceError>| {
+        let document = match document.map_err(SourceError::too_deep) {
+            Ok(document) => document,
+            Err(object) => {
+                let object = object?;
+                let text = |field: &str| object.json()[field].as_str().unwrap_or_default();
+                if let Some(crd) = crd_of(text("apiVersion"), text("kind")) {
+                    add(object, crd);
+                }
+                return Ok(());
+            }
+        };
+        match crd_of(document.api_version(), document.kind()) {
+            Some(crd) => add(source::object(document)?.1, crd),
+            None => other = other.take().or_else(|| Some(document.what())),
+        }
+        Ok::<_, SourceError>(())
+    };
+    let mut taken = Ok(());
+    source::each(paths, stdin, &mut |document| {
+        taken = take(document);
+        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    taken?;
+    if found.is_empty() && !paths.is_empty() {
+        bail!(none_of("object of the CRDs that are upgraded", paths, other));
+    }
+    Ok(ObjectSource::Files(found))
+}

@@ -1,0 +1,137 @@
+//! An impact as Markdown, for a comment on a pull request.
+//! It must not print a value of an object, nor a key of its maps, for others read it than who may read the
+//! cluster; the values of defaults are the schema's.
+
+use std::io::{self, Write};
+
+use etch::cluster::Scope;
+use etch::report::counted;
+use etch::report::markdown::{MarkdownTable, code, value};
+use etch_core::impact::{Changed, SchemaChanges};
+use etch_lint::Finding;
+
+use super::super::scope;
+use super::crd_impact::CrdImpact;
+use super::print::{Happening, advice, affected, happenings, named};
+
+/// Everything that is reported, CRDs to which nothing happens in one sentence.
+pub(super) fn write(out: &mut dyn Write, all: &[CrdImpact], scope: &Scope) -> io::Result<()> {
+    writeln!(out, "## What the CRD upgrade changes {}\n", scope::in_words(scope))?;
+    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.kinds().is_empty());
+    for impact in changed {
+        crd(out, impact)?;
+    }
+    if !same.is_empty() {
+        let names: Vec<_> = same.iter().map(|impact| code(&impact.crd)).collect();
+        writeln!(out, "Nothing changes for {}.", names.join(", "))?;
+    }
+    Ok(())
+}
+
+fn crd(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+    let version = match &impact.old_version {
+        None => format!("{}, new", impact.new_version),
+        Some(old) if *old == impact.new_version => old.clone(),
+        Some(old) => format!("{old} to {}", impact.new_version),
+    };
+    writeln!(out, "### {} ({})\n", code(&impact.crd), code(&version))?;
+    if !impact.in_cluster {
+        writeln!(out, "The cluster does not have this CRD, so there are no objects to check.\n")?;
+    }
+    if !impact.refusals.is_empty() {
+        writeln!(out, "**The API server refuses it:**\n")?;
+        let mut table = MarkdownTable::new(["Field", "Error"]);
+        for refusal in &impact.refusals {
+            table.row([code(&refusal.place()), code(&refusal.message)]);
+        }
+        table.write(out)?;
+    }
+    schemas(out, &impact.schemas)?;
+    narrowed(out, &impact.narrowed)?;
+    if impact.tally.counts.total > 0 {
+        objects(out, impact)?;
+    }
+    Ok(())
+}
+
+fn schemas(out: &mut dyn Write, changes: &SchemaChanges) -> io::Result<()> {
+    let mut table = MarkdownTable::new(["Schema", "Path", "Default"]);
+    for (path, new) in &changes.defaults_added {
+        table.row(["default added".to_owned(), code(&path.to_string()), value(&new.to_string())]);
+    }
+    for Changed { path, old, new } in &changes.defaults_changed {
+        let values = format!("{} → {}", value(&old.to_string()), value(&new.to_string()));
+        table.row(["default changed".to_owned(), code(&path.to_string()), values]);
+    }
+    for (path, old) in &changes.defaults_removed {
+        let values = format!("{} → none", value(&old.to_string()));
+        table.row(["default removed".to_owned(), code(&path.to_string()), values]);
+    }
+    for path in &changes.fields_removed {
+        table.row(["field removed".to_owned(), code(&path.to_string()), String::new()]);
+    }
+    for path in &changes.unknown_removed {
+        table.row(["unknown fields hidden".to_owned(), code(&path.to_string()), String::new()]);
+    }
+    if table.is_empty() { Ok(()) } else { table.write(out) }
+}
+
+fn narrowed(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
+    let mut table = MarkdownTable::new(["Can refuse objects", "Version", "Path", "Change"]);
+    for Finding { rule, version, path, message, .. } in findings {
+        table.row([rule.code.to_owned(), code(version), code(&path.to_string()), code(message)]);
+    }
+    if table.is_empty() { Ok(()) } else { table.write(out) }
+}
+
+/// The numbers first, by effect and place; then the first objects, folded.
+fn objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+    let total = counted(impact.tally.counts.total, "object");
+    if impact.details.all() == 0 {
+        return writeln!(out, "{total}; nothing changes for them.\n");
+    }
+    writeln!(out, "**{total}, {}:**\n", affected(impact))?;
+    let mut table = MarkdownTable::new(["Objects", "Effect", "Where"]);
+    for (place, objects) in &impact.tally.summary {
+        let effect = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
+        table.row([objects.to_string(), effect.to_owned(), code(&place.text)]);
+    }
+    table.write(out)?;
+    writeln!(out, "<details><summary>Objects</summary>\n")?;
+    let mut table = MarkdownTable::new(["Object", "Effect", "Where"]);
+    for (identity, detail) in impact.details.iter() {
+        for Happening { word, places, .. } in happenings(&detail.effect, false) {
+            let places: Vec<_> = places.iter().map(|place| code(place)).collect();
+            table.row([code(&named(identity, detail)), word.to_owned(), places.join(" ")]);
+        }
+    }
+    table.write(out)?;
+    if impact.details.left() > 0 {
+        writeln!(out, "and {} more objects\n", impact.details.left())?;
+    }
+    writeln!(out, "</details>\n")?;
+    for advice in advice(impact, &code) {
+        writeln!(out, "{advice}\n")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use etch_core::impact::Effect;
+    use kube_structural_schema::path::{Path, Step};
+
+    use super::*;
+
+    #[test]
+    fn keys_of_maps_are_left_out() {
+        let field = |name: &str| Step::Field(name.to_owned());
+        let place = Path::from(vec![field("pools"), Step::Key("secret".to_owned()), field("size")]);
+        let effect = Effect { appears: vec![place], ..Effect::default() };
+        let places = |with_keys: bool| happenings(&effect, with_keys).remove(0).places;
+        assert_eq!(
+            (places(true), places(false)),
+            (vec![r#".pools["secret"].size"#.to_owned()], vec![".pools.*.size".to_owned()])
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! CRDs as a revision of a git repository has them, by running git.
+//! It must not change anything in the repository, nor read what the revision does not have.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kube_manifests::{Document, Origin};
+
+use super::{Reason, SourceError, files};
+
+/// What stands before a revision where a file could stand.
+const PREFIX: &str = "git:";
+
+/// The revision that is named in place of a file; none where it is a file.
+pub fn revision(path: &Path) -> Option<&str> {
+    path.to_str()?.strip_prefix(PREFIX)
+}
+
+/// All documents that a revision has at the paths of these files and folders.
+///
+/// # Errors
+/// git cannot be run, or knows no such revision or path, or a document cannot be read; and standard input has no
+/// path.
+pub fn documents(revision: &str, paths: &[PathBuf]) -> Result<Vec<Document>, SourceError> {
+    // What begins with a hyphen would be an option.
+    if revision.is_empty() || revision.starts_with('-') || revision.contains(':') {
+        return Err(failed(revision, Path::new(""), Reason::NoRevision));
+    }
+    let mut found = Vec::new();
+    for path in paths {
+        if path == Path::new("-") {
+            return Err(failed(revision, Path::new("stdin"), Reason::NoPath));
+        }
+        match path.is_dir() {
+            true => folder(revision, path, &mut found)?,
+            false => {
+                let name = path.file_name().unwrap_or_default();
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                file(revision, folder.unwrap_or(Path::new(".")), Path::new(name), path, &mut found)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The manifests in a folder and below, as those of a folder on the disk are chosen.
+fn folder(revision: &str, path: &Path, found: &mut Vec<Document>) -> Result<(), SourceError> {
+    let listed = git(path, ["ls-tree", "-r", "-z", "--name-only", revision]);
+    let listed = listed.map_err(|reason| failed(revision, path, reason))?;
+    let names = listed.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
+    let is_shown = |name: &&str| !name.is_empty() && !name.split('/').any(|part| part.starts_with('.'));
+    let mut is_empty = true;
+    for name in names.filter(is_shown).map(Path::new).filter(|name| files::is_manifest(name)) {
+        is_empty = false;
+        file(revision, path, name, &path.join(name), found)?;
+    }
+    if is_empty { Err(failed(revision, path, Reason::Empty)) } else { Ok(()) }
+}
+
+/// One file, by its name below a folder.
+fn file(
+    revision: &str,
+    folder: &Path,
+    name: &Path,
+    shown: &Path,
+    found: &mut Vec<Document>,
+) -> Result<(), SourceError> {
+    let object = format!("{revision}:./{}", name.display());
+    let text = git(folder, ["show", &object]).map_err(|reason| failed(revision, shown, reason))?;
+    let origin = format!("{revision}:{}", shown.display());
+    let mut failure = None;
+    let flow = super::file(&origin, Ok(&mut text.as_slice()), &mut |document| match document {
+        Ok(document) => {
+            found.push(document);
+            ControlFlow::Continue(())
+        }
+        Err(error) => {
+            failure = Some(error);
+            ControlFlow::Break(())
+        }
+    });
+    match failure {
+        Some(error) if flow.is_break() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn git<'a>(folder: &Path, arguments: impl IntoIterator<Item = &'a str>) -> Result<Vec<u8>, Reason> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(folder).args(arguments).env("LC_ALL", "C");
+    let output = command.output().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Reason::NoGit,
+        _ => Reason::Read(error),
+    })?;
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    let words = words.lines().next().unwrap_or_default();
+    Err(Reason::Git { words: words.trim_start_matches("fatal: ").to_owned() })
+}
+
+fn failed(revision: &str, path: &Path, reason: Reason) -> SourceError {
+    let file = format!("{PREFIX}{revision} {}", path.display());
+    SourceError { origin: Origin { file: file.trim_end().into(), document: 1, item: None }, reason }
+}
