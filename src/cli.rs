@@ -19,6 +19,7 @@ use crate::commands::impact::Impact;
 use crate::commands::lint::Lint;
 use crate::commands::man::Man;
 use crate::commands::persist::Persist;
+use crate::commands::plan::Plan;
 use crate::commands::rbac::Rbac;
 use crate::commands::run::Run;
 use crate::commands::status::Status;
@@ -39,6 +40,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Status(Status),
+    Plan(Plan),
     Impact(Impact),
     Audit(Audit),
     Explain(Explain),
@@ -61,6 +63,7 @@ impl Command {
         match self {
             Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) => None,
             Self::Run(_) => Some("the operator works in all namespaces, and policies select the CRDs"),
+            Self::Plan(_) => Some("an upgrade changes the objects of all namespaces"),
             Self::Clean(_) | Self::Rbac(_) | Self::Status(_) => Some("CRDs are cluster-scoped"),
             Self::Lint(_)
             | Self::Fill(_)

@@ -154,6 +154,12 @@ pub(super) fn forced(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
     patch(&format!("{path}{joint}force=true"), PatchKind::Apply, body)
 }
 
+/// A dry run of an apply by another field manager, as which somebody is going to apply.
+pub(super) fn try_apply(path: &str, manager: &str, forced: bool, body: Vec<u8>) -> Request<Vec<u8>> {
+    let target = format!("{path}?dryRun=All&fieldManager={}&force={forced}", encoded(manager));
+    built(Request::patch(target).header(CONTENT_TYPE, "application/apply-patch+yaml"), body)
+}
+
 /// Text made fit for one segment of a path or one value of a query.
 pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -6,7 +6,7 @@ use http::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{encoded, get, if_there};
+use super::call::{encoded, get, if_there, try_apply};
 use super::{CallError, Cluster, crds};
 use etch_core::crd::Resource;
 use kube_structural_schema::json::Json;
@@ -94,6 +94,24 @@ impl Cluster {
         let request = get(&format!("/apis/{group}/{version}/{plural}/{}", encoded(name)));
         let body = if_there(self.call_in_turn(request, &self.turns.crds).await)?;
         body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
+    }
+
+    /// What the API server makes of a CRD that somebody applies as `manager`, in a dry run: nothing is stored. Fields
+    /// of other managers are taken over only if it is `forced`.
+    ///
+    /// # Errors
+    /// See [`CallError`]; 409 where other managers own fields that change.
+    pub async fn try_crd(
+        &self,
+        name: &str,
+        crd: &Json,
+        manager: &str,
+        forced: bool,
+    ) -> Result<Json, CallError> {
+        let Resource { group, version, plural } = crds();
+        let path = format!("/apis/{group}/{version}/{plural}/{}", encoded(name));
+        let request = try_apply(&path, manager, forced, crd.to_vec());
+        Json::parse(&self.call(request).await?).map_err(CallError::malformed)
     }
 
     /// Whether there is a CRD of this name, without its schema.

@@ -141,6 +141,14 @@ impl Global {
         words
     }
 
+    /// The options that lead to the same cluster, as they can be typed for Etch and for kubectl.
+    pub(crate) fn words_of_cluster(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        words.extend(self.context.as_ref().map(|context| format!("--context={context}")));
+        words.extend(self.kubeconfig.as_ref().map(|path| format!("--kubeconfig={}", path.display())));
+        words
+    }
+
     /// What standard output can show.
     pub(crate) fn style(&self) -> Style {
         let is_terminal = io::stdout().is_terminal();

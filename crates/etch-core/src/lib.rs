@@ -12,6 +12,7 @@
 //! | [`engine`] | what goes on for all objects of a CRD |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
 //! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`call_error`], [`served_elsewhere`], [`rbac`] | what users read |
+//! | [`shell`] | what users paste |
 
 mod absent;
 pub mod api;
@@ -44,6 +45,7 @@ pub mod rbac;
 pub mod refusal;
 pub mod report;
 pub mod served_elsewhere;
+pub mod shell;
 pub mod stored;
 pub mod upgrade;
 pub mod warning;

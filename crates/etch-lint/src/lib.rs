@@ -34,6 +34,7 @@ mod subject;
 mod unpruned;
 mod unpublished;
 mod unreachable;
+pub mod upgrade_plan;
 mod version_or_image;
 mod versions_disagree;
 

@@ -106,7 +106,39 @@ async fn a_cluster_is_asked_for_what_it_has() -> Result<()> {
     what_fails_is_what_was_asked_for(&stage)?;
     many_objects_are_summed_up(&stage)?;
     markdown_is_bounded(&stage)?;
+    an_upgrade_is_planned(&stage)?;
     the_policy_is_named(&stage)
+}
+
+/// What a plan is told by a cluster: the API server's answer, the objects and the versions that are stored.
+fn an_upgrade_is_planned(stage: &Stage) -> Result<()> {
+    let steps = |file: &str| -> Result<(Option<i32>, Vec<String>, Value)> {
+        let ended = stage.etch(&["plan", "-f", file, "--live", "-o", "json"])?;
+        let planned = ended.json()?["crds"][0].clone();
+        let steps = planned["steps"].as_array().into_iter().flatten();
+        let steps = steps.map(|step| step["step"].as_str().unwrap_or_default().to_owned()).collect();
+        Ok((ended.code, steps, planned))
+    };
+    let (code, steps_of_new, planned) = steps("new.json")?;
+    ensure!(code == Some(1) && steps_of_new.contains(&"persist".to_owned()), "{planned:#}");
+    ensure!(planned["objects"]["protectedByPersist"] == OBJECTS, "{planned:#}");
+    ensure!(
+        planned["dryRun"]["answer"] != "refused" && planned["dryRun"]["answer"].is_string(),
+        "{planned:#}"
+    );
+    // Nothing was applied.
+    let (code, steps_of_same, planned) = steps("now.json")?;
+    ensure!(planned["dryRun"]["answer"] == "same" && steps_of_same.is_empty(), "{planned:#}");
+    ensure!(code == Some(0), "{planned:#}");
+    let mut refused = widgets(&json!({ "type": "integer", "default": 1 }));
+    refused["spec"]["scope"] = "Cluster".into();
+    stage.file("refused.json", &refused)?;
+    let (code, steps_of_refused, planned) = steps("refused.json")?;
+    ensure!(code == Some(1) && steps_of_refused[0] == "fix", "{planned:#}");
+    ensure!(planned["dryRun"]["answer"] == "refused", "{planned:#}");
+    let ended = stage.etch(&["plan", "-f", "new.json", "--live", "-n", "default"])?;
+    ensure!(ended.code == Some(2) && ended.err.contains("objects of all namespaces"), "{ended:?}");
+    Ok(())
 }
 
 /// A comment on a pull request has the values of defaults, a few objects and the number of the others.
@@ -187,6 +219,7 @@ async fn what_is_not_granted_is_told_in_one_line(stage: &Stage) -> Result<()> {
         (&["persist", "widgets", "--dry-run"], "get", crds),
         (&["explain", "widgets", "w-0001"], "get", crds),
         (&["impact", "-f", "new.json", "--live"], "get", crds),
+        (&["plan", "-f", "new.json", "--live"], "get", crds),
         (&["impact", "-f", "new.json", "--old", "old.json", "--live"], "get", crds),
         (&["lint", "--live"], "list", crds),
         (&["rbac"], "list", crds),

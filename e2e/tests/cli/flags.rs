@@ -149,6 +149,9 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
 /// A command line that does its work, or would if there were a cluster, for a flag to be added to.
 fn base(command: &str, flag: &str) -> Result<Vec<&'static str>> {
     Ok(match (command, flag) {
+        ("plan", "--filename") => vec!["plan", "--old", "crds.yaml"],
+        ("plan", "--old" | "--live") => vec!["plan", "-f", "crds.yaml"],
+        ("plan", _) => vec!["plan", "-f", "crds.yaml", "--old", "crds.yaml"],
         ("impact", "--filename") => vec!["impact", "--old", "crds.yaml"],
         ("impact", "--objects") => vec!["impact", "-f", "crds.yaml", "--old", "crds.yaml"],
         ("impact", "--live") => vec!["impact", "-f", "crds.yaml"],
@@ -258,6 +261,7 @@ fn no_cluster_is_told_in_one_line() -> Result<()> {
         &["explain", "crontabs", "a"],
         &["persist"],
         &["persist", "--dry-run"],
+        &["plan", "-f", "crds.yaml", "--live"],
         &["impact", "-f", "crds.yaml"],
         &["impact", "-f", "crds.yaml", "--old", "crds.yaml", "--live"],
         &["lint", "--live"],

@@ -10,6 +10,7 @@ mod garbage;
 mod leaks;
 mod lint;
 mod lint_go;
+mod plan;
 mod process;
 mod published;
 mod status;

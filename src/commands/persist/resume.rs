@@ -1,14 +1,14 @@
 //! The command line with which an interrupted pass goes on as it was.
 //! It must not leave out an option that was given.
 
-use std::path::{Path, PathBuf};
-
 use clap::ValueEnum;
 
 use etch::cluster::MAX_IN_FLIGHT;
+use etch_core::shell::quoted;
 
 use super::{HiddenFieldsArg, OwnershipArg, Persist};
 use crate::commands::global::{Global, Output};
+use crate::commands::program::program;
 use crate::commands::values::PaceArg;
 
 impl Persist {
@@ -57,25 +57,6 @@ impl Persist {
 
 fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-}
-
-/// This program as it was called, or as kubectl calls it.
-fn program() -> String {
-    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
-    match program.file_stem().and_then(|stem| stem.to_str()) {
-        None => "etch".to_owned(),
-        Some("kubectl-etch") => "kubectl etch".to_owned(),
-        Some(_) => quoted(&Path::display(&program).to_string()),
-    }
-}
-
-/// A word that a shell leaves as it is.
-fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,@%+".contains(&byte);
-    match !word.is_empty() && word.bytes().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]

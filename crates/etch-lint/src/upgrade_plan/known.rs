@@ -1,0 +1,136 @@
+//! What is known of an upgrade, before there is a plan for it.
+//! It must not know any step.
+
+use etch_core::crd::Crd;
+use etch_core::impact::{SchemaChanges, Tally};
+use etch_core::plan::Terms;
+use etch_core::shell::quoted;
+use kube_structural_schema::json::Json;
+use serde_json::Value;
+
+use crate::rule::Finding;
+
+/// What is known of the upgrade of one CRD.
+#[derive(Clone, Copy, Debug)]
+pub struct Upgrade<'a> {
+    /// The CRD before, as it is written and as it is read; none where it is new.
+    pub old: Option<(&'a Json, &'a Crd)>,
+    /// The CRD after.
+    pub new: (&'a Json, &'a Crd),
+    /// What API servers refuse it for.
+    pub refusals: &'a [Finding],
+    /// What the API server of the cluster answers.
+    pub dry_run: &'a DryRun,
+    /// What is incompatible between the two.
+    pub incompatible: &'a [Finding],
+    /// What changes in the storage version.
+    pub schemas: &'a SchemaChanges,
+    /// What happens to the objects of the cluster; none where they were not read.
+    pub objects: Option<&'a Tally>,
+    /// What Etch may write, and who decides so.
+    pub policy: Policy<'a>,
+    /// How the commands begin and what they are about.
+    pub words: &'a Words,
+}
+
+/// What the API server of a cluster answers to the CRD in a dry run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DryRun {
+    /// No cluster was asked.
+    #[default]
+    NotAsked,
+    /// It accepts the CRD; nothing is different from the one that it has.
+    SameAsInstalled,
+    /// It accepts the CRD.
+    Accepted {
+        /// Whether other field managers own fields that change.
+        conflicts: bool,
+    },
+    /// It, or a webhook, refuses the CRD in these words.
+    Refused(String),
+    /// It could not be asked, for this reason.
+    Failed(String),
+}
+
+/// The policy that governs the CRD after the upgrade, as far as it matters for the steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Policy<'a> {
+    /// Its name; none where none governs the CRD, or none was read.
+    pub name: Option<&'a str>,
+    /// Whether the operator writes objects under it.
+    pub writes: bool,
+    /// What writes may do.
+    pub terms: Terms,
+}
+
+/// The words of commands, ready for a shell.
+#[derive(Clone, Debug, Default)]
+pub struct Words {
+    /// How Etch is called.
+    pub etch: String,
+    /// The files after the upgrade, each behind `-f`.
+    pub new: String,
+    /// The same files, as `etch lint` takes them.
+    pub lint: String,
+    /// The options that lead to the cluster, with a space before each.
+    pub cluster: String,
+    /// What `etch impact` and `etch lint` compare with, with a space before each option.
+    pub old: String,
+    /// The flags with which `etch persist` writes on the terms of the policy, with a space before each.
+    pub persist: String,
+}
+
+impl<'a> Upgrade<'a> {
+    pub(super) fn name(&self) -> &str {
+        self.new.1.name()
+    }
+
+    /// The CRD's name, ready for a shell.
+    pub(super) fn word(&self) -> String {
+        quoted(self.name())
+    }
+
+    /// Whether it is known that there are no objects.
+    pub(super) fn has_no_objects(&self) -> bool {
+        self.old.is_none() || self.objects.is_some_and(|objects| objects.counts.total == 0)
+    }
+
+    /// The command that stores the present defaults and verifies it.
+    pub(super) fn persist(&self) -> String {
+        let Words { etch, cluster, persist, .. } = self.words;
+        format!("{etch} persist {}{persist}{cluster}", self.word())
+    }
+
+    /// `--all-namespaces`, with a space before it, where the objects are in namespaces.
+    pub(super) fn everywhere(&self) -> &'static str {
+        if self.new.0["spec"]["scope"] == "Cluster" { "" } else { " --all-namespaces" }
+    }
+
+    /// Whether the upgrade changes the storage version.
+    pub(super) fn moves(&self) -> bool {
+        self.old.is_some_and(|(_, old)| old.storage().name != self.new.1.storage().name)
+    }
+
+    /// The versions that the upgrade takes out of the CRD, and at which objects may be stored.
+    pub(super) fn going(&self) -> Vec<&'a str> {
+        let Some((document, _)) = self.old else { return Vec::new() };
+        let stored = stored(document);
+        let is_stored =
+            |name: &str| stored.as_ref().is_none_or(|stored| stored.iter().any(|other| other == name));
+        let is_kept = |name: &str| names(self.new.0).any(|other| other == name);
+        names(document).filter(|name| !is_kept(name) && is_stored(name)).collect()
+    }
+}
+
+/// The names of the versions.
+pub(super) fn names(document: &Value) -> impl Iterator<Item = &str> {
+    let versions = document["spec"]["versions"].as_array().into_iter().flatten();
+    versions.filter_map(|version| version["name"].as_str())
+}
+
+/// `status.storedVersions`; none where the document does not have it, such as one from a file.
+pub(super) fn stored(document: &Value) -> Option<Vec<String>> {
+    let stored = document["status"]["storedVersions"].as_array()?;
+    let stored: Vec<String> = stored.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();
+    (!stored.is_empty()).then_some(stored)
+}

@@ -1,0 +1,163 @@
+//! Steps about objects and their values: what to correct, store and save before the upgrade, and what to store
+//! after it.
+
+use etch_core::decode::Undecodable;
+use etch_core::impact::{Changed, EffectKind, Kind, Place, Problem};
+use etch_core::object::IGNORE_ANNOTATION;
+use etch_core::plan::HiddenFields;
+use etch_core::shell::quoted;
+
+use serde_json::Value;
+
+use super::known::{Upgrade, Words};
+use super::step::{StepKind, UpgradePlan, counted, first};
+
+/// How long a default is that a reason quotes.
+const VALUE: usize = 100;
+
+pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
+    if upgrade.has_no_objects() {
+        return;
+    }
+    let Words { etch, new, old, cluster, .. } = upgrade.words;
+    let name = upgrade.word();
+    let impact = || Some(format!("{etch} impact {new}{old} --live --limit 0{cluster}"));
+    if let Some(objects) = upgrade.objects {
+        // What is stored at a version that goes is moved before.
+        let moved = upgrade
+            .going()
+            .into_iter()
+            .map(|version| Problem::Unreadable(Undecodable::VersionGone(version.to_owned())).to_string());
+        let moved: Vec<String> = moved.collect();
+        let is_left = |place: &Place| place.kind == Kind::Problem && !moved.contains(&place.text);
+        let invalid = places(upgrade, |place| place.effect == EffectKind::Problem && is_left(place));
+        if !invalid.is_empty() {
+            let what = "Correct the objects that become invalid, or that cannot be judged";
+            plan.before(StepKind::Repair, what, first(invalid), impact());
+        }
+        if objects.counts.unprotected > 0 {
+            let count = counted(objects.counts.unprotected, "object");
+            let what =
+                format!("Remove {IGNORE_ANNOTATION} where values are to stay: `etch persist` skips {count}");
+            let command = format!("{etch} audit {name} --objects --limit 0{cluster}");
+            plan.before(StepKind::Unignore, what, Vec::new(), Some(command));
+        }
+        if objects.counts.open > 0 {
+            let count = counted(objects.counts.open, "object");
+            plan.unknown.push(format!(
+                "what etcd holds of {count}, on which it depends what happens there: `etch persist` before the upgrade \
+                 settles it, and `etch impact` with --etcd-endpoints or --etcd-snapshot reads it"
+            ));
+        }
+    }
+    if let Some(why) = to_persist(upgrade) {
+        let what = "Store the values that objects show now, so that they stay";
+        plan.before(StepKind::Persist, what, first(why), Some(upgrade.persist()));
+    }
+    let Some(hidden) = to_save(upgrade) else { return };
+    let everywhere = upgrade.everywhere();
+    let command = format!("kubectl get {name}{everywhere}{cluster} --output yaml >{name}.yaml");
+    let what =
+        "Save the values that no reader sees after the upgrade; the next write of the object destroys them";
+    plan.before(StepKind::Save, what, first(hidden), Some(command));
+    if let (Some(policy), true) = (upgrade.policy.name, upgrade.policy.writes)
+        && upgrade.policy.terms.hidden_fields == HiddenFields::Drop
+    {
+        let what = format!(
+            "Hold objects with hidden fields: DefaultsPolicy {policy} lets Etch destroy these at once"
+        );
+        let command = format!(
+            "kubectl patch defaultspolicy {}{cluster} --type merge --patch '{{\"spec\":{{\"hiddenFields\":\"Hold\"}}}}'",
+            quoted(policy)
+        );
+        plan.before(StepKind::Hold, what, Vec::new(), Some(command));
+    }
+}
+
+pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
+    let added = &upgrade.schemas.defaults_added;
+    let gains = match upgrade.objects {
+        Some(objects) => objects.counts.gaining > 0,
+        None => !added.is_empty(),
+    };
+    let moves = upgrade.moves();
+    if upgrade.has_no_objects() || !(gains || moves) || !upgrade.new.1.compiled().has_defaults() {
+        return;
+    }
+    let mut why = match upgrade.objects {
+        Some(_) => places(upgrade, |place| place.effect == EffectKind::Appears),
+        None => added.iter().map(|(path, value)| format!("{path}: {} is new", shown(value))).collect(),
+    };
+    if let (true, Some((_, old))) = (moves, upgrade.old) {
+        let (before, after) = (&old.storage().name, &upgrade.new.1.storage().name);
+        why.insert(0, format!("objects are stored at {before}, and the storage version is {after}"));
+    }
+    let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
+    let (what, command) = match upgrade.policy.writes {
+        true => (
+            "Wait until the operator has stored the defaults of the new schema",
+            format!("kubectl wait --for condition=DefaultsPersisted --timeout 1h crd/{name}{cluster}"),
+        ),
+        false => ("Store the defaults of the new schema", upgrade.persist()),
+    };
+    plan.after(StepKind::Store, what, first(why), Some(command));
+}
+
+/// Why the present values are to be stored first; none where nothing would be kept by it.
+fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
+    match upgrade.objects {
+        Some(objects) => (objects.counts.protected > 0).then(|| {
+            let is_so = |place: &Place| matches!(place.effect, EffectKind::Changes | EffectKind::Disappears);
+            places(upgrade, is_so)
+        }),
+        None => {
+            let schemas = upgrade.schemas;
+            let changed = schemas.defaults_changed.iter();
+            let changed = changed
+                .map(|Changed { path, old, new }| format!("{path}: {} becomes {}", shown(old), shown(new)));
+            let removed = schemas.defaults_removed.iter();
+            let removed =
+                removed.map(|(path, old)| format!("{path}: {} is no longer the default", shown(old)));
+            let why: Vec<String> = changed.chain(removed).collect();
+            (!why.is_empty()).then_some(why)
+        }
+    }
+}
+
+/// What becomes hidden; none where nothing does.
+fn to_save(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
+    let why: Vec<String> = match upgrade.objects {
+        Some(_) => places(upgrade, |place| matches!(place.effect, EffectKind::Hidden | EffectKind::Dropped)),
+        None => {
+            let removed = &upgrade.schemas.fields_removed;
+            let unknown = &upgrade.schemas.unknown_removed;
+            let removed = removed.iter().map(|path| format!("{path}: the field is gone"));
+            let unknown =
+                unknown.iter().map(|path| format!("{path}: fields that are not declared are no longer kept"));
+            removed.chain(unknown).collect()
+        }
+    };
+    (!why.is_empty()).then_some(why)
+}
+
+/// A default, its beginning only where it is long.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(VALUE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// What happens at some places of the schema, and to how many objects.
+fn places(upgrade: &Upgrade<'_>, is_meant: impl Fn(&Place) -> bool) -> Vec<String> {
+    let summary = upgrade.objects.into_iter().flat_map(|objects| &objects.summary);
+    let meant = summary.filter(|(place, _)| is_meant(place)).map(|(place, objects)| {
+        let word = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
+        match place.effect {
+            EffectKind::Problem => format!("{}: {}", counted(*objects, "object"), place.text),
+            _ => format!("{}: {} {word}", counted(*objects, "object"), place.text),
+        }
+    });
+    meant.collect()
+}

@@ -1,0 +1,126 @@
+//! Steps about versions: which may still be stored, and how they go out of `status.storedVersions`.
+
+use etch_core::shell::quoted;
+use serde_json::json;
+
+use super::known::{Upgrade, Words, names, stored};
+use super::step::{StepKind, UpgradePlan};
+
+/// The versions that the upgrade takes out of the CRD have to be out of `status.storedVersions` before.
+pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
+    let Some((document, old)) = upgrade.old else { return };
+    let storage = old.storage().name.as_str();
+    let gone = upgrade.going();
+    if gone.contains(&storage) {
+        let what = format!(
+            "Upgrade in two steps: the CRD no longer has {storage}, the version that objects are stored at"
+        );
+        let after = &upgrade.new.1.storage().name;
+        let why = vec![
+            format!("apply a CRD that has both {storage} and {after}, with {after} as the storage version"),
+            format!("then store every object at {after}, and take {storage} out of status.storedVersions"),
+        ];
+        plan.before(StepKind::Fix, what, why, Some(stored_versions(upgrade)));
+        return;
+    }
+    if gone.is_empty() {
+        return;
+    }
+    let list = gone.join(", ");
+    let why = match stored(document) {
+        Some(_) => format!(
+            "the upgrade takes out {list}, and the API server refuses it while status.storedVersions has it"
+        ),
+        None => {
+            format!("the upgrade takes out {list}; skip this where status.storedVersions does not have it")
+        }
+    };
+    let kept = stored(document).map(|stored| without(&stored, &gone));
+    let kept = kept.unwrap_or_else(|| vec![storage.to_owned()]);
+    if !upgrade.has_no_objects() {
+        let (what, command) = moving(upgrade, storage, old.compiled().has_defaults());
+        plan.before(StepKind::Move, what, vec![why.clone()], Some(command));
+    }
+    let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
+    plan.before(StepKind::Trim, what, vec![why], Some(trim(upgrade, stored(document).as_deref(), &kept)));
+}
+
+/// What can go out of `status.storedVersions` once all objects are stored at the storage version.
+pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
+    let Some((document, old)) = upgrade.old else { return };
+    let (storage, new) = (upgrade.new.1.storage().name.as_str(), upgrade.new.1);
+    let before = stored(document);
+    let mut stored = before.clone().unwrap_or_else(|| vec![old.storage().name.clone()]);
+    // What is taken out before the upgrade is not there any more.
+    stored.retain(|name| names(upgrade.new.0).any(|other| other == name));
+    if !stored.iter().any(|name| name == storage) {
+        stored.push(storage.to_owned());
+    }
+    let others = without(&stored, &[storage]);
+    if others.is_empty() {
+        return;
+    }
+    let list = others.join(", ");
+    if !upgrade.has_no_objects() && !new.compiled().has_defaults() {
+        let (what, command) = moving(upgrade, storage, false);
+        let why = format!("status.storedVersions has {list}");
+        plan.after(StepKind::Move, what, vec![why], Some(command));
+    } else if !upgrade.has_no_objects() && !plan.steps.iter().any(|step| step.kind == StepKind::Store) {
+        let (what, command) = moving(upgrade, storage, true);
+        plan.after(StepKind::Move, what, vec![format!("status.storedVersions has {list}")], Some(command));
+    }
+    let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
+    let mut why = Vec::new();
+    if upgrade.moves() {
+        why.push(format!("the storage version was {} and is {storage}", old.storage().name));
+    }
+    if before.is_none() {
+        why.push(
+            "which versions are stored is not known: compare with status.storedVersions first".to_owned(),
+        );
+    }
+    let kept = vec![storage.to_owned()];
+    let known = before.map(|_| stored);
+    plan.after(StepKind::Trim, what, why, Some(trim(upgrade, known.as_deref(), &kept)));
+}
+
+/// How all objects come to be stored at the storage version.
+fn moving(upgrade: &Upgrade<'_>, storage: &str, has_defaults: bool) -> (String, String) {
+    let what = format!("Store every object at {storage}");
+    let (name, everywhere, cluster) = (upgrade.word(), upgrade.everywhere(), &upgrade.words.cluster);
+    let command = match has_defaults {
+        true => upgrade.persist(),
+        // Of a storage version without defaults Etch writes no object.
+        false => format!(
+            "kubectl get {name}{everywhere}{cluster} --output json | kubectl replace{cluster} --filename -"
+        ),
+    };
+    (what, command)
+}
+
+/// The change of the list; where the list is known, only as long as it is that.
+fn trim(upgrade: &Upgrade<'_>, known: Option<&[String]>, kept: &[String]) -> String {
+    let Words { cluster, .. } = upgrade.words;
+    let name = upgrade.word();
+    let (kind, patch) = match known {
+        Some(known) => {
+            let at = "/status/storedVersions";
+            let test = json!({ "op": "test", "path": at, "value": known });
+            ("json", json!([test, { "op": "replace", "path": at, "value": kept }]))
+        }
+        None => ("merge", json!({ "status": { "storedVersions": kept } })),
+    };
+    format!(
+        "kubectl patch crd {name}{cluster} --subresource status --type {kind} --patch {}",
+        quoted(&patch.to_string())
+    )
+}
+
+fn stored_versions(upgrade: &Upgrade<'_>) -> String {
+    let Words { cluster, .. } = upgrade.words;
+    format!("kubectl get crd {}{cluster} --output jsonpath='{{.status.storedVersions}}'", upgrade.word())
+}
+
+fn without(names: &[String], others: &[&str]) -> Vec<String> {
+    names.iter().filter(|name| !others.contains(&name.as_str())).cloned().collect()
+}

@@ -1,0 +1,162 @@
+//! `etch plan` from files and from revisions of a git repository, without a cluster. Which steps there are is tested
+//! with the library.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use e2e::cluster::crd;
+use e2e::operator::binary;
+use serde_json::{Value, json};
+
+use crate::flags::is_one_line;
+use crate::process::{Ended, git, run};
+
+const GROUP: &str = "stable.example.com";
+
+fn widgets(a: &Value) -> Value {
+    let spec = json!({ "type": "object", "properties": { "a": a } });
+    crd(GROUP, "Widget", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+}
+
+/// A repository with a revision of the CRDs, and their state after an upgrade in its work tree.
+struct Repository(tempfile::TempDir);
+
+impl Repository {
+    fn new() -> Result<Self> {
+        let repository = Self(tempfile::tempdir()?);
+        fs::create_dir_all(repository.0.path().join("config/crd"))?;
+        repository.write("config/crd/widgets.json", &widgets(&json!({ "type": "integer", "default": 1 })))?;
+        for line in [
+            &["init", "--quiet", "--initial-branch=main"][..],
+            &["add", "config"],
+            &["commit", "--quiet", "--message=CRDs"],
+        ] {
+            ensure!(git(repository.0.path(), line)?.code == Some(0), "git {line:?}");
+        }
+        repository.write("config/crd/widgets.json", &widgets(&json!({ "type": "integer", "default": 5 })))?;
+        repository.write("new.json", &widgets(&json!({ "type": "integer" })))?;
+        Ok(repository)
+    }
+
+    fn write(&self, name: &str, document: &Value) -> Result<()> {
+        Ok(fs::write(self.0.path().join(name), document.to_string())?)
+    }
+
+    fn etch(&self, folder: &str, line: &[&str]) -> Result<Ended> {
+        self.etch_with(folder, line, &std::env::var("PATH")?)
+    }
+
+    fn etch_with(&self, folder: &str, line: &[&str], path: &str) -> Result<Ended> {
+        let mut command = Command::new(binary()?);
+        command.args(line).current_dir(self.0.path().join(folder));
+        command.env("HOME", self.0.path()).env("PATH", path);
+        run(command, b"")
+    }
+}
+
+#[test]
+fn files_are_compared_with_a_revision_of_their_repository() -> Result<()> {
+    let repository = Repository::new()?;
+    for (folder, file) in [
+        (".", "config/crd"),
+        (".", "config/crd/widgets.json"),
+        ("config", "crd"),
+        ("config/crd", "widgets.json"),
+        ("config/crd", "."),
+    ] {
+        let line = ["plan", "-f", file, "--old", "git:main", "-o", "json"];
+        let ended = repository.etch(folder, &line)?;
+        ensure!(ended.code == Some(1), "{folder} {file}: {ended:?}");
+        let planned = &ended.json()?["crds"][0];
+        let steps: Vec<&str> = planned["steps"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|step| step["step"].as_str())
+            .collect();
+        ensure!(steps.contains(&"persist") && steps.contains(&"apply"), "{folder} {file}: {planned:#}");
+        ensure!(planned["dryRun"]["answer"].is_null() && planned["unknown"][0].is_string(), "{planned:#}");
+    }
+    let impact = repository.etch(".", &["impact", "-f", "config/crd", "--old", "git:HEAD", "-o", "json"])?;
+    ensure!(impact.json()?["crds"][0]["defaultsChanged"][0]["old"] == 1, "{impact:?}");
+    Ok(())
+}
+
+#[test]
+fn what_git_cannot_show_is_told_in_one_line() -> Result<()> {
+    let repository = Repository::new()?;
+    let path = std::env::var("PATH")?;
+    for (line, path, says) in [
+        (&["-f", "new.json", "--old", "git:main"][..], path.as_str(), "new.json"),
+        (&["-f", "config", "--old", "git:nosuch"], &path, "nosuch"),
+        (&["-f", "-", "--old", "git:main"], &path, "a revision has no standard input"),
+        (&["-f", "config", "--old", "git:main", "--old", "new.json"], &path, "give --old once"),
+        (&["-f", "config", "--old", "git:main"], "/nonexistent", "git is not installed"),
+        (&["-f", "config"], &path, "--old <OLD>"),
+    ] {
+        let line = [&["plan"], line].concat();
+        let ended = match line.contains(&"-") {
+            true => {
+                let mut command = Command::new(binary()?);
+                command.args(&line).current_dir(repository.0.path());
+                run(command, widgets(&json!({ "type": "integer" })).to_string().as_bytes())?
+            }
+            false => repository.etch_with(".", &line, path)?,
+        };
+        let shown: Vec<String> = line.iter().map(ToString::to_string).collect();
+        is_one_line(&shown, &ended)?;
+        ensure!(
+            ended.err.contains(says) && ended.out.is_empty(),
+            "{line:?} does not say {says:?}: {ended:?}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn steps_are_numbered_and_have_their_commands() -> Result<()> {
+    let repository = Repository::new()?;
+    let etch = |more: &[&str]| {
+        repository.etch(".", &[&["plan", "-f", "config/crd", "--old", "git:main"], more].concat())
+    };
+    let table = etch(&[])?;
+    for says in [
+        "widgets.stable.example.com (v1)\n\nBefore the upgrade\n",
+        "     - .spec.a: 1 becomes 5\n",
+        "persist widgets.stable.example.com\n",
+        "\nUpgrade\n",
+        " kubectl apply --server-side -f config/crd\n",
+        "\nNot known\n",
+    ] {
+        ensure!(table.out.contains(says), "{says:?}: {}", table.out);
+    }
+    let markdown = etch(&["-o", "markdown"])?;
+    for says in [
+        "## CRD upgrade plan\n\n### `widgets.stable.example.com` (`v1`)\n",
+        "   - `.spec.a: 1 becomes 5`\n",
+        "\n   ```sh\n   kubectl apply --server-side -f config/crd\n   ```\n",
+    ] {
+        ensure!(markdown.out.contains(says), "{says:?}: {}", markdown.out);
+    }
+    let (json, yaml) = (etch(&["-o", "json"])?.json()?, etch(&["-o", "yaml"])?);
+    let yaml: Value = serde_yaml_ng::from_str(&yaml.out)?;
+    ensure!(json == yaml, "{json:#}");
+    Ok(())
+}
+
+#[test]
+fn the_exit_status_says_whether_there_is_more_to_do_than_to_apply() -> Result<()> {
+    let repository = Repository::new()?;
+    let described = json!({ "type": "integer", "default": 1, "description": "a" });
+    repository.write("described.json", &widgets(&described))?;
+    repository.write("old.json", &widgets(&json!({ "type": "integer", "default": 1 })))?;
+    let plan = |new: &str| repository.etch(".", &["plan", "-f", new, "--old", "old.json"]);
+    let same = plan("old.json")?;
+    ensure!(same.code == Some(0) && same.out.contains("\nNothing to do.\n"), "{same:?}");
+    let apply = plan("described.json")?;
+    ensure!(apply.code == Some(0) && apply.out.contains("  1. Apply the CRD\n"), "{apply:?}");
+    ensure!(!apply.out.contains("  2. "), "{apply:?}");
+    ensure!(plan("new.json")?.code == Some(1), "a default is removed");
+    Ok(())
+}

@@ -1,0 +1,234 @@
+//! `etch plan`: the steps of a CRD upgrade, from the server's answer to the old version's end.
+//! It must not decide which steps there are: the library does.
+
+mod print;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use etch::cluster::{Cluster, ObjectSource, Scope};
+use etch_core::call_error::CallError;
+use etch_core::crd::Crd;
+use etch_core::shell::quoted;
+use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};
+use kube_structural_schema::json::{Json, copy};
+
+use super::impact::crd_impact::CrdImpact;
+use super::impact::gather::{Looked, Sources, given, given_before};
+use super::impact::print::persist_flags;
+use super::one_stdin;
+use super::policy::{Known, PolicyArg};
+use super::program::program;
+use crate::commands::emit::{emit, ended};
+use crate::commands::global::{Discussed, Global};
+use crate::commands::outcome::Outcome;
+
+/// The field manager of `kubectl apply --server-side`, by which the plan applies.
+const MANAGER: &str = "kubectl";
+
+/// Plan a CRD upgrade: what to do before, during and after it, with the commands
+///
+/// The plan combines what the API server answers to the new CRD, what is incompatible with the old one (etch lint --old), and what
+/// happens to objects (etch impact): what to correct, store or save first, whether the conversion webhook or the CRD comes first,
+/// and which versions to take out of status.storedVersions in the end.
+///
+/// Without --live, files are compared and no cluster is asked; the plan lists what it cannot know. With --live, the API server
+/// validates the CRD in a dry run, and the plan is about the CRD and the objects in the cluster.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch plan -f new.yaml --old old.yaml
+  etch plan -f new.yaml --live
+  etch plan -f config/crd/ --old git:v1.2
+  etch plan -f config/crd/ --old git:main --live -o markdown
+
+Exit status: 0 if there is nothing to do, or only to apply the CRD; 1 if there are other steps; 2 if the command failed.")]
+pub(crate) struct Plan {
+    /// The CRDs after the upgrade: files, folders, or - for standard input
+    #[arg(short = 'f', long = "filename", value_name = "NEW", required = true)]
+    new: Vec<PathBuf>,
+    /// The CRDs before the upgrade: files, folders, - for standard input, or git:REVISION for the same files in that revision of
+    /// their repository [default with --live: those of the cluster]
+    #[arg(long, value_name = "OLD", required_unless_present = "live")]
+    old: Vec<PathBuf>,
+    /// Ask the API server, and check all objects in the cluster
+    #[arg(long)]
+    live: bool,
+    #[command(flatten)]
+    policy: PolicyArg,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Discussed,
+}
+
+/// What is planned for one CRD.
+struct Planned {
+    impact: CrdImpact,
+    dry_run: DryRun,
+    plan: UpgradePlan,
+}
+
+impl Plan {
+    pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        one_stdin([&self.new, &self.old, &self.policy.files].into_iter().flatten())?;
+        let mut stdin = io::stdin().lock();
+        let new = given(&self.new, &mut stdin).context("-f")?;
+        let old = given_before(&self.old, &self.new, &mut stdin).context("--old")?;
+        let policies = self.policy.read(&mut stdin)?;
+        drop(stdin);
+        let cluster = match self.live {
+            true => Some(Cluster::connect(&global.target()).await?),
+            false => None,
+        };
+        let policies = match (policies, &cluster) {
+            (Some(policies), _) => policies,
+            (None, Some(cluster)) => Known::of(cluster).await?,
+            (None, None) => Known::default(),
+        };
+        let sources = Sources {
+            old,
+            objects: ObjectSource::Files(BTreeMap::new()),
+            scope: &Scope::All,
+            live: self.live,
+            bytes: None,
+            policies,
+            cluster,
+            limit: Some(0),
+        };
+        let looked = sources.look_at(new).await?;
+        sources.policies.announce()?;
+        let mut all = Vec::new();
+        for looked in looked {
+            let dry_run = match &sources.cluster {
+                Some(cluster) => dry_run(cluster, &looked).await?,
+                None => DryRun::NotAsked,
+            };
+            all.push(self.planned(global, &sources, looked, dry_run)?);
+        }
+        emit(
+            out,
+            self.output.form(),
+            || print::document(&all),
+            |out| match self.output {
+                Discussed::Markdown => print::markdown(out, &all),
+                _ => print::table(out, &global.style(), &all),
+            },
+        )?;
+        ended(Vec::new(), all.iter().all(|planned| planned.plan.is_clean()))
+    }
+
+    fn planned(
+        &self,
+        global: &Global,
+        sources: &Sources<'_>,
+        looked: Looked,
+        dry_run: DryRun,
+    ) -> anyhow::Result<Planned> {
+        let Looked { impact, new, present } = looked;
+        let name = new.crd.name();
+        let from_file = sources.old.get(name).map(|given| &given.written);
+        let installed = present.as_ref().map(|(document, _)| document);
+        let old = match (from_file, installed) {
+            // It is new there.
+            (_, None) if self.live => None,
+            // Only a cluster knows which versions are stored.
+            (Some(written), Some(installed)) => Some(with_status(written, installed)),
+            (Some(written), None) => Some(written.clone()),
+            (None, installed) if sources.old.is_empty() => installed.cloned(),
+            (None, _) => None,
+        };
+        let read = old.as_ref().map(Crd::read).transpose().with_context(|| format!("the CRD {name}"))?;
+        let objects = Some(&impact.tally).filter(|_| self.live && present.is_some());
+        let rules = &impact.rules;
+        let policy = Policy {
+            name: rules.settings().map(|settings| settings.policy.as_str()),
+            writes: rules.settings().is_some() && rules.idle().is_none(),
+            terms: rules.terms(),
+        };
+        let words = self.words(global, persist_flags(&rules.terms()));
+        let plan = UpgradePlan::new(&Upgrade {
+            old: old.as_ref().zip(read.as_ref()),
+            new: (&new.written, &new.crd),
+            refusals: &impact.refusals,
+            dry_run: &dry_run,
+            incompatible: &impact.incompatible,
+            schemas: &impact.schemas,
+            objects,
+            policy,
+            words: &words,
+        });
+        Ok(Planned { impact, dry_run, plan })
+    }
+
+    /// The words of the commands that a plan names.
+    fn words(&self, global: &Global, persist: String) -> Words {
+        let path = |path: &PathBuf| quoted(&path.display().to_string());
+        let listed = |option: &str, paths: &[PathBuf]| -> String {
+            paths.iter().map(|file| format!(" {option} {}", path(file))).collect()
+        };
+        let options = global.words_of_cluster();
+        Words {
+            etch: program(),
+            new: listed("-f", &self.new).trim_start().to_owned(),
+            lint: self.new.iter().map(path).collect::<Vec<_>>().join(" "),
+            cluster: options.iter().map(|word| format!(" {}", quoted(word))).collect(),
+            old: listed("--old", &self.old),
+            persist,
+        }
+    }
+}
+
+/// What the API server answers to the CRD.
+async fn dry_run(cluster: &Cluster, looked: &Looked) -> anyhow::Result<DryRun> {
+    let name = looked.new.crd.name();
+    let crd = applicable(&looked.new.written);
+    let mut conflicts = false;
+    let mut answer = cluster.try_crd(name, &crd, MANAGER, false).await;
+    if answer.as_ref().is_err_and(|error| error.code() == Some(409)) {
+        conflicts = true;
+        answer = cluster.try_crd(name, &crd, MANAGER, true).await;
+    }
+    let generation = |document: &Json| document["metadata"]["generation"].as_i64();
+    Ok(match answer {
+        Ok(answer) => {
+            let before = looked.present.as_ref().and_then(|(present, _)| generation(present));
+            match before.is_some() && before == generation(&answer) {
+                true => DryRun::SameAsInstalled,
+                false => DryRun::Accepted { conflicts },
+            }
+        }
+        Err(CallError::Refused(refusal))
+            if matches!(refusal.code, 400 | 422) || refusal.refused_by().is_some() =>
+        {
+            let fields = refusal.fields.iter().map(|field| format!("; {field}"));
+            DryRun::Refused(format!("{refusal}{}", fields.collect::<String>()))
+        }
+        Err(CallError::Refused(refusal)) => DryRun::Failed(refusal.to_string()),
+        Err(error) => return Err(error).with_context(|| format!("the CRD {name}: dry run")),
+    })
+}
+
+/// The CRD as kubectl applies it: without what belongs to the server.
+fn applicable(crd: &Json) -> Json {
+    let mut crd = crd.clone();
+    if let Some(fields) = crd.as_object_mut() {
+        fields.remove("status");
+    }
+    if let Some(metadata) = crd["metadata"].as_object_mut() {
+        for name in ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"] {
+            metadata.remove(name);
+        }
+    }
+    crd
+}
+
+/// A CRD from a file with the status that the cluster has.
+fn with_status(crd: &Json, installed: &Json) -> Json {
+    let mut crd = crd.clone();
+    if let Some(fields) = crd.as_object_mut() {
+        fields.insert("status".to_owned(), copy(&installed["status"]));
+    }
+    crd
+}
