@@ -54,6 +54,7 @@ pub use refusal::{Part, Refusal};
 pub use refused::refusals;
 pub use rule::{Finding, GoPlace, Rule, Severity};
 pub use unpublished::{PublishedFindings, lint_published};
+pub use version_or_image::{floats, suggest_follow};
 
 /// The rules about CRDs, in the order of their codes. A code is never given to another rule.
 pub const RULES: [&Rule; 22] = [

@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use super::rule::{Report, Rule, Severity};
+use super::rule::{Finding, Report, Rule, Severity};
 use super::site::each;
 use super::subject::Subject;
+use etch_core::api::follow_line;
+use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 
 pub(super) const RULE: Rule = Rule {
@@ -18,7 +20,10 @@ CRD, before the new controller runs; objects that stored it keep the old version
 chosen it.
 
 Leave the field empty and let the controller choose, and show its choice in the status. Not reported are fields with an
-enum.",
+enum.
+
+Where the default is meant to float, a DefaultsPolicy can have stored values follow it, as long as nobody owns them. List its
+path in `onChange`, as the finding shows it.",
     check: Some(check),
 };
 
@@ -34,6 +39,35 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
                 });
             }
         });
+    }
+}
+
+/// Whether a default is a version or an image, by its value and the field that it is the default of.
+pub fn floats(path: &Path, default: &Value) -> bool {
+    let name = path.steps().iter().rev().find_map(|step| match step {
+        Step::Field(name) => Some(name.as_str()),
+        _ => None,
+    });
+    let name = name.unwrap_or_default();
+    default.as_str().is_some_and(|text| is_image(text, name) || is_version(text, name))
+}
+
+/// Adds to the findings about a CRD how stored values follow a default that floats, where a policy can say so.
+pub fn suggest_follow(crd: &Json, findings: &mut [Finding]) {
+    let mut floating = findings.iter_mut().filter(|finding| finding.rule.code == RULE.code).peekable();
+    let Some(subject) = floating.peek().and_then(|_| Subject::read(crd).ok()) else { return };
+    for finding in floating {
+        let version = subject.versions.iter().find(|version| version.name == finding.version);
+        // A text inside the default of an object has no line of its own.
+        let mut is_default = false;
+        version.iter().for_each(|version| {
+            each(&version.schema, &mut |site| {
+                is_default |= site.default().is_some_and(Value::is_string) && site.path() == finding.path;
+            });
+        });
+        if let Some(line) = follow_line(&finding.path).filter(|_| is_default) {
+            finding.message.push_str(&format!("; to have stored values follow it, add to onChange: {line}"));
+        }
     }
 }
 

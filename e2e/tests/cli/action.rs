@@ -136,6 +136,7 @@ fn an_impact_is_a_report_in_the_summary() -> Result<()> {
     ensure!(runner.read("GITHUB_OUTPUT")? == "report=etch-impact.md\n");
     let report = runner.read("etch-impact.md")?;
     ensure!(report.contains("| `.image` | `\"nginx:1.29\"` → `\"nginx:1.30\"` |\n"), "{report}");
+    ensure!(report.contains("`- {path: '.image', action: Follow}`\n"), "how values follow: {report}");
     ensure!(runner.read("GITHUB_STEP_SUMMARY")? == report, "{report}");
     let ended = runner.run("impact", &[&inputs[..], &[("flags", "--fail-on=any")]].concat())?;
     ensure!(ended.code == Some(1) && runner.read("etch-impact.md")? == report, "{ended:?}");

@@ -344,7 +344,8 @@ fn every_form_says_the_same() -> Result<()> {
     let expected = serde_json::json!({
         "code": "ETCH012", "rule": "version-or-image-default", "severity": "warning",
         "crd": "crontabs.stable.example.com", "version": "v1", "path": ".spec.image",
-        "message": "the default is an image with a tag", "file": text(&path), "document": 1,
+        "message": "the default is an image with a tag; to have stored values follow it, add to onChange: \
+                    - {path: '.spec.image', action: Follow}", "file": text(&path), "document": 1,
     });
     ensure!(json["findings"][0] == expected, "{json:#}");
     let yaml: Value = serde_yaml_ng::from_str(&shown("yaml")?.out)?;

@@ -12,7 +12,7 @@ use etch_lint::Finding;
 
 use super::super::scope;
 use super::crd_impact::CrdImpact;
-use super::print::{Happening, advice, affected, happenings, named};
+use super::print::{Happening, advice, affected, floating, happenings, named};
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence.
 pub(super) fn write(out: &mut dyn Write, all: &[CrdImpact], scope: &Scope) -> io::Result<()> {
@@ -50,6 +50,9 @@ fn crd(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
     narrowed(out, &impact.narrowed)?;
     if impact.tally.counts.total > 0 {
         objects(out, impact)?;
+    }
+    for advice in floating(impact, &code) {
+        writeln!(out, "{advice}\n")?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use etch::cluster::Scope;
 use etch::report::{self, Cell, Style, Table, Tone, counted};
+use etch_core::api::follow_line;
 use etch_core::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
 use etch_core::object::{IGNORE_ANNOTATION, Identity};
 use etch_core::plan::{HiddenFields, Ownership, Skip, Terms};
@@ -159,6 +160,9 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> i
     if impact.tally.counts.total > 0 {
         objects(out, style, impact)?;
     }
+    for advice in floating(impact, &in_backticks) {
+        writeln!(out, "\n{advice}")?;
+    }
     writeln!(out)
 }
 
@@ -293,6 +297,25 @@ pub(super) fn happenings(effect: &Effect, with_keys: bool) -> Vec<Happening> {
 
 fn in_backticks(code: &str) -> String {
     format!("`{}`", report::plain(code))
+}
+
+/// How stored values follow the changed defaults that are meant to float, and that the policy does not follow.
+pub(super) fn floating(impact: &CrdImpact, code: &dyn Fn(&str) -> String) -> Vec<String> {
+    let followed = impact.rules.settings().map(|settings| &settings.follow[..]).unwrap_or_default();
+    let changed = impact.schemas.defaults_changed.iter();
+    let floating = changed.filter(|changed| {
+        !followed.contains(&changed.path) && etch_lint::floats(&changed.path, &changed.new)
+    });
+    let advice = floating.filter_map(|Changed { path, .. }| {
+        let line = follow_line(path)?;
+        Some(format!(
+            "{} is a version or an image: objects that store the old default keep it. To have them follow it, add to \
+             onChange of their DefaultsPolicy: {}",
+            code(&path.to_string()),
+            code(&line)
+        ))
+    });
+    advice.collect()
 }
 
 /// What to do about the objects, in sentences. `code` makes a command stand out.

@@ -110,7 +110,10 @@ impl Checked {
             }
         }
         match etch_lint::lint(json) {
-            Ok(findings) => self.add(document, &crd, findings.into_iter().chain(refusals)),
+            Ok(mut findings) => {
+                etch_lint::suggest_follow(json, &mut findings);
+                self.add(document, &crd, findings.into_iter().chain(refusals));
+            }
             Err(error) => {
                 let place = document.map_or(crd, |document| document.origin.to_string());
                 self.failures.push(format!("{place}: CustomResourceDefinition: {error}"));

@@ -11,7 +11,7 @@ mod schema_path;
 mod selector;
 
 pub use assign::{Assignment, Policies, assign, counting, only_pauses, pause};
-pub use change::{ChangeAction, ChangeRule};
+pub use change::{ChangeAction, ChangeRule, follow_line};
 pub use policy::{
     DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, Pause, PolicyConflict, Settings,
 };
