@@ -26,8 +26,8 @@ use crate::follow_changes::FollowChanges;
 use crate::object::Object;
 use crate::object_state::{ObjectState, Skipped};
 use crate::plan::{
-    HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Strategy, Terms, Write, decide, has_gap,
-    hidden, likely, pinned, rewritten, shows_past, unproved, with_lag_check,
+    HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Skip, Strategy, Terms, Write, decide,
+    has_gap, hidden, likely, pinned, rewritten, shows_past, unproved, with_lag_check,
 };
 use crate::rbac::Verb;
 use crate::report::changed_defaults::version_of;
@@ -378,7 +378,9 @@ impl ObjectMachine {
     fn without_write(&self, plan: Plan) -> ObjectState {
         match plan {
             Plan::Skip(why) => {
-                let lacks = !unproved(&self.object, &self.rules.crd).is_empty();
+                // Of one that is nested too deeply only the metadata were read.
+                let lacks =
+                    matches!(why, Skip::TooDeep) || !unproved(&self.object, &self.rules.crd).is_empty();
                 ObjectState::Skipped(Skipped { why, lacks })
             }
             Plan::Hold(held) => ObjectState::Held(held.without_keys()),

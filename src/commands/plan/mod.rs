@@ -14,7 +14,7 @@ use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::shell::quoted;
 use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};
-use kube_structural_schema::json::{Json, copy};
+use kube_structural_schema::json::Json;
 
 use super::impact::crd_impact::CrdImpact;
 use super::impact::gather::{Looked, Sources, given, given_before};
@@ -228,7 +228,7 @@ fn applicable(crd: &Json) -> Json {
 fn with_status(crd: &Json, installed: &Json) -> Json {
     let mut crd = crd.clone();
     if let Some(fields) = crd.as_object_mut() {
-        fields.insert("status".to_owned(), copy(&installed["status"]));
+        fields.insert("status".to_owned(), installed["status"].clone());
     }
     crd
 }
