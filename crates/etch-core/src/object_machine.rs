@@ -201,11 +201,11 @@ impl ObjectMachine {
     /// Takes in what came of the write; none where the server could not answer, and nothing is known.
     pub fn wrote(&mut self, outcome: Option<Outcome>) -> Step {
         let Some(write) = self.planned.take() else { return self.decide() };
-        if let Some(dropped) = outcome.as_ref().and_then(has_dropped) {
-            if !self.at_risk.is_empty() {
-                self.found.cleared.push((self.at_risk.clone(), dropped));
-                self.known.cleared.extend(self.at_risk.iter().map(Path::to_schema));
-            }
+        if let Some(dropped) = outcome.as_ref().and_then(has_dropped)
+            && !self.at_risk.is_empty()
+        {
+            self.found.cleared.push((self.at_risk.clone(), dropped));
+            self.known.cleared.extend(self.at_risk.iter().map(Path::to_schema));
         }
         let read = |object: &Object| object.resource_version().to_owned();
         let state = match outcome {

@@ -223,8 +223,7 @@ fn any_unpruned(schema: &Schema, standing: &Standing<'_>) -> bool {
 /// The node of a schema, as far as pruning leaves its defaults to be `shown`; none where there is nothing to
 /// fill.
 fn node(schema: &Schema, standing: &Standing<'_>, shown: Option<Pruner<'_>>) -> Option<Node> {
-    let mut node = Node::default();
-    node.default = pruned(schema, standing);
+    let mut node = Node { default: pruned(schema, standing), ..Node::default() };
     if let (Some(default), Some(shown)) = (&mut node.default, shown) {
         shown.prune(default, &Trail::ROOT, &mut |_| {});
     }

@@ -18,7 +18,7 @@ use etch_core::plan::Record;
 use etch_core::prediction::{record_of, upgrade_under_policy};
 use futures::TryStreamExt;
 use kube_crd_validation::crd::Release;
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::schema::DEEPEST;
 
 use super::super::etcd::{evidence, report_on};
@@ -279,8 +279,14 @@ pub(super) fn objects(
             Err(object) => {
                 let object = object?;
                 let text = |field: &str| object.json()[field].as_str().unwrap_or_default();
-                if let Some(crd) = crd_of(text("apiVersion"), text("kind")) {
-                    add(object, crd);
+                let kind = text("kind");
+                match crd_of(text("apiVersion"), kind) {
+                    Some(crd) => add(object, crd),
+                    None => {
+                        let what = if kind.is_empty() { "something without a kind" } else { kind };
+                        let deep = || Some(format!("{what}, nested more than {DEPTH} levels deep"));
+                        other = other.take().or_else(deep);
+                    }
                 }
                 return Ok(());
             }

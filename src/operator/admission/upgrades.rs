@@ -88,7 +88,7 @@ impl UpgradeGuard {
         let Ok(Ok(place)) = timeout_at(until, self.places.clone().acquire_owned()).await else {
             return (Findings::unknown("too many requests at once"), String::new());
         };
-        let old = Json::from(update.old.clone());
+        let old = update.old.clone();
         let Ok(Ok((read, digest))) =
             timeout_at(until, spawn_blocking(move || (read(&update), digest(&update.new)))).await
         else {
@@ -157,7 +157,7 @@ fn read(update: &Update) -> Result<Crds, &'static str> {
     if before.versions().iter().chain(after.versions()).any(is_deep) {
         return Err("the schema is nested too deep");
     }
-    Ok(Crds { old: before, new: after, violations, document: Json::from(old.clone()) })
+    Ok(Crds { old: before, new: after, violations, document: old.clone() })
 }
 
 /// Takes in what happens to each object, on a thread that may be busy for as long as it takes.

@@ -51,7 +51,7 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
     let put = |path: &str, value: Value| json!({ "op": "replace", "path": path, "value": value });
     // What follows is such a patch already.
     let mut operations = match &write.body {
-        Body::Operations(_) => write.body.operations().iter().cloned().collect(),
+        Body::Operations(_) => write.body.operations().to_vec(),
         Body::Identity(_) | Body::Values(_) | Body::Metadata(_) => vec![
             put("/metadata/uid", Value::from(object.uid())),
             put("/metadata/resourceVersion", Value::from(object.resource_version())),

@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::Opaque;
+use super::opaque::Opaque;
 use kube_structural_schema::json::{DEPTH, Json};
 
 /// Reads one document.

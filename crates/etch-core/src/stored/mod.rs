@@ -3,10 +3,12 @@
 
 mod cbor;
 mod definition;
+mod opaque;
 
 pub use definition::definition;
+pub use opaque::Opaque;
 
-use kube_structural_schema::json::{DEPTH, Json, JsonError};
+use kube_structural_schema::json::{Json, JsonError};
 
 /// How the API server marks a value that it has encrypted.
 ///
@@ -16,20 +18,6 @@ const ENCRYPTED: &[u8] = b"k8s:enc:";
 ///
 /// Source: apimachinery `pkg/runtime/serializer/cbor`.
 const CBOR: &[u8] = b"\xd9\xd9\xf7";
-
-/// Why a value cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
-pub enum Opaque {
-    /// The API server encrypts what it stores; only it has the key.
-    #[error("encrypted")]
-    Encrypted,
-    /// Neither JSON nor CBOR.
-    #[error("neither JSON nor CBOR")]
-    Unknown,
-    /// It is nested deeper than [`DEPTH`].
-    #[error("nested more than {DEPTH} levels deep")]
-    TooDeep,
-}
 
 /// Reads a stored value.
 ///
@@ -50,6 +38,8 @@ pub fn decode(bytes: &[u8]) -> Result<Json, Opaque> {
 
 #[cfg(test)]
 mod tests {
+    use kube_structural_schema::json::DEPTH;
+
     use super::*;
 
     #[test]

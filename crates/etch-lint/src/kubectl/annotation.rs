@@ -42,7 +42,7 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
 /// How long the annotations are together after a client-side apply, which stores all of the document but an
 /// earlier copy of it.
 fn annotations(crd: &Json) -> usize {
-    let mut applied = Json::from(crd.clone());
+    let mut applied = crd.clone();
     if let Some(document) = applied.as_object_mut() {
         let metadata = document.entry("metadata").or_insert_with(|| json!({}));
         if let Some(metadata) = metadata.as_object_mut() {

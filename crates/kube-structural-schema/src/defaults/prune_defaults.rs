@@ -72,7 +72,7 @@ impl<'a> Standing<'a> {
 
 /// The default of a schema as it is served; none if it does not survive.
 pub(crate) fn pruned(schema: &Schema, standing: &Standing<'_>) -> Option<Json> {
-    let mut default = Json::from(schema.default.as_ref()?.clone());
+    let mut default = schema.default.as_ref()?.clone();
     match standing {
         Standing::Root => settle(&mut default, schema, true),
         Standing::Plain => settle(&mut default, schema, false),

@@ -81,7 +81,7 @@ impl Seeds {
         let name = &crd["metadata"]["name"];
         let siblings: Vec<&Json> =
             self.crds.iter().filter(|other| other["metadata"]["name"] == *name).collect();
-        (!siblings.is_empty()).then(|| Value::clone(&siblings[random.below(siblings.len())]))
+        (!siblings.is_empty()).then(|| Value::clone(siblings[random.below(siblings.len())]))
     }
 
     /// A real schema, or an object with a part of one.

@@ -528,11 +528,10 @@ impl<H> CrdMachine<H> {
         let Some(open) = &mut self.open else { return };
         let is_due = matches!(self.verification, Verification::At(_, at) if at <= now.at);
         let checkpoint = self.checkpoint.take().unwrap_or_else(|| Checkpoint::empty(&self.task.crd));
-        let (state, ledger) = (open.state.clone(), std::mem::take(&mut open.ledger));
-        let rules = self.task.rules(&state);
+        let open = OpenReport { state: open.state.clone(), ledger: std::mem::take(&mut open.ledger) };
+        let rules = self.task.rules(&open.state);
         self.commands.push_back(Command::Begin(rules.clone()));
-        let passing =
-            Passing::begin(&self.task, rules, state, ledger, &mut self.status, is_due, checkpoint, now);
+        let passing = Passing::begin(&self.task, rules, open, &mut self.status, is_due, checkpoint, now);
         if passing.verifies() {
             self.commands.push_back(Command::Log(Note::PassVerifies));
         }

@@ -15,7 +15,7 @@ use crate::engine::{Now, updates};
 use crate::object_machine::Rules;
 use crate::plan::Record;
 use crate::report::checkpoint::Checkpoint;
-use crate::report::ledger::Ledger;
+use crate::report::open_report::OpenReport;
 use crate::report::state::{ReportState, Times, is_finished};
 use crate::report::tally::Tally;
 
@@ -58,13 +58,13 @@ impl<H> Passing<H> {
     pub(super) fn begin(
         task: &Task,
         rules: Rules,
-        state: Arc<ReportState>,
-        mut ledger: Ledger,
+        open: OpenReport,
         status: &mut Status,
         is_verification_due: bool,
         mut checkpoint: Checkpoint,
         now: Now,
     ) -> Self {
+        let OpenReport { state, mut ledger } = open;
         let report = status.report().filter(|report| is_finished(report, &task.crd)).cloned();
         let verify_at = state.verify_at();
         let may_lag = task.writes() && verify_at.is_some();
