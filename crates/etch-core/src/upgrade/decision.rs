@@ -17,7 +17,7 @@ pub struct GuardDecision {
 pub enum Guarded<'r> {
     /// It upgrades the CRD to the schemas of this digest.
     Upgrade {
-        /// See [`digest`](super::digest).
+        /// See [`digest`](super::digest()).
         digest: &'r str,
     },
     /// It deletes the CRD of this uid.
