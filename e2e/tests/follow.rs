@@ -431,7 +431,7 @@ fn policy(more: &[(&str, Value)]) -> Value {
         ".spec.size",
         ".spec.policy.keep",
         ".spec.ports[].keep",
-        ".spec.parts.*.keep",
+        ".spec.parts{}.keep",
         ".spec.atomic[].keep",
     ];
     let rules: Vec<Value> = paths.iter().map(|path| json!({ "path": path, "action": "Follow" })).collect();

@@ -108,7 +108,7 @@ async fn invalid_defaults_hold_only_what_they_touch(scene: &Scene) -> Result<()>
         Ok(condition.filter(|condition| condition.current && condition.status == "True"))
     })
     .await?;
-    for path in [".spec.m.*.l", ".spec.m.*.n", ".spec.m.*.o"] {
+    for path in [".spec.m{}.l", ".spec.m{}.n", ".spec.m{}.o"] {
         ensure!(invalid.message.contains(path), "{}", invalid.message);
     }
     let persisted = cluster.persisted(name, "InvalidDefaults", SOON).await?;

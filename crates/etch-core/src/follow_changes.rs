@@ -180,7 +180,7 @@ mod tests {
         let pool =
             json!({ "type": "object", "properties": { "size": size }, "x-kubernetes-validations": rule });
         let crd = things(with_spec(json!({ "pools": { "type": "object", "additionalProperties": pool } })));
-        let ledger = changed(&crd, &[".spec.pools.*.size"]);
+        let ledger = changed(&crd, &[".spec.pools{}.size"]);
         let (read, record) = (object(json!({ "pools": { "alice": { "size": 3 } } })), Record::default());
         let mut following = FollowChanges::new(&ledger.of_object(&read, &record));
         following.plan(stored(), &read, &crd, &Terms::default(), false);

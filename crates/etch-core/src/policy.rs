@@ -294,7 +294,7 @@ mod tests {
         judged(policies, crds, 0).into_iter().find(|(found, _)| found == name).expect("it").1
     }
 
-    /// A CRD with `.spec.image` and `.spec.pools.*.size`.
+    /// A CRD with `.spec.image` and `.spec.pools{}.size`.
     fn things() -> Crd {
         let pools = serde_json::json!({ "type": "object", "additionalProperties": {
             "type": "object", "properties": { "size": { "type": "integer" } } } });

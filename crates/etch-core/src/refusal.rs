@@ -310,7 +310,10 @@ mod tests {
             "hosts": { "type": "object", "additionalProperties": { "type": "string" } }, "size": { "type": "integer" },
         }}}});
         let schema = Schema::parse(&schema).expect("a schema");
-        assert_eq!(refused.without_keys(&schema).to_string(), "422 Invalid at .spec.hosts.*, .spec.size");
+        assert_eq!(
+            refused.without_keys(&schema).to_string(),
+            r#"422 Invalid at .spec.hosts["*"], .spec.size"#
+        );
     }
 
     #[test]

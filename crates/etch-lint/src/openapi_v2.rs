@@ -319,7 +319,7 @@ mod tests {
                 json!({"type": "object", "required": ["k"], "additionalProperties": {"type": "string", "nullable": true}}),
                 vec![
                     ".a OpenAPI v2 requires none of its keys, because their values may be null",
-                    ".a.* OpenAPI v2 has no type here, because it knows no nullable",
+                    ".a{} OpenAPI v2 has no type here, because it knows no nullable",
                 ],
             ),
         ] {

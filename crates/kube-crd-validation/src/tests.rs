@@ -167,7 +167,7 @@ fn defaults_below_additional_properties_are_told_apart() {
     );
     assert!(either.is_empty() && spoiled.is_empty());
     let sites: Vec<_> = sites.iter().map(ToString::to_string).collect();
-    assert_eq!(sites, [".deep.*[].n", ".map.*", ".seen", ".unpruned.*"]);
+    assert_eq!(sites, [".deep{}[].n", ".map{}", ".seen", ".unpruned{}"]);
 }
 
 /// What objects get is judged, for the server accepts each of these.
@@ -262,7 +262,7 @@ fn a_default_is_judged_with_the_defaults_below_it() {
             json!({"type": "object", "additionalProperties": object(json!({"p": {"type": "integer", "minimum": 1, "default": 0}})),
                 "default": {"a": {}}}),
             &["Invalid additionalProperties.properties[p].default"],
-            &[".d.*.p"],
+            &[".d{}.p"],
         ),
         // A whole that keeps what its part breaks.
         (
@@ -303,7 +303,7 @@ fn a_default_that_gets_a_wrong_one_inside_is_told_apart() {
             "type": "object", "properties": {"p": {"type": "integer", "minimum": 1, "default": 0}}}},
     }})));
     let places = |paths: &[Path]| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(places(&found.sites), [".m.*.p", ".n.*.p"]);
+    assert_eq!(places(&found.sites), [".m{}.p", ".n{}.p"]);
     assert_eq!(places(&found.spoiled), [".m"]);
 }
 

@@ -203,7 +203,7 @@ mod tests {
             ("openAPIV3Schema.properties[spec].items.default.[1].name", ".spec[]"),
             (
                 "openAPIV3Schema.properties[spec].additionalProperties.properties[x-y].default.b",
-                ".spec.*.x-y",
+                ".spec{}.x-y",
             ),
             ("openAPIV3Schema.properties[a]b].default", ".a]b"),
             ("openAPIV3Schema.properties[a].anyOf[0].default", ".a"),

@@ -17,13 +17,13 @@ pub enum Step {
     Index(usize),
     /// Every item of an array, in a schema path: `[]`.
     Items,
-    /// Every value of a map, in a schema path: `.*`.
+    /// Every value of a map, in a schema path: `{}`.
     Values,
 }
 
 /// A place in a schema (`.spec.ports[].name`) or in an object (`.spec.ports[0].name`).
 ///
-/// `Display` writes a leading dot, and a name that holds `.`, `[`, `{` or `"` or that is `*` in double quotes.
+/// `Display` writes a leading dot, and a name that holds `.`, `[`, `{` or `"` in double quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<Step>);
 
@@ -66,7 +66,7 @@ impl Path {
         other.0.starts_with(&self.0)
     }
 
-    /// The schema place that an object's place belongs to: indices become `[]` and keys `.*`.
+    /// The schema place that an object's place belongs to: indices become `[]` and keys `{}`.
     #[must_use]
     pub fn to_schema(&self) -> Self {
         Self(
@@ -81,12 +81,12 @@ impl Path {
         )
     }
 
-    /// The same place with each key of a map as `.*`: names of fields are the schema's, and keys are data of
+    /// The same place with each key of a map as `*`: names of fields are the schema's, and keys are data of
     /// users.
     #[must_use]
     pub fn without_keys(&self) -> Self {
         let hidden = |step: &Step| match step {
-            Step::Key(_) => Step::Values,
+            Step::Key(_) => Step::Key("*".to_owned()),
             other => other.clone(),
         };
         self.0.iter().map(hidden).collect()
@@ -121,21 +121,18 @@ impl fmt::Display for Path {
         }
         for step in &self.0 {
             match step {
-                Step::Field(name) if needs_quotes(name) => write!(f, ".{name:?}")?,
+                Step::Field(name) if name.is_empty() || name.contains(['.', '[', '{', '"']) => {
+                    write!(f, ".{name:?}")?;
+                }
                 Step::Field(name) => write!(f, ".{name}")?,
                 Step::Key(key) => write!(f, "[{key:?}]")?,
                 Step::Index(index) => write!(f, "[{index}]")?,
                 Step::Items => f.write_str("[]")?,
-                Step::Values => f.write_str(".*")?,
+                Step::Values => f.write_str("{}")?,
             }
         }
         Ok(())
     }
-}
-
-/// Whether the name of a field would read as something else without quotes: `*` stands for the values of a map.
-fn needs_quotes(name: &str) -> bool {
-    name.is_empty() || name == "*" || name.contains(['.', '[', '{', '"'])
 }
 
 /// A place while walking: a list through the stack frames, so that a walk that finds nothing allocates
@@ -217,11 +214,9 @@ mod tests {
         let field = |name: &str| Step::Field(name.to_owned());
         let cases = [
             (vec![], "."),
-            (vec![field("spec"), field("foo"), Step::Items, field("bar"), Step::Values], ".spec.foo[].bar.*"),
+            (vec![field("spec"), field("foo"), Step::Items, field("bar"), Step::Values], ".spec.foo[].bar{}"),
             (vec![field("spec"), Step::Index(0), Step::Key("a.b".to_owned())], r#".spec[0]["a.b"]"#),
             (vec![field("a.b"), field("c")], r#"."a.b".c"#),
-            (vec![field("a"), field("*"), Step::Values, Step::Key("*".to_owned())], r#".a."*".*["*"]"#),
-            (vec![field("a*"), field("**")], ".a*.**"),
         ];
         for (steps, expected) in cases {
             assert_eq!(Path::from(steps).to_string(), expected);
@@ -231,7 +226,7 @@ mod tests {
     #[test]
     fn places_touch_what_is_above_and_below_them() {
         let path = |text: &str| text.parse::<Path>().expect("a path");
-        let mut places: Vec<Path> = [".a.b", ".a.b.c", ".d[].e", ".f.*", ".g"].map(path).into();
+        let mut places: Vec<Path> = [".a.b", ".a.b.c", ".d[].e", ".f{}", ".g"].map(path).into();
         places.sort();
         for (place, expected) in [
             (".", true),
@@ -245,7 +240,7 @@ mod tests {
             (".d[].e.x", true),
             (".d[].f", false),
             (".f", true),
-            (".f.*.x", true),
+            (".f{}.x", true),
             (".h", false),
         ] {
             assert_eq!(touches(&places, &path(place)), expected, "{place}");

@@ -352,7 +352,7 @@ impl Schemas {
                 match field.shape {
                     Shape::Object => places.push(format!("{place}.x")),
                     Shape::List { .. } => places.push(format!("{place}[].x")),
-                    Shape::Map { .. } => places.push(format!("{place}.*.x")),
+                    Shape::Map { .. } => places.push(format!("{place}{{}}.x")),
                     _ => {}
                 }
             }

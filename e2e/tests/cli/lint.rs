@@ -42,7 +42,7 @@ const SHOWN: [Shown; 22] = [
         code: "ETCH001",
         by: &[(
             "single/argoproj-argo-workflows__workflowtasksets.argoproj.io.yaml",
-            &["v1alpha1 .spec.tasks.*.dag.tasks[].inline", "v1alpha1 .spec.tasks.*.steps[][]"],
+            &["v1alpha1 .spec.tasks{}.dag.tasks[].inline", "v1alpha1 .spec.tasks{}.steps[][]"],
         )],
         not_by: ("pairs/kubernetes-sigs-kueue__clusterqueues.kueue.x-k8s.io__1/new.yaml", "anyOf"),
     },

@@ -202,7 +202,7 @@ async fn invalid_default(stage: &Stage, name: &'static str) -> Result<()> {
         Ok(condition.filter(|condition| condition.status == "True"))
     })
     .await?;
-    for path in [".spec.map.*.beyond", ".spec.map.*.wrong"] {
+    for path in [".spec.map{}.beyond", ".spec.map{}.wrong"] {
         ensure!(condition.message.contains(path), "{condition:?}");
     }
     let held = widgets.persisted("InvalidDefaults", SOON).await?;

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow, bail};
 use etch::source;
 use kube_structural_schema::mismatch::without_values;
-use kube_structural_schema::path::Path;
 use serde::Deserialize;
 
 use super::check::Located;
@@ -82,7 +81,7 @@ impl Exception {
     fn is_about(&self, Located { crd, finding, .. }: &Located) -> bool {
         let is_rule = etch_lint::rule(&self.code).is_some_and(|rule| rule.code == finding.rule.code);
         let is_there = self.path == finding.place()
-            || self.path.parse().is_ok_and(|path: Path| path == finding.path)
+            || self.path == finding.path.to_string()
             || self.path.is_empty() && finding.path.is_root();
         is_rule
             && is_there

@@ -11,8 +11,8 @@ use kube_structural_schema::path::{Path, Step};
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {
-        "rule": r#"self.path.matches('^([.]([^.{}"\\[\\]]+|"[^"]+")([\\[][\\]]|[{][}])*)*[.]([^.*{}"\\[\\]]|[^.{}"\\[\\]]{2,}|"[^"]+")$')"#,
-        "message": "path must be a field of the schema such as .spec.image, .spec.ports[].protocol or .spec.pools.*.size",
+        "rule": r#"self.path.matches('^([.]([^.{}"\\[\\]]+|"[^"]+")([\\[][\\]]|[{][}])*)*[.]([^.{}"\\[\\]]+|"[^"]+")$')"#,
+        "message": "path must be a field of the schema such as .spec.image, .spec.ports[].protocol or .spec.pools{}.size",
         "fieldPath": ".path",
     },
     {
@@ -22,7 +22,7 @@ use kube_structural_schema::path::{Path, Step};
     },
 ]))]
 pub struct ChangeRule {
-    /// The default's path in the schema: `.spec.foo[].bar.*.baz`, where `[]` is any list item and `*` any map value.
+    /// The default's path in the schema: `.spec.foo[].bar{}.baz`, where `[]` is any list item and `{}` any map value.
     #[schemars(length(min = 2, max = 1024))]
     pub path: String,
     /// `Keep`: stored values stay, as for every default that is not listed. `Follow`: Etch changes values that are the old default

@@ -7,7 +7,6 @@ mod assign;
 mod change;
 mod policy;
 mod report;
-mod schema_path;
 mod selector;
 
 pub use assign::{Assignment, Policies, assign, counting, only_pauses, pause};

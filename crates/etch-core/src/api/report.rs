@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::change::ChangeAction;
-use super::schema_path;
 
 /// Reports what Etch did for the objects of one CRD. It has the name of the CRD and is deleted with it.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -242,7 +241,6 @@ pub struct Counts {
 #[serde(rename_all = "camelCase")]
 pub struct DefaultPath {
     /// Its path in the schema: `.spec.ports[].protocol`.
-    #[serde(deserialize_with = "schema_path::one")]
     pub path: String,
     /// The value that the API server fills in there, including the defaults below it, as JSON. It comes from the schema, not from
     /// an object; omitted if it is long.
@@ -297,7 +295,6 @@ pub struct PreviousDefaults {
 #[serde(rename_all = "camelCase")]
 pub struct DroppedField {
     /// Its path in the schema.
-    #[serde(deserialize_with = "schema_path::one")]
     pub path: String,
     /// How many objects Etch dropped it from.
     #[serde(default)]
@@ -316,7 +313,7 @@ pub struct ClearedObject {
     /// The uid.
     pub uid: String,
     /// The fields, as schema paths.
-    #[serde(default, deserialize_with = "schema_path::many")]
+    #[serde(default)]
     pub paths: Vec<String>,
 }
 
@@ -325,7 +322,6 @@ pub struct ClearedObject {
 #[serde(rename_all = "camelCase")]
 pub struct ChangedDefault {
     /// Its path in the schema.
-    #[serde(deserialize_with = "schema_path::one")]
     pub path: String,
     /// Whether values follow it, according to the policy that governs the CRD.
     #[serde(default)]
@@ -343,7 +339,6 @@ pub struct ChangedDefault {
 #[serde(rename_all = "camelCase")]
 pub struct DefaultValue {
     /// Its path in the schema.
-    #[serde(deserialize_with = "schema_path::one")]
     pub path: String,
     /// The value that the API server filled in there, as JSON; omitted if it was long.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -36,7 +36,7 @@ fn first_defaults_count_those_that_are_too_many_or_too_long() {
     let (all, more) = first(&tab, 5);
     assert_eq!(
         all,
-        [".spec", ".spec.limits.*", ".spec.ports[].number", ".spec.ports[].protocol", ".spec.replicas"]
+        [".spec", ".spec.limits{}", ".spec.ports[].number", ".spec.ports[].protocol", ".spec.replicas"]
     );
     assert_eq!(more, 0);
     assert_eq!(first(&tab, 2), (all[..2].to_vec(), 3));
@@ -131,7 +131,7 @@ fn lists_what_can_be_filled_in() {
         sites,
         [
             r#".spec {"replicas":1}"#,
-            r#".spec.limits.* "none""#,
+            r#".spec.limits{} "none""#,
             ".spec.ports[].number 80",
             r#".spec.ports[].protocol "TCP""#,
             ".spec.replicas 1",

@@ -1,5 +1,4 @@
-//! Reading a schema path as it is shown: `.spec.foo[].bar.*."a.b"`.
-//! `{}` for the values of a map is read too, since Etch wrote them so before `.*`.
+//! Reading a schema path as it is shown: `.spec.foo[].bar{}."a.b"`.
 //! It must not read places of objects: an index or a key is no part of a schema.
 
 use std::iter::Peekable;
@@ -11,7 +10,7 @@ use super::{Path, Step};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// Something stands where a step has to begin.
-    #[error("expected `.name`, `[]` or `.*` at character {at}")]
+    #[error("expected `.name`, `[]` or `{{}}` at character {at}")]
     NoStep {
         /// Counted from one.
         at: usize,
@@ -27,7 +26,7 @@ pub enum PathError {
 impl FromStr for Path {
     type Err = PathError;
 
-    /// Reads what `Display` writes, and `{}` as `.*`; `.` alone is the whole object.
+    /// Reads what `Display` writes; `.` alone is the whole object.
     fn from_str(text: &str) -> Result<Self, PathError> {
         if text == "." {
             return Ok(Self::root());
@@ -36,7 +35,7 @@ impl FromStr for Path {
         let mut path = Self::root();
         while let Some(first) = reader.next() {
             path.push(match first {
-                '.' => reader.name()?,
+                '.' => Step::Field(reader.name()?),
                 '[' if reader.next() == Some(']') => Step::Items,
                 '{' if reader.next() == Some('}') => Step::Values,
                 _ => return Err(PathError::NoStep { at: reader.at }),
@@ -61,21 +60,19 @@ impl Reader<'_> {
         self.rest.next()
     }
 
-    /// What follows a dot: the name of a field, or `*`.
-    fn name(&mut self) -> Result<Step, PathError> {
+    fn name(&mut self) -> Result<String, PathError> {
         if self.rest.peek() == Some(&'"') {
             self.next();
-            return self.quoted().map(Step::Field).ok_or(PathError::BadName { at: self.at });
+            return self.quoted().ok_or(PathError::BadName { at: self.at });
         }
         let mut name = String::new();
         while let Some(next) = self.rest.peek().filter(|next| !matches!(next, '.' | '[' | '{' | '"')) {
             name.push(*next);
             self.next();
         }
-        match name.as_str() {
-            "" => Err(PathError::NoStep { at: self.at }),
-            "*" => Ok(Step::Values),
-            _ => Ok(Step::Field(name)),
+        match name.is_empty() {
+            true => Err(PathError::NoStep { at: self.at }),
+            false => Ok(name),
         }
     }
 
@@ -122,24 +119,14 @@ mod tests {
         for text in [
             ".",
             ".spec",
-            ".spec.foo[].bar.*.baz",
-            r#"."a.b"[].*"#,
-            r#".*."*".a*"#,
+            ".spec.foo[].bar{}.baz",
+            r#"."a.b"[]{}"#,
             r#".spec."".x"#,
             r#".spec."say \"hi\"\\"."#.trim_end_matches('.'),
             r#".spec."a[\n\u{1}""#,
         ] {
             let path: Path = text.parse().expect(text);
             assert_eq!(path.to_string(), text);
-        }
-    }
-
-    #[test]
-    fn reads_the_values_of_a_map_as_they_were_shown_before() {
-        for (before, now) in [(".m{}", ".m.*"), (".spec.m{}{}[]{}.x", ".spec.m.*.*[].*.x"), ("{}.x", ".*.x")]
-        {
-            let path: Path = before.parse().expect(before);
-            assert_eq!(path.to_string(), now);
         }
     }
 
