@@ -134,7 +134,7 @@ mod tests {
         let places = |with_keys: bool| happenings(&effect, with_keys).remove(0).places;
         assert_eq!(
             (places(true), places(false)),
-            (vec![r#".pools["secret"].size"#.to_owned()], vec![".pools.*.size".to_owned()])
+            (vec![r#".pools["secret"].size"#.to_owned()], vec![r#".pools["*"].size"#.to_owned()])
         );
     }
 }

@@ -66,10 +66,10 @@ mod tests {
     fn a_line_is_what_a_policy_reads() {
         for (path, expected) in [
             (".spec.image", Some("- {path: '.spec.image', action: Follow}")),
-            (".spec.ports[].m.*.tag", Some("- {path: '.spec.ports[].m.*.tag', action: Follow}")),
+            (".spec.ports[].m{}.tag", Some("- {path: '.spec.ports[].m{}.tag', action: Follow}")),
             (r#".spec."a.b's""#, Some(r#"- {path: '.spec."a.b''s"', action: Follow}"#)),
             (".spec.images[]", None),
-            (".spec.images.*", None),
+            (".spec.images{}", None),
             (".status.image", None),
             (".", None),
         ] {
