@@ -145,6 +145,11 @@ async fn c4(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
+#[derive(serde::Deserialize)]
+struct List {
+    items: Vec<serde::de::IgnoredAny>,
+}
+
 async fn c7(cluster: &Cluster) -> Result<()> {
     let tabs = Tabs::new(cluster, "c7");
     tabs.define(v1(json!({"any": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}))).await?;
@@ -158,10 +163,10 @@ async fn c7(cluster: &Cluster) -> Result<()> {
         let answer = send(cluster.admin(), Method::POST, &path, JSON, body).await?;
         assert_eq!(answer.code == 201, accepted, "{name}: {}", answer.code);
     }
+    // It is nested deeper than Etch reads, so it comes as a text. To ignore what is nested needs no depth.
     let listed = cluster.get(&path).await?.ok()?;
-    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1));
-    let text = String::from_utf8(listed.to_vec())?;
-    assert!(serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok(), "ignoring it needs no depth");
+    let list: List = serde_json::from_str(listed.as_str().context("a text")?)?;
+    assert_eq!(list.items.len(), 1);
     Ok(())
 }
 
