@@ -34,7 +34,12 @@ fn no_life_breaks_a_law() -> Result<()> {
 #[test]
 fn each_sabotage_is_found() {
     let worlds = worlds();
-    let found = |sabotage| (0..FOUND).any(|seed| Life::of(seed, &worlds, Some(sabotage)).live().is_err());
+    let losing: Vec<_> = worlds.iter().filter(|world| world.name == "losing a field").cloned().collect();
+    let found = |sabotage| {
+        // It takes a field that goes at the very moment of a write, which few lives of all worlds have.
+        let worlds = if sabotage == Sabotage::NeverAsksForTheGeneration { &losing } else { &worlds };
+        (0..FOUND).any(|seed| Life::of(seed, worlds, Some(sabotage)).live().is_err())
+    };
     let missed: Vec<_> = [
         Sabotage::NamesNoRevision,
         Sabotage::NamesNobody,
