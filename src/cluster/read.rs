@@ -260,7 +260,7 @@ impl RawPage {
         let keys = self.names().map(|name| name.map(|(namespace, name)| key(&namespace, &name)));
         let keys = keys.collect::<Result<_, _>>()?;
         let (resource_version, next, total) = (self.resource_version.clone(), self.next.clone(), self.total);
-        Ok(sweep::Page { keys, resource_version, next, total, read, objects: Box::new(self) })
+        Ok(sweep::Page { keys, resource_version, next, total, read, objects: std::sync::Arc::new(self) })
     }
 
     /// Parses all objects.

@@ -11,7 +11,7 @@ use crate::served_elsewhere::ServedElsewhere;
 use kube_structural_schema::json::{DEPTH, JsonError};
 
 /// Why a request has no usable answer.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
     /// The server answered, and not with success.
     #[error("the API server answered {0}")]

@@ -385,7 +385,7 @@ impl fmt::Display for Resource {
 }
 
 /// Why the API server serves no objects of a CRD, as far as its conditions say.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unserved {
     /// The names are not accepted, for this reason, such as `KindConflict`.
     #[error("NamesAccepted is False ({0}); give the CRD names that no other one in its group has")]

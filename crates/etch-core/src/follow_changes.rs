@@ -11,7 +11,7 @@ use crate::report::ledger::ObjectLedger;
 use kube_structural_schema::path::Path;
 
 /// What became of the changed defaults in one object so far.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FollowChanges {
     changes: Arc<[Change]>,
     /// Whether they are still to be followed.

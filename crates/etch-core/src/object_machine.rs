@@ -53,7 +53,7 @@ pub struct Rules {
 }
 
 /// What became of an object, and what was missing in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reconciled {
     /// What became of it.
     pub state: ObjectState,
@@ -71,7 +71,7 @@ impl Reconciled {
 }
 
 /// What is to be done next.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Step {
     /// Perform [`ObjectMachine::planned`].
     Write,
@@ -102,7 +102,7 @@ pub enum Stop {
 }
 
 /// The object as it was read again.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Again {
     /// It is this by now.
     Read(Box<Object>),
@@ -113,7 +113,7 @@ pub enum Again {
 }
 
 /// One object on its way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ObjectMachine {
     rules: Rules,
     known: ObjectLedger,
@@ -436,7 +436,7 @@ fn has_dropped(outcome: &Outcome) -> Option<bool> {
 }
 
 /// What makes it likely that admission undoes what writes do.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Suspicion {
     /// A repeat changed the object again, and none of its owners wrote in between.
     altered: bool,

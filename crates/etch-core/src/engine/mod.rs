@@ -60,7 +60,7 @@ pub struct Now {
 
 /// An object as it came, with what its sender wants to know held until it is processed: the room that it
 /// takes in memory, for the operator.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Received<H> {
     /// The object.
     pub object: Object,
@@ -69,7 +69,7 @@ pub struct Received<H> {
 }
 
 /// An object on its way: the caller drives the machine to its end, and hands in the result.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Work<H> {
     /// Its place in the page that it came with; zero where it came alone.
     pub index: usize,
@@ -86,7 +86,7 @@ pub struct Work<H> {
 }
 
 /// How one object has ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ended {
     /// What became of it, or why no further object may be processed.
     pub result: Result<Reconciled, StopReason>,

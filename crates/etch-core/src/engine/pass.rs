@@ -43,7 +43,7 @@ pub struct Limits {
 }
 
 /// What is to be done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Command<H> {
     /// A sweep begins, which verifies another or does not.
     SweepBegins {
@@ -70,7 +70,7 @@ pub enum Command<H> {
 }
 
 /// What the sweeps of a pass came to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Verified {
     /// The last sweep; its numbers are those of the whole pass.
     pub last: Sweep,
@@ -89,7 +89,7 @@ pub struct Verified {
 }
 
 /// A pass that was not completed. What was done until then is done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Interrupted {
     /// The sweep that was interrupted, if it is the first one; otherwise the one that was being verified.
     pub last: Sweep,
@@ -102,7 +102,7 @@ pub struct Interrupted {
 }
 
 /// Why a pass was not completed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum PassError {
     /// A sweep was not.
     #[error(transparent)]
@@ -113,7 +113,7 @@ pub enum PassError {
 }
 
 /// A pass over the objects of a CRD.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pass<H> {
     rules: Rules,
     limits: Limits,
@@ -138,7 +138,7 @@ pub struct Pass<H> {
 }
 
 /// How far a pass has come.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum State {
     /// A sweep goes on.
     Sweeps,

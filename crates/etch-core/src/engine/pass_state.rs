@@ -9,7 +9,7 @@ use crate::report::tally::Tally;
 use crate::report::versions::ObjectVersions;
 
 /// What is known after a pass.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PassState {
     /// The results for the objects.
     pub tally: Tally,

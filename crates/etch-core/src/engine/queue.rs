@@ -1,7 +1,7 @@
 //! The objects of a CRD that are being reconciled while it is watched, and those that wait for it.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
 
 use super::Received;
@@ -25,7 +25,7 @@ pub(super) enum InTally {
 }
 
 /// What comes of an object that has changed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Queued<H> {
     /// It is reconciled now; whether it was created since the others were counted.
     Begins(Received<H>, bool),
@@ -36,7 +36,7 @@ pub(super) enum Queued<H> {
 }
 
 /// The last event about an object since its reconciliation began.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum LatestEvent<H> {
     Nothing,
     /// It changed: this is its newest state.
@@ -46,18 +46,18 @@ enum LatestEvent<H> {
 
 /// The objects of one CRD that are being reconciled, or wait for it. Each is reconciled once at a time, so
 /// that its last state is the one that counts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Queue<H> {
     /// Those that are under way, by uid.
-    active: HashMap<String, LatestEvent<H>>,
+    active: BTreeMap<String, LatestEvent<H>>,
     /// The uids of objects that were created and are not counted yet.
-    new: HashSet<String>,
+    new: BTreeSet<String>,
     /// Objects to be read again as soon as there is room, each once.
     again: VecDeque<Identity>,
-    in_again: HashSet<Identity>,
+    in_again: BTreeSet<Identity>,
     /// Objects to be read again at a time, each once.
     later: BinaryHeap<Reverse<(Instant, Identity)>>,
-    waiting: HashSet<Identity>,
+    waiting: BTreeSet<Identity>,
     rewrites: RewriteBackoff,
     mutations: MutationBackoff,
 }
@@ -65,12 +65,12 @@ pub(super) struct Queue<H> {
 impl<H> Default for Queue<H> {
     fn default() -> Self {
         Self {
-            active: HashMap::new(),
-            new: HashSet::new(),
+            active: BTreeMap::new(),
+            new: BTreeSet::new(),
             again: VecDeque::new(),
-            in_again: HashSet::new(),
+            in_again: BTreeSet::new(),
             later: BinaryHeap::new(),
-            waiting: HashSet::new(),
+            waiting: BTreeSet::new(),
             rewrites: RewriteBackoff::default(),
             mutations: MutationBackoff::default(),
         }
@@ -218,8 +218,8 @@ impl<H> Queue<H> {
 }
 
 /// Objects that admission changes on each write: every try costs writes that achieve nothing.
-#[derive(Debug, Default)]
-struct MutationBackoff(HashMap<String, (u32, Instant)>);
+#[derive(Clone, Debug, Default)]
+struct MutationBackoff(BTreeMap<String, (u32, Instant)>);
 
 impl MutationBackoff {
     const FIRST: Duration = Duration::from_secs(600);
@@ -246,8 +246,8 @@ impl MutationBackoff {
 
 /// Objects that were written again and again while watching: another client removes what Etch stores, and is
 /// not raced.
-#[derive(Debug, Default)]
-struct RewriteBackoff(HashMap<String, (u32, Instant)>);
+#[derive(Clone, Debug, Default)]
+struct RewriteBackoff(BTreeMap<String, (u32, Instant)>);
 
 impl RewriteBackoff {
     const LAST: Duration = Duration::from_secs(300);

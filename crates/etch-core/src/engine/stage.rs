@@ -46,7 +46,7 @@ pub(super) struct Earlier<'a> {
 }
 
 /// Which versions of which objects were held or rejected.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct ProblemVersions {
     held: ObjectVersions,
     rejected: ObjectVersions,

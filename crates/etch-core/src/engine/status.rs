@@ -71,7 +71,7 @@ pub enum Command {
 }
 
 /// The conditions and the report of one CRD.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Status {
     subject: Subject,
     seed: u64,
@@ -113,7 +113,7 @@ enum Desired {
     None,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Wanted {
     Conditions(Desired),
     Report(Arc<DefaultsReportStatus>),
@@ -121,7 +121,7 @@ enum Wanted {
 }
 
 /// What is being written or read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct UnderWay {
     what: What,
     attempts: u32,
@@ -130,14 +130,14 @@ struct UnderWay {
     again_at: Option<Instant>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum What {
     Conditions { conditions: Arc<[Condition]>, news: Vec<Event> },
     Report(Box<ReportWrite>),
     Recheck,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct ReportWrite {
     status: Arc<DefaultsReportStatus>,
     /// Whether it says something else of which objects are stored than the one before.

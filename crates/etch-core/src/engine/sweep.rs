@@ -1,8 +1,9 @@
 //! One list of all objects of a CRD, page by page, and the result for each. No more of an object is kept than
 //! a hash, unless the tally names it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::Work;
@@ -43,6 +44,7 @@ pub struct PageRequest {
 }
 
 /// A page as it came: its objects are parsed when their turn comes, for parsed they take many times the room.
+#[derive(Clone)]
 pub struct Page {
     /// Where its objects stand, in the order of the page.
     pub keys: Vec<ListKey>,
@@ -56,7 +58,7 @@ pub struct Page {
     /// When it had been read, at the latest.
     pub read: Instant,
     /// Its objects.
-    pub objects: Box<dyn Listed + Send>,
+    pub objects: Arc<dyn Listed + Send + Sync>,
 }
 
 /// The objects of a page.
@@ -81,7 +83,7 @@ impl fmt::Debug for Page {
 }
 
 /// Why a sweep was not completed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum SweepError {
     /// The list could not be read.
     #[error("cannot list the objects: {0}")]
@@ -106,7 +108,7 @@ pub(super) enum Wanted {
 }
 
 /// A list of all objects, page by page, and the results for them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Sweep {
     /// The results for the objects.
     pub tally: Tally,
@@ -144,7 +146,7 @@ pub struct Sweep {
 }
 
 /// A page whose objects are processed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct OpenPage {
     page: Page,
     /// The first object that is not begun.
@@ -152,7 +154,7 @@ struct OpenPage {
     /// Whether room was asked for it.
     wants_room: bool,
     /// The objects that are under way, by their place in the page: the version in which each was read.
-    under_way: HashMap<usize, String>,
+    under_way: BTreeMap<usize, String>,
     /// Which objects are done, whatever came of them.
     finished: Vec<bool>,
     proved: ObjectVersions,
@@ -273,7 +275,7 @@ impl Sweep {
             page,
             next: if known.is_some() { count } else { 0 },
             wants_room: false,
-            under_way: HashMap::new(),
+            under_way: BTreeMap::new(),
             finished: vec![known.is_some(); count],
             proved: ObjectVersions::default(),
             in_order,

@@ -21,7 +21,7 @@ use crate::report::checkpoint::record_of;
 use crate::report::ledger::Ledger;
 
 /// What the watch brings.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Change<H> {
     /// An object was created.
     Created(Received<H>),
@@ -36,7 +36,7 @@ pub enum Change<H> {
 }
 
 /// What is to be done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Command<H> {
     /// Drive the machine of an object to its end, and call [`Watching::reconciled`].
     Reconcile(Box<Work<H>>),
@@ -61,7 +61,7 @@ pub enum End {
 }
 
 /// The objects of one CRD after a pass.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Watching<H> {
     rules: Rules,
     writes: bool,

@@ -14,7 +14,7 @@ use crate::report::tally::{Tally, WriteCounts};
 use crate::report::versions::{ListKey, ObjectVersions};
 
 /// What a task keeps from one pass to the next.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Checkpoint {
     /// Which objects need no look.
     pub record: Record,

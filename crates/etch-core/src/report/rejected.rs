@@ -10,7 +10,7 @@ use crate::plan::{Rejection, RejectionKind};
 use crate::report::tally::version_hash;
 
 /// The objects whose writes an earlier run was refused: as they are, they would be refused again.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Rejected {
     /// In which version.
     versions: BloomFilter,

@@ -1,7 +1,7 @@
 //! Counts what became of the objects of a CRD.
 //! It must not hold more than a bounded number of objects, nor any value of one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::ByteString;
 
@@ -27,9 +27,9 @@ pub struct Tally {
     problems: BTreeMap<Identity, ObjectState>,
     /// The first objects that are due, and the hashes of the uids of all others.
     due: BTreeSet<Identity>,
-    more_due: HashSet<u64>,
+    more_due: BTreeSet<u64>,
     /// The hashes of the uids of those that only a write would prove to be stored.
-    unproved: HashSet<u64>,
+    unproved: BTreeSet<u64>,
     /// How many objects the list has, as the server counts them.
     expected: Option<u64>,
     /// How many of them are left out; they are in no other number.
@@ -37,13 +37,13 @@ pub struct Tally {
     skipped: SkippedObjects,
     /// All that are held, rejected or unknown, by the hash of their uid: there may be more than are
     /// remembered by name.
-    troubled: HashMap<u64, Troubled>,
+    troubled: BTreeMap<u64, Troubled>,
     /// The hashes of the uids of those that went away before they could be counted: the watch has yet to
     /// report their deletion.
-    gone: HashSet<u64>,
+    gone: BTreeSet<u64>,
     /// Those that were counted as written until they changed, by the hash of their uid: they are again once
     /// they are stored.
-    were_written: HashSet<u64>,
+    were_written: BTreeSet<u64>,
     /// How far the sweep has come that counts.
     place: Option<Place>,
 }
@@ -105,7 +105,7 @@ impl Tally {
         *count += 1;
         self.counts.objects += 1;
         let missing = if kind == StateKind::Unknown { &[] } else { missing };
-        let places: HashSet<String> = missing.iter().map(|path| path.to_schema().to_string()).collect();
+        let places: BTreeSet<String> = missing.iter().map(|path| path.to_schema().to_string()).collect();
         for place in places {
             *self.missing.entry(place).or_default() += 1;
         }

@@ -9,7 +9,7 @@ use crate::object::Object;
 pub type ListKey = String;
 
 /// Which states of which objects are known to be stored, apart from any record.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ObjectVersions(HashSet<u64>);
 
 impl ObjectVersions {

@@ -1,5 +1,7 @@
 //! What the machine asks, lists, reads and watches.
 
+use std::sync::Arc;
+
 use etch_core::call_error::CallError;
 use etch_core::engine::Received;
 use etch_core::engine::crd::protocol::{Answer, Question};
@@ -105,7 +107,7 @@ impl Driver {
             next: (end < objects.len()).then(|| end.to_string()),
             total: None,
             read: at.now.at,
-            objects: Box::new(Items(shown)),
+            objects: Arc::new(Items(shown)),
         })
     }
 

@@ -27,7 +27,7 @@ const SERVED_BY_CRD_AGAIN: Duration = Duration::from_secs(600);
 const MANAGERS: usize = 10;
 
 /// Why it has to begin again.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum CrdError {
     /// A permission is missing.
     #[error("a permission is missing: {0}")]

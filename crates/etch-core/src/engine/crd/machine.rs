@@ -43,7 +43,7 @@ const ASK_AGAIN: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(6
 const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(120)];
 
 /// One CRD under one policy. `H` is what is held while an object is processed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CrdMachine<H> {
     task: Task,
     status: Status,
@@ -88,7 +88,7 @@ enum Verification {
 }
 
 /// How far an attempt has come.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Phase<H> {
     /// It goes on like this as soon as everything is written.
     Writes(Then),
@@ -102,7 +102,7 @@ enum Phase<H> {
     Over,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Then {
     ReadReport(Box<Opening>),
     CheckPermissions,
@@ -112,7 +112,7 @@ enum Then {
 }
 
 /// Why something was asked.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Asked {
     /// The report is opened.
     Report(Box<Opening>),

@@ -18,7 +18,7 @@ use crate::report::open_report::OpenReport;
 pub(super) const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
 
 /// What is known of a CRD before its report is read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Opening {
     /// The status where no object needs to be read; none where some do, or the CRD has no defaults.
     at_rest: Option<CrdStatus>,

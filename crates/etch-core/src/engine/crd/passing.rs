@@ -23,7 +23,7 @@ use crate::report::tally::Tally;
 const LOG_EVERY: Duration = Duration::from_secs(30);
 
 /// A pass that is under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Passing<H> {
     pub(super) pass: Pass<H>,
     /// The part of the report that does not depend on the objects.

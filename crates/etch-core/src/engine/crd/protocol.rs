@@ -53,7 +53,7 @@ pub enum Question {
 }
 
 /// The answer to a [`Question`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Answer {
     /// None where there is no report on this CRD.
     Report(Result<Option<Box<DefaultsReport>>, CallError>),
@@ -70,7 +70,7 @@ pub enum Answer {
 }
 
 /// What is to be done.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Command<H> {
     /// About conditions and report; what comes of it goes to `CrdMachine::status`.
     Status(status::Command),
@@ -96,7 +96,7 @@ pub enum Command<H> {
 }
 
 /// What is worth a line in the log.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Note {
     /// A pass is about to begin, once permissions are checked.
     PassBegins,

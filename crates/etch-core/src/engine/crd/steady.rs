@@ -14,7 +14,7 @@ use crate::report::checkpoint::Checkpoint;
 use crate::report::state::ReportState;
 
 /// A CRD whose objects are watched.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Steady<H> {
     pub(super) watching: Watching<H>,
     /// The part of the report that does not depend on the objects.
@@ -38,7 +38,7 @@ enum Job {
 }
 
 /// A watch that has expired.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Expired {
     error: CallError,
     /// The resource version up to which everything was delivered.

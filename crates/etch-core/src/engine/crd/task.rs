@@ -16,7 +16,7 @@ use crate::report::state::ReportState;
 use crate::report::tally::Tally;
 
 /// One CRD under one policy.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Task {
     /// The CRD.
     pub crd: Arc<Crd>,

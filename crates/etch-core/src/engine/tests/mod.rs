@@ -103,7 +103,7 @@ pub(super) fn page(objects: Vec<Object>, revision: u64, next: Option<usize>) -> 
         next: next.map(|next| next.to_string()),
         total: None,
         read: start(),
-        objects: Box::new(Items(objects)),
+        objects: Arc::new(Items(objects)),
     }
 }
 
