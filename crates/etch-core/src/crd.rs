@@ -46,7 +46,6 @@ const BUILT_IN: [&str; 23] = [
 pub const STATUS: &str = "status";
 
 /// One CRD with the schemas of all its versions.
-#[derive(Debug)]
 pub struct Crd {
     name: String,
     uid: String,
@@ -68,6 +67,17 @@ pub struct Crd {
     spoiled_defaults: Vec<Path>,
     compiled: Compiled,
     breakable_scopes: BreakableScopes,
+}
+
+impl fmt::Debug for Crd {
+    /// Which CRD it is, and of which generation: its schemas would fill pages.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Crd")
+            .field("name", &self.name)
+            .field("uid", &self.uid)
+            .field("generation", &self.generation)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A version other than the storage version at which objects may be stored.

@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use clap::Parser;
-use e2e::simulator::life::{Life, Violation};
+use e2e::simulator::cluster::Violation;
+use e2e::simulator::life::Life;
 use e2e::simulator::sabotage::Sabotage;
 use e2e::simulator::worlds;
 

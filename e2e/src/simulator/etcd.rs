@@ -2,6 +2,7 @@
 //! behind.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ pub struct Live {
 }
 
 /// A request of Etch's as it is sent.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Sent {
     /// The request.
     pub request: Request,
@@ -68,6 +69,8 @@ pub enum Happened {
 
 /// The CRD as it came to be at one generation.
 pub struct Generation {
+    /// Which of the world's it is.
+    variant: usize,
     /// What servers make of requests.
     pub release: Release,
     /// What is wrong with it.
@@ -75,7 +78,7 @@ pub struct Generation {
 }
 
 /// The number of something that was written to etcd, and what clients know it by.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Clock {
     /// The last revision.
     pub revision: Revision,
@@ -83,6 +86,7 @@ pub struct Clock {
 }
 
 /// One CRD and its objects.
+#[derive(Clone)]
 pub struct Resource {
     /// What it may become, what users send, and what the policy allows.
     pub world: Arc<World>,
@@ -107,12 +111,15 @@ pub struct Resource {
     pub compacted: Revision,
     /// Whether admission refuses what Etch sends for each second object.
     pub refuses: bool,
+    /// Whether the limits that the documents name count as broken laws.
+    pub is_strict: bool,
     /// Whether etcd was restored: what Etch had said of objects before is not so any more.
     pub is_restored: bool,
     backup: Option<Backup>,
 }
 
 /// What a backup holds.
+#[derive(Clone, Debug)]
 struct Backup {
     generation: usize,
     conditions: Vec<Condition>,
@@ -137,6 +144,7 @@ impl Resource {
             events: Vec::new(),
             compacted: 0,
             refuses: false,
+            is_strict: false,
             is_restored: false,
             backup: None,
         };
@@ -159,7 +167,7 @@ impl Resource {
         }
         let (_, findings) = judge(&Json::from(document.clone()), &Pool::default());
         let release = Release::new(document, &self.stored_versions).converted_by(webhook_knows);
-        self.generations.push(Arc::new(Generation { release, findings }));
+        self.generations.push(Arc::new(Generation { variant, release, findings }));
         self.variant = variant;
         clock.revision += 1;
         self.revision = clock.revision;
@@ -203,7 +211,7 @@ impl Resource {
             is_this(&status.digest, status.generation)
                 || previous.any(|previous| is_this(&previous.digest, previous.generation))
         });
-        !behind.has_defaults() || is_reported
+        self.is_strict || !behind.has_defaults() || is_reported
     }
 
     /// Whether the CRD has changed within this time.
@@ -227,19 +235,26 @@ impl Resource {
     /// Changes the CRD, to what comes next or back to what it was; whether the API server allows it.
     pub fn upgrade(&mut self, is_back: bool, is_slow: bool, now: Instant, clock: &mut Clock) -> bool {
         let next = if is_back { self.variant.checked_sub(1) } else { Some(self.variant + 1) };
-        let Some(next) = next.filter(|next| *next < self.world.versions.len()) else { return false };
-        // The server refuses to drop a version at which objects are stored; and one that lags behind knows
-        // none of what is two changes away.
-        let has = |version: &str| self.world.versions[next].iter().any(|(known, _)| *known == version);
-        if self.lags() || !self.objects.values().all(|live| has(&live.content.version)) {
-            return false;
-        }
+        let Some(next) = next.filter(|next| self.may_become(*next)) else { return false };
         self.become_variant(next, clock);
         self.changed = Some(now);
         if !is_slow {
             self.behind = self.generation();
         }
         true
+    }
+
+    /// Whether the CRD can be changed to what comes next.
+    pub fn may_upgrade(&self) -> bool {
+        self.may_become(self.variant + 1)
+    }
+
+    /// The server refuses to drop a version at which objects are stored; and one that lags behind knows none of
+    /// what is two changes away.
+    fn may_become(&self, variant: usize) -> bool {
+        let Some(versions) = self.world.versions.get(variant) else { return false };
+        let has = |version: &str| versions.iter().any(|(known, _)| *known == version);
+        !self.lags() && self.objects.values().all(|live| has(&live.content.version))
     }
 
     /// Has every server serve what is in force.
@@ -252,6 +267,18 @@ impl Resource {
         if self.changed.is_some_and(|changed| now >= changed + LAG - Duration::from_secs(60)) {
             self.catch_up();
         }
+    }
+
+    /// Everything that it holds, and of the events those after a revision, if any.
+    pub fn shown_to(&self, delivered: Option<Revision>) -> impl fmt::Debug {
+        let variants = self.generations.iter().map(|generation| generation.variant).collect::<Vec<_>>();
+        let is_new =
+            |(revision, ..): &&(Revision, String, Happened)| delivered.is_none_or(|last| *revision > last);
+        let events: Vec<_> = self.events.iter().filter(is_new).collect();
+        let crd =
+            (self.world.name, variants, &self.stored_versions, self.behind, self.changed, self.revision);
+        let status = (&self.conditions, &self.report, &self.backup);
+        format!("{:?}", (crd, status, &self.objects, events, self.compacted, self.refuses, self.is_restored))
     }
 
     /// The CRD as it is read.
@@ -344,12 +371,12 @@ impl Resource {
         if before.tag.uid != basis.uid {
             return Some(Law::Creates);
         }
-        let served = &self.generations[self.served(server)].release;
+        let served = (!self.is_strict).then(|| &self.generations[self.served(server)].release);
         // A default that changes while Etch's write is on its way comes too late for the object.
         let reader = (knows == self.generation()).then(|| self.release());
         let law = laws::broken(
             &self.world,
-            (self.release(), Some(served), reader),
+            (self.release(), served, reader),
             (&before.content, &after.content),
             follows,
         );

@@ -22,6 +22,7 @@ use etch_core::engine::watching;
 use etch_core::engine::{Now, Work};
 use etch_core::event::ObjectKind;
 use etch_core::object::{Identity, Object};
+use etch_core::object_machine::Step;
 use etch_core::plan;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
@@ -66,20 +67,21 @@ impl Surroundings<'_> {
 }
 
 /// A write whose sender does not wait for it any more.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Stray {
     /// Which CRD it is about.
     pub resource: usize,
     write: StrayWrite,
 }
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum StrayWrite {
     Object { name: String, sent: Sent },
     Status(status::Command),
 }
 
 /// What drives the machine of one CRD.
+#[derive(Clone, Debug)]
 pub struct Driver {
     resource: usize,
     /// The generation that it knows.
@@ -103,18 +105,21 @@ pub struct Driver {
 type Seen = Server;
 
 /// Why nothing goes on.
+#[derive(Clone, Debug)]
 struct Waits {
     /// None for as long as nothing changes.
     until: Option<Instant>,
 }
 
 /// A list that is read page by page, as it was at the beginning.
+#[derive(Clone, Debug)]
 struct Snapshot {
     revision: Revision,
     server: Server,
     objects: Vec<(String, Live)>,
 }
 
+#[derive(Clone, Debug)]
 struct Watch {
     /// Everything up to this revision was delivered.
     delivered: Revision,
@@ -122,6 +127,7 @@ struct Watch {
 }
 
 /// What is under way.
+#[derive(Clone, Debug)]
 enum Task {
     Status(status::Command),
     Ask(Question),
@@ -132,7 +138,35 @@ enum Task {
     Read(Identity),
 }
 
+impl Task {
+    /// Whether nothing that others do matters to what comes of it, nor the other way round.
+    fn meets_nothing(&self) -> bool {
+        match self {
+            Self::Ask(question) => matches!(question, Question::Permissions(_) | Question::Server),
+            Self::Status(command) => matches!(command, status::Command::SetConditions(_)),
+            Self::Admit | Self::CheckServer => true,
+            Self::Object(task) => {
+                matches!(task.work.step, Step::Done(_) | Step::Stop(_) | Step::AskOthers(_))
+            }
+            Self::List(_) | Self::Read(_) => false,
+        }
+    }
+
+    /// Whether it reads or writes the report, and nothing else.
+    fn is_about_reports(&self) -> bool {
+        match self {
+            Self::Ask(question) => matches!(question, Question::Report),
+            Self::Status(command) => matches!(
+                command,
+                status::Command::OpenReport | status::Command::SetReport(..) | status::Command::ReadReport
+            ),
+            _ => false,
+        }
+    }
+}
+
 /// An object on its way.
+#[derive(Clone, Debug)]
 struct ObjectTask {
     work: Work<Seen>,
     /// When the object was read.
@@ -142,6 +176,7 @@ struct ObjectTask {
 }
 
 /// A write: what it was answered so far, and the request that waits for an answer.
+#[derive(Clone, Debug)]
 struct WriteUnderWay {
     answers: Vec<Result<Object, Refused>>,
     request: plan::Request,
@@ -149,6 +184,7 @@ struct WriteUnderWay {
 }
 
 /// The objects of a page.
+#[derive(Clone, Debug)]
 struct Items(Vec<Object>);
 
 impl Listed for Items {
@@ -187,9 +223,9 @@ impl Driver {
         let settings = Settings { pause: pause.clone(), ..settings.clone() };
         let findings = resource.generations[knows].findings.clone();
         let task = Assignment { crd, settings, pause, findings, revision: resource.revision.to_string() };
-        let status = Status::new(subject, present(&document), at.dice.roll(1 << 30) as u64);
+        let status = Status::new(subject, present(&document), at.dice.seed(1 << 30));
         let restore_check = RestoreCheck::new("simulated", false, at.now.at);
-        let mut machine = CrdMachine::new(task, status, restore_check, at.dice.roll(1 << 30) as u64);
+        let mut machine = CrdMachine::new(task, status, restore_check, at.dice.seed(1 << 30));
         machine.add_dropped(dropped);
         machine.start();
         Self {
@@ -211,6 +247,11 @@ impl Driver {
     /// The generation that it knows.
     pub fn knows(&self) -> usize {
         self.knows
+    }
+
+    /// The revision up to which its watch has brought everything.
+    pub fn delivered(&self) -> Option<Revision> {
+        self.watch.as_ref().map(|watch| watch.delivered)
     }
 
     /// Whether it has nothing to do, or watches its objects and nothing is under way.
@@ -402,7 +443,16 @@ impl Driver {
             self.hear(resource, at);
             return Ok(());
         }
-        match self.tasks.swap_remove(choice) {
+        self.advance_task(choice, resource, at)
+    }
+
+    fn advance_task(
+        &mut self,
+        index: usize,
+        resource: &mut Resource,
+        at: &mut Surroundings<'_>,
+    ) -> Result<(), Law> {
+        match self.tasks.swap_remove(index) {
             Task::Status(command) => self.write_status(command, resource, at),
             Task::Ask(question) => self.ask(question, resource, at),
             Task::List(request) => {
@@ -420,6 +470,22 @@ impl Driver {
         Ok(())
     }
 
+    /// Brings on one thing under way that meets nothing else; whether there was one.
+    ///
+    /// # Errors
+    /// The law that was broken.
+    pub fn bring_on(
+        &mut self,
+        with_reports: bool,
+        resource: &mut Resource,
+        at: &mut Surroundings<'_>,
+    ) -> Result<bool, Law> {
+        let meets_nothing = |task: &Task| task.meets_nothing() || with_reports && task.is_about_reports();
+        let Some(index) = self.tasks.iter().position(meets_nothing) else { return Ok(false) };
+        self.advance_task(index, resource, at)?;
+        Ok(true)
+    }
+
     fn with_pass(&mut self, act: impl FnOnce(&mut pass::Pass<Seen>)) {
         if let Some(pass) = self.machine.pass() {
             act(pass);
@@ -428,7 +494,7 @@ impl Driver {
 
     /// Whether a request, or its answer, is lost.
     fn fails(at: &mut Surroundings<'_>) -> bool {
-        at.has_faults && at.dice.roll(12) == 0
+        at.has_faults && at.dice.loses()
     }
 }
 

@@ -7,10 +7,12 @@
 //! | [`server`], `write`, [`fields`] | what an API server makes of one request, held against a real one by `tests/model` |
 //! | [`etcd`] | one CRD and its objects, at all its generations |
 //! | [`etch`] and its folder | what performs the machine's commands, and loses answers |
-//! | [`life`] | what happens, and what must be so in the end |
+//! | [`cluster`] | what happens to all of it, and what must be so in the end |
+//! | [`life`] | what happens in one life, by a seed |
 //! | [`laws`], [`sabotage`] | what Etch may not do, and ways to do it |
 //! | [`worlds`] | how CRDs change, and what users send |
 
+pub mod cluster;
 pub mod dice;
 pub mod etcd;
 pub mod etch;

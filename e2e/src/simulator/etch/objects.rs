@@ -12,6 +12,7 @@ use etch_core::ownership::MANAGER;
 use etch_core::plan::{self, Outcome, PatchKind, Strategy, WriteMachine};
 
 use super::{COUNTS, Driver, ObjectTask, Seen, Stray, StrayWrite, Surroundings, Task, WriteUnderWay, tag};
+use crate::simulator::dice::Fate;
 use crate::simulator::etcd::{Live, Resource, Sent, Server};
 use crate::simulator::laws::Law;
 use crate::simulator::sabotage::{Sabotage, is_release};
@@ -143,9 +144,9 @@ impl Driver {
         task.is_confirmed = false;
         let WriteUnderWay { mut answers, sent, .. } = write;
         let name = task.work.identity.name.clone();
-        let fate = if at.has_faults { at.dice.roll(12) } else { 12 };
-        if fate == 0 {
-            if at.dice.roll(2) == 0 {
+        let fate = if at.has_faults { at.dice.fate() } else { Fate::Answered };
+        if matches!(fate, Fate::Late | Fate::Lost) {
+            if fate == Fate::Late {
                 let write = StrayWrite::Object { name, sent };
                 at.strays.push(Stray { resource: self.resource, write });
             }
@@ -167,7 +168,7 @@ impl Driver {
             format!("to {server:?}, {name}: {verb:?} {body}: {before:?} becomes {after:?}")
         });
         let answer = answer?;
-        if fate == 1 {
+        if fate == Fate::Unanswered {
             let step = task.work.machine.wrote(None);
             return self.go_on(task, step);
         }

@@ -64,7 +64,7 @@ impl Driver {
     pub(super) fn server(&self, resource: &Resource, at: &mut Surroundings<'_>) -> Server {
         let behind = &resource.generations[resource.served(Server::Behind)].release;
         let is_there = resource.may_store_late() && resource.was_reported() && behind.has(&self.version());
-        match is_there && at.dice.roll(3) == 0 {
+        match is_there && at.dice.lags() {
             true => Server::Behind,
             false => Server::Current,
         }

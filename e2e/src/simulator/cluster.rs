@@ -1,0 +1,588 @@
+//! A cluster that lives on virtual time: what happens to it, whatever comes of what is under way, and what must
+//! be so where nothing is left to be done.
+
+use std::fmt::{self, Write as _};
+use std::hash::{DefaultHasher, Hasher as _};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use etch_core::api::{Mode, Pause, Settings};
+use etch_core::condition::Reason;
+use etch_core::engine::Now;
+use etch_core::plan::{HiddenFields, Terms};
+use jiff::{SignedDuration, Timestamp};
+
+use super::dice::{Dice, Script};
+use super::etcd::{Clock, Resource, Server, name};
+use super::etch::{Driver, Stray, Surroundings};
+use super::laws::{self, Law};
+use super::sabotage::Sabotage;
+use super::worlds::World;
+
+/// How long everything may take until nothing is left to be done: what is refused is tried ever more seldom.
+const PATIENCE: Duration = Duration::from_secs(40 * 3600);
+/// How long at least is waited for that: until servers have caught up, and everything was verified.
+const VERIFIED: Duration = Duration::from_secs(1800);
+/// How long nothing is written then.
+const QUIET: Duration = Duration::from_secs(3600);
+/// More steps than anything takes.
+const STEPS: usize = 200_000;
+
+/// What happens to a cluster, apart from what Etch does.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// A user sends the request of this number for an object.
+    User {
+        /// Of which CRD.
+        resource: usize,
+        /// Which object.
+        object: usize,
+        /// Which request of the world.
+        request: usize,
+        /// To which server.
+        is_behind: bool,
+    },
+    /// A CRD changes, to what comes next or back.
+    Upgrade {
+        /// Which CRD.
+        resource: usize,
+        /// Whether it goes back.
+        is_back: bool,
+        /// Whether a server lags behind.
+        is_slow: bool,
+    },
+    /// The server that lags behind has caught up.
+    CatchUp(usize),
+    /// Time passes.
+    Wait(Duration),
+    /// The wall clock is set.
+    SetClock(i64),
+    /// Etch ends, and another replica begins.
+    Crash,
+    /// Writes are paused, or may go on.
+    Pause(bool),
+    /// The watch of a CRD's objects cannot go on.
+    Expire(usize),
+    /// etcd forgets what has happened.
+    Compact(usize),
+    /// etcd is backed up.
+    BackUp(usize),
+    /// etcd is restored.
+    Restore(usize),
+    /// Admission refuses what Etch sends for every second object, or does so no more.
+    Refuse(usize, bool),
+    /// Somebody takes our conditions away.
+    Overwrite(usize),
+    /// Permissions have changed.
+    Permissions,
+}
+
+/// Something that must not be.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// The law that is broken, where it is one that a single request can break.
+    pub law: Option<Law>,
+    what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.law {
+            Some(law) => write!(f, "law {}", law.name())?,
+            None => f.write_str("in the end")?,
+        }
+        if self.what.is_empty() { Ok(()) } else { write!(f, ": {}", self.what) }
+    }
+}
+
+impl From<Law> for Violation {
+    fn from(law: Law) -> Self {
+        Self { law: Some(law), what: String::new() }
+    }
+}
+
+/// A cluster that lives.
+#[derive(Clone)]
+pub struct Cluster {
+    settle: Duration,
+    sabotage: Option<Sabotage>,
+    dice: Dice,
+    clock: Clock,
+    now: Instant,
+    date: Timestamp,
+    resources: Vec<Resource>,
+    drivers: Vec<Driver>,
+    strays: Vec<Stray>,
+    pause: Option<Pause>,
+    has_faults: bool,
+    /// Whether anything has happened after which a value may stay at an old default: a server that lagged
+    /// behind, a restore, a request that outlived its sender, or a crash.
+    may_stay: bool,
+    /// How often somebody wanted to change a CRD.
+    upgrades: usize,
+    /// Whether nothing has left a value at an old default that somebody may have meant: one upgrade, and no user
+    /// after it.
+    is_simple: bool,
+    /// All that happens and Etch does, where it is wanted.
+    pub trace: Option<Vec<String>>,
+}
+
+impl Cluster {
+    /// A cluster with a CRD in each of these worlds.
+    pub fn new(
+        worlds: &[Arc<World>],
+        settle: Duration,
+        sabotage: Option<Sabotage>,
+        dice: Dice,
+        now: Instant,
+    ) -> Self {
+        let mut clock = Clock::default();
+        let resources = worlds.iter().map(|world| Resource::new(world.clone(), &mut clock)).collect();
+        let mut cluster = Self {
+            settle,
+            sabotage,
+            dice,
+            clock,
+            now,
+            date: Timestamp::UNIX_EPOCH + SignedDuration::from_hours(500_000),
+            resources,
+            drivers: Vec::new(),
+            strays: Vec::new(),
+            pause: None,
+            has_faults: true,
+            may_stay: false,
+            upgrades: 0,
+            is_simple: true,
+            trace: None,
+        };
+        cluster.begin();
+        cluster
+    }
+
+    /// The choices, where they are made one by one.
+    pub fn script(&mut self) -> Option<&mut Script> {
+        self.dice.script()
+    }
+
+    /// The CRDs and their objects.
+    pub fn resources(&self) -> &[Resource] {
+        &self.resources
+    }
+
+    /// Whether any request that was given up may still arrive.
+    pub fn has_strays(&self) -> bool {
+        !self.strays.is_empty()
+    }
+
+    /// Whether there is anything to choose from: a request, an answer or an event.
+    pub fn has_choices(&self) -> bool {
+        let mut all = self.drivers.iter().zip(&self.resources);
+        self.has_strays() || all.any(|(driver, resource)| driver.choices(resource) > 0)
+    }
+
+    /// Whether a CRD has changed without Etch's knowing.
+    pub fn has_news(&self) -> bool {
+        let mut all = self.drivers.iter().zip(&self.resources);
+        all.any(|(driver, resource)| driver.knows() != resource.generation())
+    }
+
+    /// Counts the limits that the documents name as broken laws.
+    pub fn be_strict(&mut self) {
+        self.resources.iter_mut().for_each(|resource| resource.is_strict = true);
+    }
+
+    /// What tells a cluster from any other.
+    pub fn digest(&self) -> u64 {
+        let Self { drivers, resources, strays, clock, now, date, pause, .. } = self;
+        let mut digest = Digest(DefaultHasher::new());
+        let known = (strays, clock, now, date, pause, self.has_faults, self.may_stay, self.is_simple);
+        // A digest takes in everything.
+        let _ = write!(digest, "{known:?}");
+        for (driver, resource) in drivers.iter().zip(resources) {
+            let _ = write!(digest, "{driver:?} {:?}", resource.shown_to(driver.delivered()));
+        }
+        digest.0.finish()
+    }
+
+    fn settings(&self, resource: usize) -> Settings {
+        let World { terms, follow, .. } = &*self.resources[resource].world;
+        let sabotage = self.sabotage;
+        let terms = match sabotage {
+            Some(Sabotage::IgnoresHiddenFields) => Terms { hidden_fields: HiddenFields::Drop, ..*terms },
+            _ => *terms,
+        };
+        let follow = if sabotage == Some(Sabotage::FollowsNothing) { Vec::new() } else { follow.clone() };
+        Settings {
+            policy: "default".to_owned(),
+            mode: Mode::Persist,
+            terms,
+            settle: self.settle,
+            max_writes_per_second: None,
+            stop_after_rejected: None,
+            pause: None,
+            names_paths: !follow.is_empty(),
+            follow,
+        }
+    }
+
+    /// Begins with each CRD as it is now.
+    fn begin(&mut self) {
+        self.drivers = (0..self.resources.len()).map(|index| self.driver(index, Vec::new())).collect();
+    }
+
+    fn driver(&mut self, index: usize, dropped: Dropped) -> Driver {
+        let settings = self.settings(index);
+        let pause = self.pause.clone();
+        let (resources, mut at) = self.split();
+        Driver::new(index, &resources[index], &settings, pause, dropped, &mut at)
+    }
+
+    /// Begins anew with a CRD that has changed.
+    fn learn(&mut self, index: usize) {
+        let next = self.driver(index, Vec::new());
+        let before = std::mem::replace(&mut self.drivers[index], next);
+        let dropped = before.end(&mut self.strays);
+        if !dropped.is_empty() {
+            self.drivers[index] = self.driver(index, dropped);
+        }
+    }
+
+    fn split(&mut self) -> (&mut Vec<Resource>, Surroundings<'_>) {
+        let Self { sabotage, dice, clock, now, date, resources, strays, has_faults, trace, .. } = self;
+        let surroundings = Surroundings {
+            dice,
+            clock,
+            now: Now { at: *now, date: second(*date) },
+            strays,
+            has_faults: *has_faults,
+            sabotage: *sabotage,
+            trace,
+        };
+        (resources, surroundings)
+    }
+
+    /// Something happens.
+    pub fn happen(&mut self, happening: &Happening) {
+        let now = self.now;
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{} {happening:?}", second(self.date)));
+        }
+        self.upgrades += usize::from(matches!(happening, Happening::Upgrade { .. }));
+        let is_user = matches!(happening, Happening::User { .. });
+        self.is_simple &= self.upgrades <= 2 && !(self.upgrades > 0 && is_user);
+        match happening {
+            Happening::User { resource, object, request, is_behind } => {
+                let (resources, at) = self.split();
+                let resource = &mut resources[*resource];
+                let request = resource.world.menu[*request].clone();
+                let server =
+                    if *is_behind && resource.may_store_late() { Server::Behind } else { Server::Current };
+                // What is refused has not happened.
+                let _ = resource.process(at.clock, &name(*object), server, &request);
+            }
+            Happening::Upgrade { resource, is_back, is_slow } => {
+                let (resources, at) = self.split();
+                // Of what was never reported nothing is known afterwards.
+                let was_reported = resources[*resource].was_reported();
+                let is_changed = resources[*resource].upgrade(*is_back, *is_slow, now, at.clock);
+                self.may_stay |= is_changed && (*is_slow || !was_reported);
+            }
+            Happening::CatchUp(resource) => self.resources[*resource].catch_up(),
+            Happening::Wait(time) => self.pass(*time),
+            Happening::SetClock(seconds) => {
+                // A limit: Etch begins anew with the wall clock, and takes servers to have caught up by that.
+                self.resources.iter_mut().for_each(Resource::catch_up);
+                self.date += SignedDuration::from_secs(*seconds);
+            }
+            Happening::Crash => {
+                self.may_stay = true;
+                for driver in std::mem::take(&mut self.drivers) {
+                    driver.end(&mut self.strays);
+                }
+                self.begin();
+            }
+            Happening::Pause(is_paused) => {
+                let pause = Pause { paused: Some("default".to_owned()), ..Pause::default() };
+                self.set_pause(is_paused.then_some(pause));
+            }
+            Happening::Expire(resource) => self.drivers[*resource].expire(),
+            Happening::Compact(resource) => self.resources[*resource].compact(),
+            Happening::BackUp(resource) => self.resources[*resource].back_up(),
+            // A limit: what was found out since the backup, and was not reported yet, is reported afterwards
+            // where the backup holds the report that Etch knows.
+            Happening::Restore(resource)
+                if !self.drivers[*resource].has_reported(now)
+                    && self.drivers[*resource].knows_report(self.resources[*resource].report_in_backup()) => {
+            }
+            Happening::Restore(resource) => {
+                let (resources, at) = self.split();
+                if resources[*resource].restore(at.clock) {
+                    self.may_stay = true;
+                    self.drivers[*resource].expire();
+                    // The watch of CRDs brings them as they are now.
+                    self.drivers[*resource].conditions_changed(now);
+                }
+            }
+            Happening::Refuse(resource, refuses) => self.resources[*resource].refuses = *refuses,
+            Happening::Overwrite(resource) => {
+                self.resources[*resource].conditions.clear();
+                self.drivers[*resource].conditions_changed(now);
+            }
+            Happening::Permissions => self.drivers.iter_mut().for_each(Driver::permissions_changed),
+        }
+    }
+
+    fn set_pause(&mut self, pause: Option<Pause>) {
+        self.pause.clone_from(&pause);
+        for driver in &mut self.drivers {
+            driver.set_pause(self.now, pause.clone());
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.date += SignedDuration::try_from(time).unwrap_or_default();
+        for resource in &mut self.resources {
+            resource.take_time(self.now);
+        }
+    }
+
+    /// Has Etch do what it has to, and something come of what is under way; whether there was anything.
+    ///
+    /// # Errors
+    /// What must not be, and is.
+    pub fn step(&mut self) -> Result<bool, Violation> {
+        let moment = self.dice.seed(20);
+        self.pass(Duration::from_millis(moment));
+        let has_done = self.perform(true);
+        let choices =
+            self.drivers.iter().zip(&self.resources).map(|(driver, resource)| driver.choices(resource));
+        let choices: Vec<usize> = choices.chain([self.strays.len()]).collect();
+        if choices.iter().all(|weight| *weight == 0) {
+            return Ok(has_done);
+        }
+        let (index, number) = self.dice.pick(&choices);
+        if index == self.drivers.len() {
+            self.arrive(number)?;
+        } else {
+            self.with_driver(index, Driver::advance)?;
+        }
+        Ok(true)
+    }
+
+    /// Has Etch begin what it has to, and hear of changes of CRDs where it `learns`; whether there was anything.
+    fn perform(&mut self, learns: bool) -> bool {
+        let mut has_done = false;
+        for index in 0..self.drivers.len() {
+            let is_new = self.drivers[index].knows() != self.resources[index].generation();
+            if learns && is_new && (!self.has_faults || self.dice.one_in(6)) {
+                self.learn(index);
+            }
+            let mut driver = self.drivers.remove(index);
+            let (_, mut at) = self.split();
+            let (has_asked, is_changed) = driver.perform(&mut at);
+            self.drivers.insert(index, driver);
+            has_done |= has_asked;
+            if is_changed {
+                self.learn(index);
+            }
+        }
+        has_done
+    }
+
+    /// A request arrives whose sender has given it up.
+    fn arrive(&mut self, number: usize) -> Result<(), Violation> {
+        let stray = self.strays.swap_remove(number);
+        self.may_stay = true;
+        let (resources, at) = self.split();
+        let resource = stray.resource;
+        stray.arrive(&mut resources[resource], at.clock)?;
+        // It may have replaced conditions.
+        self.drivers[resource].conditions_changed(self.now);
+        Ok(())
+    }
+
+    /// Brings everything on that meets nothing else: in whatever order it comes, the same becomes of it. Of reports
+    /// that is so where none is lost, restored, or read by another replica.
+    ///
+    /// # Errors
+    /// What must not be, and is.
+    pub fn bring_on(&mut self, with_reports: bool) -> Result<(), Violation> {
+        let has_faults = std::mem::replace(&mut self.has_faults, false);
+        let mut goes_on = true;
+        while goes_on {
+            self.perform(false);
+            goes_on = false;
+            for index in 0..self.drivers.len() {
+                goes_on |= self
+                    .with_driver(index, |driver, resource, at| driver.bring_on(with_reports, resource, at))?;
+            }
+        }
+        self.has_faults = has_faults;
+        Ok(())
+    }
+
+    fn with_driver<T>(
+        &mut self,
+        index: usize,
+        act: impl FnOnce(&mut Driver, &mut Resource, &mut Surroundings<'_>) -> Result<T, Law>,
+    ) -> Result<T, Violation> {
+        let mut driver = self.drivers.remove(index);
+        let (resources, mut at) = self.split();
+        let done = act(&mut driver, &mut resources[index], &mut at);
+        self.drivers.insert(index, driver);
+        Ok(done?)
+    }
+
+    /// Faults stop, and Etch comes to rest.
+    ///
+    /// # Errors
+    /// It does not, or it writes at rest.
+    pub fn rest(&mut self) -> Result<(), Violation> {
+        self.has_faults = false;
+        self.set_pause(None);
+        for resource in &mut self.resources {
+            resource.catch_up();
+            resource.refuses = false;
+        }
+        let (begun, mut steps) = (self.now, 0);
+        while self.now < begun + VERIFIED || !self.is_at_rest() {
+            if self.now > begun + PATIENCE {
+                return Err(self.in_the_end("something is left to be done for ever"));
+            }
+            steps += 1;
+            if steps > STEPS {
+                return Err(self.in_the_end("it never comes to rest"));
+            }
+            if !self.step()? {
+                self.wait();
+            }
+        }
+        let writes: u64 = self.drivers.iter().map(|driver| driver.writes).sum();
+        let quiet = self.now + QUIET;
+        while self.now < quiet {
+            if !self.step()? {
+                self.wait();
+            }
+        }
+        let since: u64 = self.drivers.iter().map(|driver| driver.writes).sum();
+        match since == writes {
+            true => Ok(()),
+            false => {
+                Err(Violation { law: Some(Law::Idempotence), what: "objects are written at rest".to_owned() })
+            }
+        }
+    }
+
+    /// Lets time pass until somebody has something to do.
+    pub fn wait(&mut self) {
+        let next = self.drivers.iter().filter_map(Driver::timeout).min();
+        let most = self.now + Duration::from_secs(600);
+        let at = next.map_or(most, |at| at.min(most));
+        self.pass(at.saturating_duration_since(self.now).max(Duration::from_millis(1)));
+    }
+
+    /// Whether it is at rest, and everything that it knows is reported.
+    pub fn has_reported(&mut self) -> bool {
+        let now = self.now;
+        self.is_at_rest() && self.drivers.iter_mut().all(|driver| driver.has_reported(now))
+    }
+
+    /// Whether everything is said and done.
+    pub fn is_at_rest(&mut self) -> bool {
+        let Self { drivers, resources, strays, .. } = self;
+        strays.is_empty()
+            && drivers.iter_mut().zip(resources).all(|(driver, resource)| {
+                let report = resource.report.as_ref().and_then(|report| report.status.as_ref());
+                // The report on a CRD that has no defaults any more keeps what was known of its objects.
+                let has_defaults = resource.crd().compiled().has_defaults();
+                let waits = report.filter(|_| has_defaults).is_some_and(|status| {
+                    status.counts.rejected + status.counts.unknown > 0 || status.verify_at.is_some()
+                });
+                driver.is_at_rest() && driver.choices(resource) == 0 && !waits
+            })
+    }
+
+    fn in_the_end(&self, what: &str) -> Violation {
+        let said: Vec<String> = self
+            .resources
+            .iter()
+            .map(|resource| {
+                let said =
+                    resource.conditions.iter().find(|condition| condition.r#type == "DefaultsPersisted");
+                said.map_or_else(
+                    || "no condition".to_owned(),
+                    |said| format!("{} {}: {}", said.status, said.reason, said.message),
+                )
+            })
+            .collect();
+        Violation { law: None, what: format!("{what} ({})", said.join("; ")) }
+    }
+
+    /// What must be so where nothing is left to be done.
+    ///
+    /// # Errors
+    /// It is not so.
+    pub fn judge(&self) -> Result<(), Violation> {
+        self.resources.iter().try_for_each(|resource| self.judge_resource(resource))
+    }
+
+    fn judge_resource(&self, resource: &Resource) -> Result<(), Violation> {
+        let said = resource.conditions.iter().find(|condition| condition.r#type == "DefaultsPersisted");
+        let Some(said) = said else { return Err(self.in_the_end("a CRD has no condition")) };
+        let status = resource.report.as_ref().and_then(|report| report.status.as_ref());
+        let has_defaults = resource.crd().compiled().has_defaults();
+        if !has_defaults {
+            return match said.reason == Reason::NoDefaults.as_str() {
+                true => Ok(()),
+                false => Err(self.in_the_end("a CRD without defaults is not said to be one")),
+            };
+        }
+        let Some(status) = status else { return Err(self.in_the_end("a CRD has no report")) };
+        if status.counts.objects != resource.objects.len() as u64 {
+            return Err(self.in_the_end(&format!("there are {} objects", resource.objects.len())));
+        }
+        for (name, live) in &resource.objects {
+            let is_named = status.held.iter().any(|held| held.name == *name) || status.counts.held > 50;
+            if !is_named && !resource.release().is_stored(&live.content) {
+                let law = Some(if said.status == "True" { Law::Persisted } else { Law::Undone });
+                return Err(Violation { law, what: format!("{name} {:?}; {}", live.content, said.message) });
+            }
+            if laws::keeps_an_entry(&resource.world, &live.content) && !is_named {
+                return Err(Violation {
+                    law: Some(Law::Owners),
+                    what: format!("{name} keeps an entry of Etch"),
+                });
+            }
+            let last =
+                resource.generations.len().checked_sub(2).map(|last| &resource.generations[last].release);
+            let stays = last.is_some_and(|last| {
+                laws::stays_behind(&resource.world, resource.release(), last, &live.content)
+            });
+            if stays && !is_named && !self.may_stay && self.is_simple {
+                return Err(Violation {
+                    law: Some(Law::Follows),
+                    what: format!("{name} {:?}", live.content),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is printed into it, as a number.
+struct Digest(DefaultHasher);
+
+impl fmt::Write for Digest {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// A time of day as Etch takes it in.
+fn second(date: Timestamp) -> Timestamp {
+    Timestamp::from_second(date.as_second()).unwrap_or(date)
+}
+
+type Dropped = Vec<(etch_core::object::Identity, Vec<kube_structural_schema::path::Path>)>;
