@@ -2,6 +2,7 @@
 
 pub(super) mod crd_impact;
 pub(super) mod gather;
+mod html;
 mod markdown;
 pub(super) mod print;
 mod published;
@@ -24,7 +25,7 @@ use super::policy::{Known, PolicyArg};
 use super::sample::LimitArg;
 use super::{one_stdin, openapi, scope};
 use crate::commands::emit::{emit, ended};
-use crate::commands::global::{Discussed, Global};
+use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
 
 /// Show what a CRD upgrade changes
@@ -43,6 +44,7 @@ use crate::commands::outcome::Outcome;
   etch impact -f new.yaml --old old.yaml
   etch impact -f new.yaml --old old.yaml --objects objects/
   etch impact -f config/crd/ --old git:main -o markdown
+  etch impact -f new.yaml --live -o html > impact.html
   etch impact -f new.yaml --live -o json
   etch impact -f new.yaml --live --fail-on changes
   etch impact -f new.yaml --etcd-snapshot backup.db
@@ -80,9 +82,36 @@ pub(crate) struct Impact {
     limit: LimitArg,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
-    output: Discussed,
+    output: Form,
     #[command(flatten)]
     etcd: EtcdArgs,
+}
+
+/// How an impact is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people
+    #[default]
+    Table,
+    /// For programs; the keys do not change
+    Json,
+    /// The same as JSON, in YAML
+    Yaml,
+    /// For a comment on a pull request
+    Markdown,
+    /// One page for a browser, which loads nothing
+    Html,
+}
+
+impl Form {
+    /// Whether it is for people or for programs.
+    fn output(self) -> Output {
+        match self {
+            Self::Table | Self::Markdown | Self::Html => Output::Table,
+            Self::Json => Output::Json,
+            Self::Yaml => Output::Yaml,
+        }
+    }
 }
 
 /// What makes the exit status 1, in the schemas or on objects.
@@ -146,7 +175,7 @@ impl Impact {
                 (None, _) => Known::default(),
             },
             cluster,
-            limit: self.limit.of(self.output.form()),
+            limit: self.limit.of(self.output.output()),
         };
         let looked = sources.look_at(new).await?;
         let all: Vec<CrdImpact> = looked.into_iter().map(|looked| looked.impact).collect();
@@ -156,10 +185,11 @@ impl Impact {
         }
         emit(
             out,
-            self.output.form(),
+            self.output.output(),
             || print::document(&all, &scope),
             |out| match self.output {
-                Discussed::Markdown => markdown::write(out, &all, &scope),
+                Form::Markdown => markdown::write(out, &all, &scope),
+                Form::Html => html::write(out, &all, &scope),
                 _ => {
                     scope::write(out, &scope)?;
                     all.iter().try_for_each(|impact| print::table(out, &global.style(), impact))
@@ -172,8 +202,8 @@ impl Impact {
     /// Compares what two releases publish.
     async fn published(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         global.has_no_scope("published types have no namespace")?;
-        if self.output == Discussed::Markdown {
-            bail!("-o markdown shows CRDs; with --openapi use table, json or yaml");
+        if matches!(self.output, Form::Markdown | Form::Html) {
+            bail!("-o markdown and -o html show CRDs; with --openapi use table, json or yaml");
         }
         one_stdin(&self.openapi)?;
         let read = |path: &PathBuf| openapi::of_files(std::slice::from_ref(path), &mut io::stdin().lock());
@@ -200,7 +230,7 @@ impl Impact {
         let installed = left_out_of_release(&old, &new, &crds)?;
         let changes = changes_without(&old, &new, &installed);
         let document = || published::document(&changes);
-        emit(out, self.output.form(), document, |out| published::table(out, &global.style(), &changes))?;
+        emit(out, self.output.output(), document, |out| published::table(out, &global.style(), &changes))?;
         self.judged(published::kinds(&changes))
     }
 

@@ -1,7 +1,8 @@
-//! What commands print: tables and Markdown for people, JSON and YAML for programs.
+//! What commands print: tables, Markdown and HTML for people, JSON and YAML for programs.
 //! It must not know what is printed, nor where to.
 
 mod count;
+pub mod html;
 pub mod markdown;
 mod plain;
 mod style;

@@ -7,6 +7,7 @@ mod examples;
 mod fill;
 mod flags;
 mod garbage;
+mod impact_html;
 mod leaks;
 mod lint;
 mod lint_go;

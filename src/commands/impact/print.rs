@@ -264,7 +264,7 @@ pub(super) fn named(identity: &Identity, detail: &Detail) -> String {
 
 /// What happens to an object, in one row.
 pub(super) struct Happening {
-    kind: EffectKind,
+    pub(super) kind: EffectKind,
     pub(super) word: &'static str,
     pub(super) places: Vec<String>,
 }

@@ -1,0 +1,212 @@
+//! An impact as one page of HTML, which needs nothing but itself.
+//! It must not print a value of an object, nor a key of its maps; the values of defaults are the schema's.
+
+use std::io::{self, Write};
+
+use etch::cluster::Scope;
+use etch::report::counted;
+use etch::report::html::{STYLE, bar, code, text, value};
+use etch_core::impact::{Changed, Counts, EffectKind, SchemaChanges};
+use etch_lint::Finding;
+
+use super::super::scope;
+use super::crd_impact::CrdImpact;
+use super::print::{Happening, advice, affected, floating, happenings, named};
+
+/// How many objects an effect is on, and the effect.
+type Effects = (fn(&Counts) -> u64, EffectKind);
+
+const EFFECTS: [Effects; 7] = [
+    (|counts| counts.gaining, EffectKind::Appears),
+    (|counts| counts.changing, EffectKind::Changes),
+    (|counts| counts.following, EffectKind::Follows),
+    (|counts| counts.losing, EffectKind::Disappears),
+    (|counts| counts.hidden, EffectKind::Hidden),
+    (|counts| counts.dropped, EffectKind::Dropped),
+    (|counts| counts.invalid, EffectKind::Problem),
+];
+
+/// Everything that is reported, CRDs to which nothing happens in one sentence.
+pub(super) fn write(out: &mut dyn Write, all: &[CrdImpact], scope: &Scope) -> io::Result<()> {
+    let title = format!("What the CRD upgrade changes {}", scope::in_words(scope));
+    let title = text(&title);
+    writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
+    writeln!(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">")?;
+    writeln!(
+        out,
+        "<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>"
+    )?;
+    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.kinds().is_empty());
+    for impact in changed {
+        crd(out, impact)?;
+    }
+    if !same.is_empty() {
+        let names: Vec<_> = same.iter().map(|impact| code(&impact.crd)).collect();
+        writeln!(out, "<p>Nothing changes for {}.</p>", names.join(", "))?;
+    }
+    writeln!(out, "</main>\n</body>\n</html>")
+}
+
+fn crd(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+    let version = match &impact.old_version {
+        None => format!("{}, new", impact.new_version),
+        Some(old) if *old == impact.new_version => old.clone(),
+        Some(old) => format!("{old} to {}", impact.new_version),
+    };
+    let version = text(&version);
+    writeln!(out, "<section>\n<h2>{} <span class=\"version\">{version}</span></h2>", code(&impact.crd))?;
+    if !impact.in_cluster {
+        writeln!(out, "<p>The cluster does not have this CRD, so there are no objects to check.</p>")?;
+    }
+    for refusal in &impact.refusals {
+        let (place, message) = (code(&refusal.place()), text(&refusal.message));
+        writeln!(out, "<p class=\"advice refused\">The API server refuses it: {place}: {message}</p>")?;
+    }
+    if impact.tally.counts.total > 0 {
+        writeln!(out, "<p class=\"faint\">Policy: {}</p>", text(&impact.rules.in_words()))?;
+        objects(out, impact)?;
+    }
+    schemas(out, &impact.schemas)?;
+    narrowed(out, &impact.narrowed)?;
+    for advice in floating(impact, &code) {
+        writeln!(out, "<p class=\"advice\">{advice}</p>")?;
+    }
+    named_objects(out, impact)?;
+    writeln!(out, "</section>")
+}
+
+/// How many objects each effect is on, and how many at each place.
+fn objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+    let tally = &impact.tally;
+    let whole = tally.counts.total;
+    let total = counted(whole, "object");
+    if impact.details.all() == 0 {
+        return writeln!(out, "<p>{total}; nothing changes for them.</p>");
+    }
+    writeln!(out, "<h3>{total}, {}</h3>\n<table class=\"effects\">", text(&affected(impact)))?;
+    head(out, &["Effect", "#Objects", ""])?;
+    for (count, effect) in EFFECTS {
+        let objects = count(&tally.counts);
+        if objects > 0 {
+            row(out, effect, effect.as_str(), &[], objects, whole)?;
+        }
+    }
+    writeln!(out, "</table>\n<table class=\"places\">")?;
+    head(out, &["Effect", "Where", "#Objects", ""])?;
+    for (place, objects) in &tally.summary {
+        let word = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
+        row(out, place.effect, word, &[code(&place.text)], *objects, whole)?;
+    }
+    writeln!(out, "</table>")?;
+    for advice in advice(impact, &code) {
+        writeln!(out, "<p class=\"advice\">{advice}</p>")?;
+    }
+    Ok(())
+}
+
+/// The heads of columns; one that begins with `#` is of numbers.
+fn head(out: &mut dyn Write, heads: &[&str]) -> io::Result<()> {
+    write!(out, "<tr>")?;
+    for head in heads {
+        match head.strip_prefix('#') {
+            Some(number) => write!(out, "<th class=\"number\">{number}</th>")?,
+            None => write!(out, "<th>{head}</th>")?,
+        }
+    }
+    writeln!(out, "</tr>")
+}
+
+fn row(
+    out: &mut dyn Write,
+    effect: EffectKind,
+    word: &str,
+    cells: &[String],
+    objects: u64,
+    whole: u64,
+) -> io::Result<()> {
+    let tone = tone(effect);
+    write!(out, "<tr><td class=\"word {tone}\">{}</td>", text(word))?;
+    for cell in cells {
+        write!(out, "<td>{cell}</td>")?;
+    }
+    let bar = bar(objects, whole, tone);
+    writeln!(out, "<td class=\"number\">{objects}</td><td class=\"share\">{bar}</td></tr>")
+}
+
+fn tone(effect: EffectKind) -> &'static str {
+    match effect {
+        EffectKind::Appears => "plain",
+        EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => "warning",
+        EffectKind::Hidden | EffectKind::Dropped | EffectKind::Problem => "bad",
+    }
+}
+
+fn schemas(out: &mut dyn Write, changes: &SchemaChanges) -> io::Result<()> {
+    if changes.is_none() {
+        return Ok(());
+    }
+    writeln!(out, "<h3>Schema</h3>\n<table class=\"schema\">")?;
+    head(out, &["Change", "Path", "Before", "After"])?;
+    let mut row = |tone: &str, word: &str, path: &str, old: &str, new: &str| {
+        let path = code(path);
+        writeln!(
+            out,
+            "<tr><td class=\"word {tone}\">{word}</td><td>{path}</td><td>{old}</td><td>{new}</td></tr>"
+        )
+    };
+    for (path, new) in &changes.defaults_added {
+        row("plain", "default added", &path.to_string(), "", &value(new))?;
+    }
+    for Changed { path, old, new } in &changes.defaults_changed {
+        row("warning", "default changed", &path.to_string(), &value(old), &value(new))?;
+    }
+    for (path, old) in &changes.defaults_removed {
+        row("warning", "default removed", &path.to_string(), &value(old), "")?;
+    }
+    for path in &changes.fields_removed {
+        row("bad", "field removed", &path.to_string(), "", "")?;
+    }
+    for path in &changes.unknown_removed {
+        row("bad", "unknown fields hidden", &path.to_string(), "", "")?;
+    }
+    writeln!(out, "</table>")
+}
+
+fn narrowed(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
+    if findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<h3>Can refuse objects</h3>\n<table>")?;
+    head(out, &["Code", "Version", "Path", "Change"])?;
+    for Finding { rule, version, path, message, .. } in findings {
+        let (version, path, message) = (text(version), code(&path.to_string()), text(message));
+        let rule = rule.code;
+        writeln!(
+            out,
+            "<tr><td class=\"word bad\">{rule}</td><td>{version}</td><td>{path}</td><td>{message}</td></tr>"
+        )?;
+    }
+    writeln!(out, "</table>")
+}
+
+/// The first objects to which something happens, folded.
+fn named_objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+    if impact.details.all() == 0 {
+        return Ok(());
+    }
+    writeln!(out, "<details>\n<summary>Objects</summary>\n<table>")?;
+    head(out, &["Object", "Effect", "Where"])?;
+    for (identity, detail) in impact.details.iter() {
+        for Happening { kind, word, places } in happenings(&detail.effect, false) {
+            let places: Vec<_> = places.iter().map(|place| code(place)).collect();
+            let (name, tone) = (code(&named(identity, detail)), tone(kind));
+            let places = places.join("<br>");
+            writeln!(out, "<tr><td>{name}</td><td class=\"word {tone}\">{word}</td><td>{places}</td></tr>")?;
+        }
+    }
+    writeln!(out, "</table>")?;
+    if impact.details.left() > 0 {
+        writeln!(out, "<p>and {} more objects; --limit 0 lists all</p>", impact.details.left())?;
+    }
+    writeln!(out, "</details>")
+}
