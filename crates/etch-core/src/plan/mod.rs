@@ -27,6 +27,7 @@ mod record;
 mod repeat;
 mod rewrite;
 mod stored_at;
+mod unstore;
 mod write_machine;
 
 use schemars::JsonSchema;
@@ -59,6 +60,7 @@ pub use record::{Cleared, Coverage, Record, last_write_stores};
 pub use repeat::repeat;
 pub use rewrite::release;
 pub use stored_at::{StoredAt, stored_at};
+pub use unstore::{KeptBecause, RecordedDefault, Standing, StoredDefault, Unstorable, Unstoring};
 pub use write_machine::{PatchKind, Request, Step, WriteMachine};
 
 /// What to do about one object.

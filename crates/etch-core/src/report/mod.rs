@@ -5,6 +5,7 @@ pub mod checkpoint;
 pub mod dropped_fields;
 pub mod ledger;
 pub mod open_report;
+pub mod recorded_defaults;
 pub mod rejected;
 pub mod served;
 pub mod size;

@@ -19,6 +19,8 @@ use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Step};
 
 pub use change::{Change, OldDefault, changes, is_followable, past, past_of};
+pub(super) use places::{each as each_place, part};
+pub(super) use unowned::Unowned;
 
 /// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is
 /// looked at again after each write.
@@ -58,7 +60,7 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
         return Following::default();
     }
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut unowned = unowned::Unowned::of(object, crd);
+    let mut unowned = Unowned::of(object, crd);
     let mut moves: Vec<(Path, Option<&Json>)> = Vec::new();
     let mut kept = BTreeSet::new();
     for (place, change) in found {
@@ -134,21 +136,10 @@ fn lowest(kept: BTreeSet<Path>, moves: &[(Path, Option<&Json>)]) -> Vec<Path> {
 }
 
 fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>)]) -> Plan {
-    if terms.hidden_fields == HiddenFields::Hold {
-        let paths = hidden::hidden(object, crd);
-        if !paths.is_empty() {
-            return Plan::Hold(Held::new(Hold::HiddenFields, paths));
-        }
-    }
-    let paths = misfit::misfits(object.json(), &crd.storage().schema);
-    if !paths.is_empty() {
-        return Plan::Hold(Held::new(Hold::Misfit, paths));
+    if let Some(held) = held(object, crd, terms, moves) {
+        return Plan::Hold(held);
     }
     let missing: Vec<Path> = moves.iter().map(|(place, _)| place.clone()).collect();
-    let broken = broken(object, crd, moves);
-    if !broken.is_empty() {
-        return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths: missing, broken });
-    }
     let body = Body::Operations(body(object, moves));
     Plan::Write(Write {
         strategy: Strategy::Follow,
@@ -158,6 +149,28 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
         doubtful: Vec::new(),
         decides_again: false,
     })
+}
+
+/// What harm a write would do that moves these values; none where it does none.
+pub(super) fn held(
+    object: &Object,
+    crd: &Crd,
+    terms: &Terms,
+    moves: &[(Path, Option<&Json>)],
+) -> Option<Held> {
+    if terms.hidden_fields == HiddenFields::Hold {
+        let paths = hidden::hidden(object, crd);
+        if !paths.is_empty() {
+            return Some(Held::new(Hold::HiddenFields, paths));
+        }
+    }
+    let paths = misfit::misfits(object.json(), &crd.storage().schema);
+    if !paths.is_empty() {
+        return Some(Held::new(Hold::Misfit, paths));
+    }
+    let paths = moves.iter().map(|(place, _)| place.clone()).collect();
+    let broken = broken(object, crd, moves);
+    (!broken.is_empty()).then_some(Held { reason: Hold::InvalidDefaults, paths, broken })
 }
 
 /// What the object would break with the moved values and does not break with those that it has.

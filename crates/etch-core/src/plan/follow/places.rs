@@ -6,7 +6,11 @@ use kube_structural_schema::path::{Path, Step};
 
 /// Calls `found` with every place of `object` that `schema_path` stands for, and its value, in order. What is
 /// absent is none.
-pub(super) fn each<'v>(object: &'v Value, schema_path: &Path, found: &mut impl FnMut(Path, &'v Value)) {
+pub(in crate::plan) fn each<'v>(
+    object: &'v Value,
+    schema_path: &Path,
+    found: &mut impl FnMut(Path, &'v Value),
+) {
     walk(object, schema_path.steps(), &mut Path::root(), found);
 }
 
@@ -33,7 +37,7 @@ fn walk<'v>(value: &'v Value, steps: &[Step], at: &mut Path, found: &mut impl Fn
 }
 
 /// The part of a value one step down.
-pub(super) fn part<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {
+pub(in crate::plan) fn part<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {
     match step {
         Step::Field(name) | Step::Key(name) => value.get(name),
         Step::Index(index) => value.get(index),

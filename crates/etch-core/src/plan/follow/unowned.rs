@@ -9,7 +9,7 @@ use crate::plan::{hidden, misfit};
 use kube_structural_schema::path::Path;
 
 /// An object whose owners are asked about its values.
-pub(super) struct Unowned<'a> {
+pub(in crate::plan) struct Unowned<'a> {
     object: &'a Object,
     crd: &'a Crd,
     /// The owners but Etch; none where what they say is not all that there is to say.
@@ -20,7 +20,7 @@ impl<'a> Unowned<'a> {
     /// Nothing is free in an object without `managedFields`, for somebody has cleared them and with them what
     /// was owned; nor where an owner speaks at a version that cannot express the whole object: the server
     /// goes on naming the old owners then, and does not record who sets what.
-    pub(super) fn of(object: &'a Object, crd: &'a Crd) -> Self {
+    pub(in crate::plan) fn of(object: &'a Object, crd: &'a Crd) -> Self {
         let mut versions = HashMap::new();
         let mut is_understood =
             |version: &'a str| *versions.entry(version).or_insert_with(|| can_express(version, object, crd));
@@ -31,8 +31,13 @@ impl<'a> Unowned<'a> {
         Self { object, crd, others: is_told.then(others) }
     }
 
+    /// Whether the owners show who owns what.
+    pub(in crate::plan) fn are_known(&self) -> bool {
+        self.others.is_some()
+    }
+
     /// Whether nobody owns the value at a place of the object. What Etch itself owns is nobody's.
-    pub(super) fn has(&mut self, place: &Path) -> bool {
+    pub(in crate::plan) fn has(&mut self, place: &Path) -> bool {
         let schema = &self.crd.storage().schema;
         self.others.as_mut().is_some_and(|others| !others.claim(self.object.json(), schema, place.steps()))
     }
