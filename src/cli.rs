@@ -21,6 +21,7 @@ use crate::commands::man::Man;
 use crate::commands::persist::Persist;
 use crate::commands::plan::Plan;
 use crate::commands::rbac::Rbac;
+use crate::commands::revert::Revert;
 use crate::commands::run::Run;
 use crate::commands::status::Status;
 use crate::commands::version::Version;
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Audit(Audit),
     Explain(Explain),
     Persist(Persist),
+    Revert(Revert),
     Lint(Lint),
     Fill(Fill),
     Admit(Admit),
@@ -61,7 +63,7 @@ impl Command {
     /// Why a namespace cannot narrow it; none where one can.
     pub(crate) fn has_no_scope(&self) -> Option<&'static str> {
         match self {
-            Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) => None,
+            Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) | Self::Revert(_) => None,
             Self::Run(_) => Some("the operator works in all namespaces, and policies select the CRDs"),
             Self::Plan(_) => Some("an upgrade changes the objects of all namespaces"),
             Self::Clean(_) | Self::Rbac(_) | Self::Status(_) => Some("CRDs are cluster-scoped"),

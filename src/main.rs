@@ -76,6 +76,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out)),
         Command::Audit(audit) => asynchronous()?.block_on(audit.run(&global, &mut out)),
         Command::Persist(persist) => asynchronous()?.block_on(persist.run(&global, &mut out)),
+        Command::Revert(revert) => asynchronous()?.block_on(revert.run(&global, &mut out)),
         Command::Explain(explain) => asynchronous()?.block_on(explain.run(&global, &mut out)),
         Command::Crds(crds) => crds.run(&mut out),
         Command::Completions(completions) => completions.run(Cli::definition(false), &mut out),

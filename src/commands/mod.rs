@@ -22,6 +22,7 @@ pub(crate) mod plan;
 mod policy;
 mod program;
 pub(crate) mod rbac;
+pub(crate) mod revert;
 pub(crate) mod run;
 mod sample;
 mod scope;

@@ -23,6 +23,7 @@ mod options;
 mod persist;
 mod policy_lookup;
 mod policy_writer;
+mod revert;
 mod spans;
 mod status;
 
@@ -53,6 +54,7 @@ pub use admission::{Admission, SelfManaged, UpgradeGuard};
 pub use options::{Clock, Options};
 pub use persist::{Pass, Passed, Progress, Stopped, persist};
 pub use policy_lookup::{GoverningPolicy, PolicyLookup};
+pub use revert::{Failure, Reversion, RevertError, Reverted, revert};
 pub use spans::TRACED;
 
 /// Changes of what policies do are gathered for this long.

@@ -76,7 +76,7 @@ const BROKEN: [(&str, &str); 33] = [
 ];
 
 /// Every way in which a file is read, `FILE` in its place.
-const READERS: [&[&str]; 27] = [
+const READERS: [&[&str]; 28] = [
     &["lint", "FILE"],
     &["lint", "crd.yaml", "--old", "FILE"],
     &["lint", "crd.yaml", "--exceptions", "FILE"],
@@ -91,6 +91,7 @@ const READERS: [&[&str]; 27] = [
     &["impact", "--openapi", "FILE"],
     &["audit", "--policy", "FILE"],
     &["explain", "a", "b", "--policy", "FILE"],
+    &["revert", "x", "--to", "FILE"],
     &["explain", "--openapi", "FILE", "a"],
     &["rbac", "FILE"],
     &["rbac", "crd.yaml", "--policy", "FILE"],
@@ -107,9 +108,10 @@ const READERS: [&[&str]; 27] = [
 ];
 
 /// Commands that look for a cluster. The operator goes on looking.
-const CONNECTING: [&[&str]; 7] = [
+const CONNECTING: [&[&str]; 8] = [
     &["audit"],
     &["persist", "x"],
+    &["revert", "x"],
     &["explain", "a", "b"],
     &["rbac"],
     &["clean"],

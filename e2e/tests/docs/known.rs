@@ -17,6 +17,7 @@ const WELL: Manner = Ends(&[0]);
 /// It looked, and may have found something.
 const LOOKED: Manner = Ends(&[0, 1]);
 const SERVED_ELSEWHERE: &str = "no replica serves admission here; e2e/tests/admission_server does";
+const ROLLED_BACK: &str = "no operator has stored defaults here; e2e/tests/revert.rs rolls a CRD back";
 const DOCKER: Manner = Left("there is no docker, nor a registry");
 
 /// The commands of all pages, as they stand there.
@@ -44,6 +45,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch audit", LOOKED),
     ("etch explain certificates my-cert", LOOKED),
     ("etch persist --dry-run", LOOKED),
+    ("etch revert certificates", Left(ROLLED_BACK)),
     ("etch lint config/crd/", WELL),
     ("etch fill --crd crds.yaml object.yaml", WELL),
     // first hour
@@ -71,6 +73,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch audit certificates.cert-manager.io --objects --etcd-snapshot backup.db", LOOKED),
     ("etch explain TYPE/NAME", LOOKED),
     ("etch persist certificates.cert-manager.io --max-writes-per-second 20", LOOKED),
+    ("etch revert certificates.cert-manager.io --to old.yaml", Left(ROLLED_BACK)),
+    ("etch revert certificates.cert-manager.io --yes", Left(ROLLED_BACK)),
     ("kubectl get --raw /openapi/v3/apis/apps/v1", WELL),
     // published-defaults
     ("kubectl get --raw /openapi/v3/apis/apps/v1 > apps-v1.json", WELL),

@@ -1,0 +1,222 @@
+//! What is or would be removed, what stays, and why, for people and programs.
+
+use std::io::{self, Write};
+
+use etch::report::{Cell, Style, Table, Tone, counted, plain};
+use etch_core::plan::{RecordedDefault, Standing};
+use kube_structural_schema::path::Path;
+use serde_json::{Value, json};
+
+use super::CrdRevert;
+use super::tally::Counts;
+use crate::commands::sample::write_left;
+
+/// The longest value of a default that a table shows, in characters.
+const SHOWN: usize = 40;
+/// How many defaults that the schema still has are named.
+const NAMED: usize = 3;
+
+/// A number, its key, and its label for that many objects.
+type Count = (&'static str, fn(&Counts) -> u64, &'static str);
+
+const COUNTS: [Count; 9] = [
+    ("removed", |counts| counts.removed, "had stored defaults removed"),
+    ("removable", |counts| counts.removable, "with stored defaults to remove"),
+    ("unchangedSincePass", |counts| counts.unchanged, "of them not written since the pass"),
+    ("kept", |counts| counts.kept, "with values that stay"),
+    ("held", |counts| counts.held, "held"),
+    ("skipped", |counts| counts.skipped, "skipped"),
+    ("rejected", |counts| counts.rejected, "rejected"),
+    ("unknown", |counts| counts.unknown, "unknown"),
+    ("gone", |counts| counts.gone, "deleted meanwhile"),
+];
+
+pub(super) fn document(reverted: &CrdRevert) -> Value {
+    let CrdRevert { crd, unstorable, more_defaults, wanted, removes, tally, error } = reverted;
+    let default = |(default, standing): (&RecordedDefault, &Standing)| {
+        let version = match standing {
+            Standing::StillDefault(version) => Some(version),
+            _ => None,
+        };
+        let values: Vec<&Value> = default.stored.iter().map(|stored| &*stored.value).collect();
+        json!({
+            "path": default.path.to_string(), "stored": values, "standing": standing.as_str(), "version": version,
+            "rollBackFirst": wanted.contains(&default.path),
+        })
+    };
+    let place = |(place, objects): (&super::tally::Place, &u64)| {
+        let path = place.path.as_ref().map(Path::to_string);
+        let reason = Some(place.reason).filter(|reason| !reason.is_empty());
+        json!({ "action": place.action, "reason": reason, "path": path, "objects": objects })
+    };
+    let mut document = json!({
+        "crd": crd.name(),
+        "storageVersion": crd.storage().name,
+        "dryRun": !removes,
+        "defaults": unstorable.defaults().map(default).collect::<Vec<_>>(),
+        "moreDefaults": more_defaults,
+        "objects": tally.counts.objects,
+        "summary": tally.summary.iter().map(place).collect::<Vec<_>>(),
+        "details": tally.objects.iter().map(|(identity, entry)| entry.document(identity)).collect::<Vec<_>>(),
+    });
+    for (key, count, _) in COUNTS {
+        document[key] = count(&tally.counts).into();
+    }
+    if let Some(error) = error {
+        document["error"] = error.as_str().into();
+    }
+    document
+}
+
+pub(super) fn table(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Result<()> {
+    defaults(out, style, reverted)?;
+    let tally = &reverted.tally;
+    let mut numbers = Table::new(["OBJECTS", "ACTION", "REASON", "WHERE"]).numbers(&["OBJECTS"]);
+    for (place, count) in &tally.summary {
+        let path = place.path.as_ref().map(Path::to_string).unwrap_or_default();
+        numbers.row([
+            count.to_string().into(),
+            Cell::new(place.action, tone(place.action)),
+            place.reason.into(),
+            path.into(),
+        ]);
+    }
+    if !numbers.is_empty() {
+        writeln!(out)?;
+        numbers.write(out, style)?;
+    }
+    let mut objects = Table::new(["OBJECT", "ACTION", "REASON", "WHERE"]);
+    for (identity, entry) in tally.objects.iter() {
+        let mut words: Vec<_> = entry.paths.iter().map(Path::to_string).collect();
+        words.extend(Some(format!("({})", entry.message)).filter(|_| !entry.message.is_empty()));
+        objects.row([
+            identity.to_string().into(),
+            Cell::new(entry.action, tone(entry.action)),
+            entry.reason.into(),
+            words.join(" ").into(),
+        ]);
+    }
+    if !objects.is_empty() {
+        writeln!(out)?;
+        objects.write(out, style)?;
+        write_left(out, tally.objects.left())?;
+    }
+    writeln!(out, "\n{}", summary(&tally.counts))?;
+    match (reverted.removes, tally.counts.removable) {
+        (false, 1..) => writeln!(out, "Nothing was written; --yes removes them."),
+        _ => Ok(()),
+    }
+}
+
+/// The recorded defaults, but for those that are meant to be there.
+fn defaults(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Result<()> {
+    let mut table = Table::new(["DEFAULT", "STORED", "REMOVABLE"]);
+    let mut still = Vec::new();
+    for (default, standing) in reverted.unstorable.defaults() {
+        let is_wanted = reverted.wanted.contains(&default.path);
+        if matches!(standing, Standing::StillDefault(_)) && !is_wanted {
+            still.push(default.path.to_string());
+            continue;
+        }
+        let values: Vec<String> =
+            default.stored.iter().map(|stored| short(&stored.value.to_string())).collect();
+        let (answer, tone) = match standing {
+            Standing::Removable => ("yes".to_owned(), Tone::Good),
+            other => (format!("no: {}", why(other)), Tone::Warning),
+        };
+        table.row([default.path.to_string().into(), values.join(", ").into(), Cell::new(answer, tone)]);
+    }
+    if !table.is_empty() {
+        table.write(out, style)?;
+    }
+    if !still.is_empty() {
+        let count = counted(still.len() as u64, "recorded default");
+        let (verb, first) =
+            (if still.len() == 1 { "is" } else { "are" }, still[..still.len().min(NAMED)].join(", "));
+        let more =
+            if still.len() > NAMED { format!(" and {} more", still.len() - NAMED) } else { String::new() };
+        writeln!(
+            out,
+            "{count} {verb} still in the CRD, where nothing can be removed: {}{more}",
+            plain(&first)
+        )?;
+    }
+    if reverted.more_defaults > 0 {
+        writeln!(
+            out,
+            "{} more than the report lists are not known",
+            counted(reverted.more_defaults, "default")
+        )?;
+    }
+    if table.is_empty() && still.is_empty() {
+        writeln!(out, "No default is on record.")?;
+    }
+    Ok(())
+}
+
+/// Why values of a default cannot be removed.
+fn why(standing: &Standing) -> String {
+    match standing {
+        Standing::Removable => String::new(),
+        Standing::StillDefault(version) => {
+            format!("version {version} of the CRD in the cluster still has a default here; apply the CRD of --to first")
+        }
+        Standing::FieldGone => {
+            "the storage version no longer has the field; no read shows what etcd holds, and the next write drops it".to_owned()
+        }
+        Standing::NotRemovable => {
+            "it is in status or metadata, is an item or a map's value itself, or tells an item from others".to_owned()
+        }
+        Standing::NoPass => "no complete pass on record stored it".to_owned(),
+        Standing::NoValue => "the value is too long for the report".to_owned(),
+    }
+}
+
+fn tone(action: &str) -> Tone {
+    match action {
+        "remove" | "removed" => Tone::Good,
+        "rejected" => Tone::Bad,
+        "hold" | "skip" | "unknown" => Tone::Warning,
+        _ => Tone::Plain,
+    }
+}
+
+fn short(value: &str) -> String {
+    if value.chars().count() <= SHOWN {
+        return value.to_owned();
+    }
+    value.chars().take(SHOWN - 1).chain(['…']).collect()
+}
+
+/// The numbers in a sentence.
+fn summary(counts: &Counts) -> String {
+    let parts: Vec<String> = COUNTS
+        .iter()
+        .map(|(_, count, what)| (count(counts), what))
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{number} {what}"))
+        .collect();
+    let parts = if parts.is_empty() { "nothing to remove".to_owned() } else { parts.join(", ") };
+    format!("{}: {parts}.", counted(counts.objects, "object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_are_a_sentence() {
+        assert_eq!(summary(&Counts { objects: 1, ..Counts::default() }), "1 object: nothing to remove.");
+        let counts = Counts { objects: 7, removable: 3, unchanged: 2, kept: 4, held: 1, ..Counts::default() };
+        assert_eq!(
+            summary(&counts),
+            "7 objects: 3 with stored defaults to remove, 2 of them not written since the pass, 4 with values that stay, 1 held."
+        );
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        assert_eq!(short("1"), "1");
+        assert_eq!(short(&"é".repeat(SHOWN + 1)).chars().count(), SHOWN);
+    }
+}

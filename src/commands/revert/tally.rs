@@ -1,0 +1,149 @@
+//! What became of objects, in numbers, and the first of them by name.
+//! It must not hold more than is printed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use etch::operator::{Failure, Reverted};
+use etch_core::object::Identity;
+use etch_core::plan::Plan;
+use kube_structural_schema::path::Path;
+use serde_json::{Value, json};
+
+use crate::commands::sample::Sample;
+
+/// What was done, or would be done, to an object at some places.
+pub(super) struct Entry {
+    pub(super) action: &'static str,
+    pub(super) reason: &'static str,
+    pub(super) paths: Vec<Path>,
+    /// The reason in a sentence; empty where it needs none.
+    pub(super) message: String,
+}
+
+/// An action on a place in the schema, whatever the object.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) action: &'static str,
+    pub(super) reason: &'static str,
+    /// None where the action is not about a place.
+    pub(super) path: Option<Path>,
+}
+
+/// How many objects there were.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) objects: u64,
+    /// Objects from which a value would be removed.
+    pub(super) removable: u64,
+    /// Objects from which one was removed.
+    pub(super) removed: u64,
+    /// Objects of either kind that nobody had written since the pass.
+    pub(super) unchanged: u64,
+    /// Objects that keep a value.
+    pub(super) kept: u64,
+    pub(super) held: u64,
+    pub(super) skipped: u64,
+    pub(super) rejected: u64,
+    pub(super) unknown: u64,
+    /// Objects that were deleted meanwhile.
+    pub(super) gone: u64,
+}
+
+impl Counts {
+    /// Objects from which something is left to remove.
+    pub(super) fn left(&self) -> u64 {
+        self.removable + self.held + self.skipped + self.rejected + self.unknown
+    }
+}
+
+/// What became of all objects of a CRD.
+pub(super) struct Tally {
+    pub(super) counts: Counts,
+    pub(super) summary: BTreeMap<Place, u64>,
+    pub(super) objects: Sample<Entry>,
+}
+
+impl Tally {
+    pub(super) fn new(limit: Option<usize>) -> Self {
+        Self { counts: Counts::default(), summary: BTreeMap::new(), objects: Sample::new(limit) }
+    }
+
+    /// Takes in what became of an object.
+    pub(super) fn add(&mut self, identity: Identity, reverted: Reverted) {
+        let Reverted { removed, left, failure, is_gone } = reverted;
+        let counts = &mut self.counts;
+        counts.objects += 1;
+        if is_gone {
+            counts.gone += 1;
+            return;
+        }
+        counts.removed += u64::from(!removed.is_empty());
+        counts.kept += u64::from(!left.kept.is_empty());
+        counts.unchanged += u64::from(left.is_unchanged && removed.is_empty());
+        let mut entries = Vec::new();
+        let mut entry = |action, reason, paths, message: String| {
+            entries.push(Entry { action, reason, paths, message });
+        };
+        if !removed.is_empty() {
+            entry("removed", "", removed, String::new());
+        }
+        match (left.plan, failure) {
+            (None, _) => {}
+            (Some(_), Some(Failure::Rejected(rejection))) => {
+                counts.rejected += 1;
+                entry("rejected", "Rejected", left.removed, rejection.message);
+            }
+            (Some(_), Some(Failure::Unknown(why))) => {
+                counts.unknown += 1;
+                entry("unknown", "Unknown", left.removed, why);
+            }
+            (Some(Plan::Hold(held)), None) => {
+                counts.held += 1;
+                let message = held.broken_in_short();
+                entry("hold", held.reason.as_str(), held.paths, message);
+            }
+            (Some(Plan::Skip(why)), None) => {
+                counts.skipped += 1;
+                entry("skip", why.as_str(), left.removed, String::new());
+            }
+            (Some(Plan::Write(_) | Plan::Stored(_)), None) => {
+                counts.removable += 1;
+                let since = if left.is_unchanged { "UnchangedSincePass" } else { "WrittenSincePass" };
+                entry("remove", since, left.removed, String::new());
+            }
+        }
+        let mut kept: BTreeMap<_, Vec<Path>> = BTreeMap::new();
+        for (path, why) in left.kept {
+            kept.entry(why).or_default().push(path);
+        }
+        for (why, paths) in kept {
+            entry("keep", why.as_str(), paths, String::new());
+        }
+        for entry in entries {
+            self.count(&entry);
+            self.objects.add(identity.clone(), entry);
+        }
+    }
+
+    fn count(&mut self, entry: &Entry) {
+        let paths: BTreeSet<Path> = entry.paths.iter().map(Path::to_schema).collect();
+        let nowhere = paths.is_empty().then_some(None);
+        for path in paths.into_iter().map(Some).chain(nowhere) {
+            let place = Place { action: entry.action, reason: entry.reason, path };
+            *self.summary.entry(place).or_default() += 1;
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn document(&self, identity: &Identity) -> Value {
+        let Identity { namespace, name, uid: _ } = identity;
+        let Self { action, reason, paths, message } = self;
+        let or_null = |text: &str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
+        let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
+        json!({
+            "namespace": namespace, "name": name, "action": action, "reason": or_null(reason), "paths": paths,
+            "message": or_null(message),
+        })
+    }
+}
