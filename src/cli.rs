@@ -22,6 +22,7 @@ use crate::commands::persist::Persist;
 use crate::commands::plan::Plan;
 use crate::commands::rbac::Rbac;
 use crate::commands::revert::Revert;
+use crate::commands::resume::Resume;
 use crate::commands::run::Run;
 use crate::commands::status::Status;
 use crate::commands::version::Version;
@@ -47,6 +48,7 @@ pub(crate) enum Command {
     Explain(Explain),
     Persist(Persist),
     Revert(Revert),
+    Resume(Resume),
     Lint(Lint),
     Fill(Fill),
     Admit(Admit),
@@ -66,7 +68,9 @@ impl Command {
             Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) | Self::Revert(_) => None,
             Self::Run(_) => Some("the operator works in all namespaces, and policies select the CRDs"),
             Self::Plan(_) => Some("an upgrade changes the objects of all namespaces"),
-            Self::Clean(_) | Self::Rbac(_) | Self::Status(_) => Some("CRDs are cluster-scoped"),
+            Self::Clean(_) | Self::Rbac(_) | Self::Resume(_) | Self::Status(_) => {
+                Some("CRDs are cluster-scoped")
+            }
             Self::Lint(_)
             | Self::Fill(_)
             | Self::Admit(_)

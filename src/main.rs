@@ -71,6 +71,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Admit(admit) => admit.run(&mut out),
         Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out)),
         Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out)),
+        Command::Resume(resume) => asynchronous()?.block_on(resume.run(&global.target(), &mut out)),
         Command::Plan(plan) => asynchronous()?.block_on(plan.run(&global, &mut out)),
         Command::Status(status) => asynchronous()?.block_on(status.run(&global, &mut out)),
         Command::Impact(impact) => asynchronous()?.block_on(impact.run(&global, &mut out)),

@@ -65,7 +65,7 @@ fn cases() -> Cases {
     for reason in Reason::ALL {
         let (argo, flux) = match reason {
             Reason::Settling | Reason::InProgress => ("Progressing", "InProgress"),
-            Reason::Paused => ("Suspended", "Current"),
+            Reason::Paused | Reason::CanaryWaiting => ("Suspended", "Current"),
             Reason::AuditOnly => ("Healthy", "Current"),
             Reason::NonStructural => ("Degraded", "Failed"),
             other if other.event() == Some(EventType::Warning) => ("Degraded", "Failed"),

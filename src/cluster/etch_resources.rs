@@ -5,14 +5,16 @@ use http::Method;
 use kube::Resource as _;
 use serde_json::{Value, json};
 
-use super::call::{forced, get, if_there, send};
+use super::call::{forced, get, if_there, patch, send};
 use super::crds::{METADATA, answered_with};
 use super::{CallError, Cluster};
-use etch_core::api::{DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP};
+use etch_core::api::{
+    DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP, RESUME_ANNOTATION,
+};
 use etch_core::condition::Condition;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
-use etch_core::plan::{PERSISTED_ANNOTATION, Persisted};
+use etch_core::plan::{PERSISTED_ANNOTATION, PatchKind, Persisted};
 use kube_structural_schema::json::Json;
 
 impl Cluster {
@@ -75,6 +77,18 @@ impl Cluster {
             "metadata": { "name": name, "uid": uid, "annotations": annotations.unwrap_or_else(|| json!({})) },
         });
         self.apply(&format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"), body).await
+    }
+
+    /// Lets the pass of a CRD's generation go on after its canary; with none, takes the annotation away that does.
+    ///
+    /// # Errors
+    /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again.
+    pub async fn set_resumed(&self, name: &str, uid: &str, generation: Option<i64>) -> Result<(), CallError> {
+        let generation = generation.map(|generation| generation.to_string());
+        let body = json!({ "metadata": { "uid": uid, "annotations": { RESUME_ANNOTATION: generation } } });
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        let request = patch(&path, PatchKind::Merge, Json::from(body).to_vec());
+        self.call(answered_with(request, METADATA)).await.map(drop)
     }
 
     /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name. It has no

@@ -7,6 +7,7 @@ use clap::Args;
 use etch::cluster::{Cluster, Leader, Target, WebhookConfiguration, crds, reports};
 use etch::report::plain;
 use etch_admission::{CONFIGURATION, MANAGED_BY};
+use etch_core::api::RESUME_ANNOTATION;
 use etch_core::condition;
 use etch_core::plan::PERSISTED_ANNOTATION;
 
@@ -60,13 +61,15 @@ impl Clean {
         let mut marked = Vec::new();
         each(&cluster, &crds(), &mut |crd| {
             let conditions = !condition::present(crd.json()).is_empty();
-            let annotation = crd.json()["metadata"]["annotations"].get(PERSISTED_ANNOTATION).is_some();
-            if conditions || annotation {
-                marked.push((crd.name().to_owned(), crd.uid().to_owned(), conditions, annotation));
+            let annotations = &crd.json()["metadata"]["annotations"];
+            let [persisted, resumed] = [PERSISTED_ANNOTATION, RESUME_ANNOTATION]
+                .map(|annotation| annotations.get(annotation).is_some());
+            if conditions || persisted || resumed {
+                marked.push((crd.name().to_owned(), crd.uid().to_owned(), conditions, persisted, resumed));
             }
         })
         .await?;
-        for (name, uid, conditions, annotation) in &marked {
+        for (name, uid, conditions, persisted, resumed) in &marked {
             if *conditions {
                 if !self.dry_run {
                     let removed = cluster.set_conditions(name, uid, &[]).await;
@@ -75,12 +78,20 @@ impl Clean {
                 writeln!(out, "crd/{name}: conditions {done}")?;
                 found += 1;
             }
-            if *annotation {
+            if *persisted {
                 if !self.dry_run {
                     let removed = cluster.set_persisted(name, uid, None).await;
                     removed.with_context(|| format!("the annotation of {name}"))?;
                 }
                 writeln!(out, "crd/{name}: annotation {PERSISTED_ANNOTATION} {done}")?;
+                found += 1;
+            }
+            if *resumed {
+                if !self.dry_run {
+                    let removed = cluster.set_resumed(name, uid, None).await;
+                    removed.with_context(|| format!("the annotation of {name}"))?;
+                }
+                writeln!(out, "crd/{name}: annotation {RESUME_ANNOTATION} {done}")?;
                 found += 1;
             }
         }

@@ -23,6 +23,7 @@ mod policy;
 mod program;
 pub(crate) mod rbac;
 pub(crate) mod revert;
+pub(crate) mod resume;
 pub(crate) mod run;
 mod sample;
 mod scope;

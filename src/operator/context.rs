@@ -22,7 +22,7 @@ use crate::cluster::{Cluster, Events, GenerationCheck, Pace, Permissions, random
 use etch_core::api::Settings;
 use etch_core::crd::Crd;
 use etch_core::engine::crd::machine::CrdMachine;
-use etch_core::engine::crd::task::Task;
+use etch_core::engine::crd::task::{Gate, Task};
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::status::{Status, Subject};
 use etch_core::event::ObjectKind;
@@ -114,6 +114,7 @@ impl Context {
             uid: known.uid.clone(),
             generation: known.generation,
             settings: assignment.map(|assignment| assignment.settings),
+            resumed: known.resumed,
             conditions: known.conditions,
             condition_changes: known.condition_changes,
         })
@@ -195,13 +196,15 @@ impl Context {
         let restore_check = RestoreCheck::new(crd.name(), restore_sign.is_some(), self.writer.now().at);
         let signals = Signals {
             pause: slot.pause(),
+            resumed: slot.resumed(),
             watch_failure: self.watch_failure.clone(),
             conditions_changed: slot.conditions_changed(),
             restore_sign,
             permissions: Permissions::of(&self.permissions),
         };
         let pause = signals.pause.borrow().clone();
-        let task = Task { crd, settings, pause, findings, revision };
+        let gate = Gate::new(*signals.resumed.borrow());
+        let task = Task { crd, settings, pause, findings, revision, gate };
         let mut machine = Box::new(CrdMachine::new(task, status, restore_check, random()));
         machine.add_dropped(dropped);
         CrdTask {

@@ -17,7 +17,8 @@ use tracing::warn;
 use super::policy_writer::PolicyStatus;
 use crate::cluster::CrdMeta;
 use etch_core::api::{
-    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, Settings, assign, pause,
+    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, RESUME_ANNOTATION, Settings,
+    assign, pause,
 };
 use etch_core::crd::Crd;
 use etch_core::ownership::MANAGER;
@@ -40,6 +41,8 @@ pub(super) struct CrdEntry {
     pub(super) uid: String,
     pub(super) generation: i64,
     pub(super) labels: BTreeMap<String, String>,
+    /// The generation that somebody has resumed after its canary.
+    pub(super) resumed: Option<i64>,
     /// A hash of the conditions that we own, as managedFields name them; none where we own none.
     pub(super) conditions: Option<u64>,
     /// How often that has changed: two changes may be seen as one, and the second take back the first.
@@ -167,6 +170,7 @@ impl Index {
             uid: crd.uid().unwrap_or_default(),
             generation: crd.metadata.generation.unwrap_or_default(),
             labels: crd.labels().clone(),
+            resumed: crd.annotations().get(RESUME_ANNOTATION).and_then(|generation| generation.parse().ok()),
             conditions,
             condition_changes,
         };
@@ -356,6 +360,10 @@ mod tests {
         let noticed = Change::Crd(NAME.to_owned());
         assert_eq!(others(|crd| crd.metadata.generation = Some(2)), noticed);
         assert_eq!(others(|crd| drop(crd.labels_mut().insert("l".to_owned(), "v".to_owned()))), noticed);
+        let resume = |crd: &mut CrdMeta| {
+            drop(crd.annotations_mut().insert(RESUME_ANNOTATION.to_owned(), "2".to_owned()))
+        };
+        assert_eq!(others(resume), noticed);
         assert_eq!(others(|crd| crd.metadata.uid = Some("another".to_owned())), noticed);
         let entry = |fields| {
             Some(vec![ManagedFieldsEntry {

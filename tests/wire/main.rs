@@ -3,6 +3,7 @@
 
 mod admission;
 mod bounded;
+mod canary;
 mod certificates;
 mod conditions;
 mod events;

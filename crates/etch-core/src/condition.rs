@@ -62,6 +62,10 @@ words! {
         Forbidden,
         /// A policy has paused all writes.
         Paused,
+        /// The first objects are written, and the others wait for somebody to resume the pass.
+        CanaryWaiting,
+        /// A write of one of the first objects was rejected, and the others wait as well.
+        CanaryRejected,
         /// The policy asks for reports only.
         AuditOnly,
         /// The policy asks for nothing.
@@ -109,6 +113,11 @@ impl Reason {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
     }
 
+    /// Whether it is for a pause or a canary that objects are not written.
+    pub fn is_hold(self) -> bool {
+        matches!(self, Self::Paused | Self::CanaryWaiting | Self::CanaryRejected)
+    }
+
     /// The type of the event when a CRD's `DefaultsPersisted` gets this reason; none where it warrants no
     /// event.
     pub fn event(self) -> Option<EventType> {
@@ -116,8 +125,11 @@ impl Reason {
             // A step on the way, or nothing to do; a schema that is not structural has a condition and an
             // event of its own.
             Self::InProgress | Self::NoDefaults | Self::Ignored | Self::NonStructural => None,
-            Self::AllPersisted | Self::AuditOnly | Self::Paused | Self::Settling => Some(EventType::Normal),
-            Self::ObjectsRejected
+            Self::AllPersisted | Self::AuditOnly | Self::Paused | Self::CanaryWaiting | Self::Settling => {
+                Some(EventType::Normal)
+            }
+            Self::CanaryRejected
+            | Self::ObjectsRejected
             | Self::HiddenFields
             | Self::InvalidDefaults
             | Self::Misfit

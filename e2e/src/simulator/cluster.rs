@@ -219,6 +219,7 @@ impl Cluster {
             settle: self.settle,
             max_writes_per_second: None,
             stop_after_rejected: None,
+            canary: None,
             pause: None,
             names_paths: !follow.is_empty(),
             follow,

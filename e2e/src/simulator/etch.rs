@@ -13,7 +13,7 @@ use etch_core::condition::present;
 use etch_core::crd::Crd;
 use etch_core::engine::crd::machine::CrdMachine;
 use etch_core::engine::crd::protocol::{Command, Next, Question};
-use etch_core::engine::crd::task::Task as Assignment;
+use etch_core::engine::crd::task::{Gate, Task as Assignment};
 use etch_core::engine::pass;
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::status::{self, Status, Subject};
@@ -222,7 +222,14 @@ impl Driver {
         let knows = resource.generation();
         let settings = Settings { pause: pause.clone(), ..settings.clone() };
         let findings = resource.generations[knows].findings.clone();
-        let task = Assignment { crd, settings, pause, findings, revision: resource.revision.to_string() };
+        let task = Assignment {
+            crd,
+            settings,
+            pause,
+            findings,
+            revision: resource.revision.to_string(),
+            gate: Gate::default(),
+        };
         let status = Status::new(subject, present(&document), at.dice.seed(1 << 30));
         let restore_check = RestoreCheck::new("simulated", false, at.now.at);
         let mut machine = CrdMachine::new(task, status, restore_check, at.dice.seed(1 << 30));

@@ -46,6 +46,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch explain certificates my-cert", LOOKED),
     ("etch persist --dry-run", LOOKED),
     ("etch revert certificates", Left(ROLLED_BACK)),
+    ("etch resume widgets", Left("no canary waits here; e2e/tests/canary.rs resumes one")),
+    ("etch resume CRD", Left("no canary waits here; e2e/tests/canary.rs resumes one")),
     ("etch lint config/crd/", WELL),
     ("etch fill --crd crds.yaml object.yaml", WELL),
     // first hour

@@ -44,6 +44,7 @@ pub(crate) async fn reconcile(crd: Arc<CrdMeta>, context: Arc<Context>) -> Resul
     };
     slot.set_conditions(&target);
     slot.set_pause(target.settings.as_ref().and_then(|settings| settings.pause.as_ref()));
+    slot.set_resumed(target.resumed);
     if !slot.is_current(&target) {
         slot.stop().await;
         begin(&mut slot, &name, target, &context).await?;

@@ -51,6 +51,8 @@ pub(crate) struct Target {
     /// The settings of its policy; none where none governs it. A pause that begins or ends interrupts nothing
     /// but writes: see [`Slot::pause`].
     pub(crate) settings: Option<Settings>,
+    /// The generation that somebody has resumed after its canary: see [`Slot::resumed`].
+    pub(crate) resumed: Option<i64>,
     /// See [`super::super::index::CrdEntry::conditions`].
     pub(crate) conditions: Option<u64>,
     /// See [`super::super::index::CrdEntry::condition_changes`].
@@ -67,6 +69,8 @@ pub(crate) struct Slot {
     conditions_changed: watch::Sender<()>,
     /// Notifies the task that writes are paused, or may go on.
     pause: watch::Sender<Option<Pause>>,
+    /// Notifies the task which generation somebody has resumed.
+    resumed: watch::Sender<Option<i64>>,
     pub(crate) backoff: Backoff,
     /// That of the last task: what its writes have dropped outlives it.
     generation_check: Option<Arc<GenerationCheck>>,
@@ -86,7 +90,7 @@ pub(crate) enum Phase {
     Running(RunningTask),
 }
 
-/// Until when a CRD waits. It ends as soon as a pause begins or ends: then the condition changes.
+/// Until when a CRD waits. It ends as soon as a pause begins or ends, or a canary is resumed: then the condition changes.
 pub(crate) struct Wait {
     until: Instant,
     why: WaitReason,
@@ -116,6 +120,7 @@ impl Slot {
             conditions: (None, 0),
             conditions_changed: watch::Sender::new(()),
             pause: watch::Sender::default(),
+            resumed: watch::Sender::default(),
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
             generation_check: None,
         }
@@ -150,6 +155,16 @@ impl Slot {
             *before = pause.cloned();
             is_new
         });
+    }
+
+    /// Notifies the task which generation somebody has resumed after its canary.
+    pub(super) fn set_resumed(&self, resumed: Option<i64>) {
+        self.resumed.send_if_modified(|before| std::mem::replace(before, resumed) != resumed);
+    }
+
+    /// The generation that somebody has resumed after its canary.
+    pub(crate) fn resumed(&self) -> watch::Receiver<Option<i64>> {
+        self.resumed.subscribe()
     }
 
     /// The pause that is in force.

@@ -32,6 +32,8 @@ use etch_core::object_machine::Rules;
 pub(crate) struct Signals {
     /// The pause that is in force.
     pub(crate) pause: watch::Receiver<Option<Pause>>,
+    /// The generation that somebody has resumed after its canary.
+    pub(crate) resumed: watch::Receiver<Option<i64>>,
     /// Since when, and why, changes of CRDs or policies are not noticed; none where they are.
     pub(crate) watch_failure: watch::Receiver<Option<String>>,
     /// Changes when somebody may have changed our conditions.
@@ -84,6 +86,7 @@ impl CrdTask {
         let Self { machine, signals, generation_check, writer, .. } = self;
         let now = writer.now().at;
         machine.set_pause(now, signals.pause.borrow_and_update().clone());
+        machine.set_resumed(now, *signals.resumed.borrow_and_update());
         machine.set_watch_failure(now, signals.watch_failure.borrow_and_update().clone());
         let dropped = generation_check.take_dropped(&machine.task().crd);
         machine.add_dropped(dropped);
@@ -123,9 +126,11 @@ impl CrdTask {
         (self.machine.into_status(), self.signals.conditions_changed)
     }
 
-    /// Whether a pause has begun, changed or ended since the last attempt began.
+    /// Whether a pause has begun, changed or ended, or a canary was resumed, since the last attempt began.
     pub(crate) fn has_pause_changed(&self) -> bool {
-        *self.signals.pause.borrow() != self.machine.task().settings.pause
+        let task = self.machine.task();
+        *self.signals.pause.borrow() != task.settings.pause
+            || task.is_resumed_by(*self.signals.resumed.borrow())
     }
 
     /// Repairs our conditions where somebody may have changed them; how long until the next check.
@@ -138,7 +143,8 @@ impl CrdTask {
     async fn wait(&mut self, work: &mut Work) {
         let Self { machine, writer, signals, turn, .. } = self;
         let Work { writes, question, objects, watch, turn_ends, .. } = work;
-        let Signals { pause, watch_failure, conditions_changed, restore_sign, permissions } = signals;
+        let Signals { pause, resumed, watch_failure, conditions_changed, restore_sign, permissions } =
+            signals;
         let (is_watching, wants_changes) = (machine.watching().is_some(), machine.wants_changes());
         let reconciler = objects.as_ref().filter(|objects| objects.is_busy());
         let reconciler = reconciler.map(|objects| objects.reconciler().clone());
@@ -157,6 +163,9 @@ impl CrdTask {
             () = sleep_until(machine.timeout()) => {}
             Ok(()) = pause.changed() => {
                 machine.set_pause(writer.now().at, pause.borrow_and_update().clone());
+            }
+            Ok(()) = resumed.changed() => {
+                machine.set_resumed(writer.now().at, *resumed.borrow_and_update());
             }
             Ok(()) = watch_failure.changed() => {
                 machine.set_watch_failure(writer.now().at, watch_failure.borrow_and_update().clone());

@@ -3,13 +3,17 @@
 //!
 //! `EmbeddedSchema`, the third resource, stands beside what it declares, in `etch_admission::api`.
 
+mod amount;
 mod assign;
+mod canary;
 mod change;
 mod policy;
 mod report;
 mod selector;
 
+pub use amount::Amount;
 pub use assign::{Assignment, Policies, assign, counting, only_pauses, pause};
+pub use canary::{AfterCanary, Canary, CanaryProgress, CanaryState, RESUME_ANNOTATION};
 pub use change::{ChangeAction, ChangeRule, follow_line};
 pub use policy::{
     DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, Pause, PolicyConflict, Settings,

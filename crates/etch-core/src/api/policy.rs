@@ -11,6 +11,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::canary::Canary;
 use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
 use crate::plan::{HiddenFields, Ownership, Terms};
@@ -116,6 +117,9 @@ pub struct DefaultsPolicySpec {
     /// Stop a CRD's pass after this many rejected objects. If not set, a pass goes on whatever is rejected.
     #[schemars(range(min = 1))]
     pub stop_after_rejected: Option<u32>,
+    /// Write only some objects at first after a schema change, and make sure that etcd holds their defaults. If not set, a pass
+    /// writes all objects.
+    pub canary: Option<Canary>,
     /// Pause writes to the objects of the CRDs that this policy governs. Writes go on for CRDs that a more specific policy
     /// governs; `pauseAll` pauses those too. `false` by default.
     pub paused: Option<bool>,
@@ -164,6 +168,8 @@ pub struct Settings {
     pub max_writes_per_second: Option<u32>,
     /// Rejections after which a pass stops; none for never.
     pub stop_after_rejected: Option<u32>,
+    /// How many objects a pass writes before all others; none where it makes no difference.
+    pub canary: Option<Canary>,
     /// Which policies have paused writes; none while objects may be written.
     pub pause: Option<Pause>,
     /// The places of defaults whose changes are followed.
@@ -187,6 +193,7 @@ impl DefaultsPolicySpec {
             settle: self.settle.as_deref().and_then(|text| duration::parse(text).ok()).unwrap_or(settle),
             max_writes_per_second: self.max_writes_per_second,
             stop_after_rejected: self.stop_after_rejected,
+            canary: self.canary,
             // A question to all policies: see `assign`.
             pause: None,
             follow: followed(&self.on_change),

@@ -9,6 +9,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::canary::CanaryProgress;
 use super::change::ChangeAction;
 
 /// Reports what Etch did for the objects of one CRD. It has the name of the CRD and is deleted with it.
@@ -106,6 +107,9 @@ pub struct DefaultsReportStatus {
     /// somebody deletes this report and restarts Etch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owners_lost: Option<LostOwners>,
+    /// How far the policy's canary has come. Not set if the policy has none, or the pass did not begin with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<CanaryProgress>,
     /// How many objects there were, by result.
     #[serde(default)]
     pub counts: Counts,

@@ -22,6 +22,7 @@
 //! it; [`Watching::timeout`](watching::Watching::timeout) is when to come back though nothing has happened.
 
 pub mod backoff;
+pub mod canary;
 pub mod crd;
 pub mod outage;
 pub mod pass;

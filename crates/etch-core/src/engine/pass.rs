@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::canary::{CanaryCounts, CanaryLimit};
 use super::stage::Stage;
 use super::stop_reason::StopReason;
 use super::sweep::{Page, PageRequest, Sweep, SweepError, Wanted};
@@ -16,7 +17,7 @@ use crate::plan::Record;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::ledger::Ledger;
 use crate::report::tally::Tally;
-use crate::report::versions::ListKey;
+use crate::report::versions::{ListKey, ObjectVersions};
 
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
@@ -28,6 +29,11 @@ pub struct Limits {
     pub after: Option<ListKey>,
     /// Rejections after which a sweep stops.
     pub stop_after_rejected: Option<u32>,
+    /// How many objects are written before all others: the pass ends after these, unless they are all that need a
+    /// write. None where all are.
+    pub canary: Option<CanaryLimit>,
+    /// Whether what is refused to an earlier run is counted as that, though nothing is written.
+    pub shows_rejected: bool,
     /// Whether what was written is verified.
     pub verifies: bool,
     /// Whether a pass is verified only once every object was answered about. The operator retries those while
@@ -86,6 +92,8 @@ pub struct Verified {
     pub postponed: u64,
     /// Whether the last sweep wrote nothing.
     pub is_verified: bool,
+    /// What became of the objects of a canary, where others need a write, too; none of a pass over all objects.
+    pub canary: Option<CanaryCounts>,
 }
 
 /// A pass that was not completed. What was done until then is done.
@@ -97,6 +105,8 @@ pub struct Interrupted {
     pub checkpoint: Checkpoint,
     /// Whether the first sweep was interrupted.
     pub in_first: bool,
+    /// What became of the objects of a canary until then; none of a pass over all objects.
+    pub canary: Option<CanaryCounts>,
     /// Why it was not completed.
     pub reason: PassError,
 }
@@ -302,9 +312,10 @@ impl<H> Pass<H> {
             beyond,
             proved: &checkpoint.proved,
             earlier: earlier.as_deref().map(Sweep::as_earlier),
-            rejected: (rules.mode == Mode::Persist).then_some(&checkpoint.rejected),
+            rejected: (rules.mode == Mode::Persist || limits.shows_rejected).then_some(&checkpoint.rejected),
             after: limits.after.as_ref(),
             stop_after_rejected: limits.stop_after_rejected,
+            canary: limits.canary,
             rules,
         };
         (stage, sweep)
@@ -348,7 +359,11 @@ impl<H> Pass<H> {
     /// Keeps what a first sweep has done that writes.
     fn interrupt_first(&mut self, sweep: &mut Sweep) {
         if self.limits.verifies {
-            let place = (self.record_through(sweep), sweep.upto.clone());
+            // What a canary leaves out is covered by no record.
+            let place = match self.limits.canary {
+                None => (self.record_through(sweep), sweep.upto.clone()),
+                Some(_) => (None, None),
+            };
             let proved = std::mem::take(&mut sweep.proved);
             self.checkpoint.add_interrupted(&sweep.tally, proved, place, &self.rules.crd);
         }
@@ -361,7 +376,9 @@ impl<H> Pass<H> {
 
     fn end_interrupted(&mut self, last: Sweep, in_first: bool, reason: PassError) {
         let checkpoint = std::mem::take(&mut self.checkpoint);
-        self.end(Err(Box::new(Interrupted { last, checkpoint, in_first, reason })));
+        // In a later sweep, `last` is the first one: the only one that writes.
+        let canary = self.limits.canary.map(|_| last.canary());
+        self.end(Err(Box::new(Interrupted { last, checkpoint, in_first, canary, reason })));
     }
 
     fn end(&mut self, ended: Result<Box<Verified>, Box<Interrupted>>) {
@@ -371,7 +388,7 @@ impl<H> Pass<H> {
 
     /// Goes on after a sweep to the end.
     fn sweep_complete(&mut self) {
-        let mut sweep = std::mem::take(&mut self.sweep);
+        let sweep = std::mem::take(&mut self.sweep);
         let is_first = self.earlier.is_none();
         if is_first && sweep.through.is_some() && sweep.through < self.checkpoint.record.through {
             return self.end_interrupted(*sweep, true, PassError::Restored);
@@ -381,8 +398,44 @@ impl<H> Pass<H> {
         }
         self.requests += sweep.requests;
         if !self.limits.verifies {
-            return self.end_unverified(*sweep);
+            return self.end_unverified(*sweep, None);
         }
+        if self.limits.canary.is_some() {
+            let Some(sweep) = self.canary_swept(sweep) else { return };
+            self.limits.canary = None;
+            return self.go_on_after(sweep, is_first);
+        }
+        self.go_on_after(sweep, is_first);
+    }
+
+    /// Goes on after a sweep that may write a few objects; the sweep back, where no other object needs a write.
+    fn canary_swept(&mut self, mut sweep: Box<Sweep>) -> Option<Box<Sweep>> {
+        if let Some(first) = self.earlier.take() {
+            sweep.tally.add_earlier_writes(&self.checkpoint.writes);
+            self.end_unverified(*sweep, Some(first.canary()));
+            return None;
+        }
+        if sweep.canary().withheld == 0 {
+            return Some(sweep);
+        }
+        let proved = std::mem::take(&mut sweep.proved);
+        let crd = &self.rules.crd;
+        let before = std::mem::take(&mut self.checkpoint.writes);
+        self.checkpoint.add_interrupted(&sweep.tally, proved, (None, None), crd);
+        sweep.tally.add_earlier_writes(&before);
+        self.checkpoint.writes.add(&before);
+        if sweep.canary().written == 0 {
+            let counts = sweep.canary();
+            self.end_unverified(*sweep, Some(counts));
+            return None;
+        }
+        self.earlier = Some(sweep);
+        self.state = State::AwaitsServer;
+        self.commands.push_back(Command::CheckServer);
+        None
+    }
+
+    fn go_on_after(&mut self, mut sweep: Box<Sweep>, is_first: bool) {
         if is_first || self.limits.moves_record {
             self.through = self.record_through(&sweep);
         }
@@ -407,14 +460,18 @@ impl<H> Pass<H> {
         let checkpoint = std::mem::take(&mut self.checkpoint);
         let Self { through, requests, postponed, .. } = *self;
         let before = Checkpoint::default();
-        let verified = Verified { last, checkpoint, before, through, requests, postponed, is_verified };
+        let canary = None;
+        let verified =
+            Verified { last, checkpoint, before, through, requests, postponed, is_verified, canary };
         self.end(Ok(Box::new(verified)));
     }
 
-    /// Ends a pass that writes nothing: it proves nothing that was not known before.
-    fn end_unverified(&mut self, mut last: Sweep) {
+    /// Ends a pass that writes nothing, or a canary: it proves nothing about other objects than it has written.
+    fn end_unverified(&mut self, mut last: Sweep, canary: Option<CanaryCounts>) {
         let before = std::mem::take(&mut self.checkpoint);
-        last.tally.add_earlier_writes(&before.writes);
+        if canary.is_none() {
+            last.tally.add_earlier_writes(&before.writes);
+        }
         // A record of a part of the objects is no record of those that change now.
         let record = match before.upto {
             None => before.record.clone(),
@@ -425,9 +482,15 @@ impl<H> Pass<H> {
         // What all objects were known to store at the beginning of the list.
         let through = last.through.filter(|_| open == 0 && record.through.is_some());
         let Self { requests, postponed, .. } = *self;
-        let checkpoint = Checkpoint { record, ..Checkpoint::default() };
+        let proved = match canary {
+            // The watch brings what it has written.
+            Some(_) => before.proved.clone(),
+            None => ObjectVersions::default(),
+        };
+        let checkpoint = Checkpoint { record, proved, ..Checkpoint::default() };
         let is_verified = false;
-        let verified = Verified { last, checkpoint, before, through, requests, postponed, is_verified };
+        let verified =
+            Verified { last, checkpoint, before, through, requests, postponed, is_verified, canary };
         self.end(Ok(Box::new(verified)));
     }
 }

@@ -52,9 +52,10 @@ impl Retries {
         }
     }
 
-    /// Takes in whether there is something to retry.
-    pub fn arm(&mut self, now: Instant, tally: &Tally) {
-        self.rejected.arm(now, Duration::MAX, !tally.rejected().is_empty() || tally.overflows());
+    /// Takes in whether there is something to retry. What was rejected stays so where nothing is written.
+    pub fn arm(&mut self, now: Instant, tally: &Tally, writes: bool) {
+        let is_rejected = writes && !tally.rejected().is_empty();
+        self.rejected.arm(now, Duration::MAX, is_rejected || tally.overflows());
         self.unanswered.arm(now, longest_probe(tally), !tally.unanswered().is_empty());
     }
 
@@ -162,7 +163,7 @@ mod tests {
     #[test]
     fn what_was_rejected_is_retried_ever_more_seldom_and_at_least_about_every_hour() {
         let (tally, mut retries, mut now) = (rejected_and_unanswered(2, 0), Retries::new(0), start());
-        retries.arm(now, &tally);
+        retries.arm(now, &tally, true);
         let mut last = Duration::ZERO;
         for _ in 0..12 {
             let (waited, taken) = next(&mut retries, &mut now, &tally);
@@ -176,7 +177,7 @@ mod tests {
     #[test]
     fn what_was_not_answered_about_is_probed_in_turn_until_there_is_an_answer() {
         let (tally, mut retries, mut now) = (rejected_and_unanswered(0, 6), Retries::new(0), start());
-        retries.arm(now, &tally);
+        retries.arm(now, &tally, true);
         let mut probed = std::collections::BTreeSet::new();
         for _ in 0..20 {
             let (waited, taken) = next(&mut retries, &mut now, &tally);
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn of_more_than_are_remembered_everything_is_tried_again_once_there_is_an_answer() {
         let (tally, mut retries, mut now) = (rejected_and_unanswered(0, 1001), Retries::new(0), start());
-        retries.arm(now, &tally);
+        retries.arm(now, &tally, true);
         retries.answered(now);
         assert_eq!(next(&mut retries, &mut now, &tally).1, None);
         let (waited, _) = next(&mut retries, &mut now, &tally);

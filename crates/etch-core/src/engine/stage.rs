@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::canary::CanaryLimit;
 use crate::crd::Crd;
 use crate::object::{Identity, Object};
 use crate::object_machine::Rules;
@@ -34,6 +35,8 @@ pub(super) struct Stage<'a> {
     pub(super) after: Option<&'a ListKey>,
     /// Rejections after which the sweep stops.
     pub(super) stop_after_rejected: Option<u32>,
+    /// How many objects may be written; none where all may.
+    pub(super) canary: Option<CanaryLimit>,
 }
 
 /// A sweep that is verified.

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Work;
+use super::canary::{Budget, CanaryCounts, Trials};
 use super::stage::{Earlier, KnownObject, Outcome, ProblemVersions, Stage};
 use super::stop_reason::StopReason;
+use crate::api::Mode;
 use crate::call_error::CallError;
 use crate::object::{Identity, Object};
-use crate::object_machine::{ObjectMachine, Reconciled};
+use crate::object_machine::{ObjectMachine, Reconciled, Rules, Step};
 use crate::object_state::ObjectState;
 use crate::report::tally::{Place, Tally};
 use crate::report::versions::{ListKey, ObjectVersions};
@@ -126,6 +128,8 @@ pub struct Sweep {
     pub upto: Option<ListKey>,
     /// The same within the last page: the object up to which every one was processed.
     pub reached: Option<ListKey>,
+    /// The objects that are written before all others, if there are any.
+    trials: Trials,
     /// Objects that are held or rejected, in the version in which they were read.
     left: ProblemVersions,
     /// Pages that were asked for.
@@ -165,6 +169,20 @@ impl Sweep {
     /// The same for the sweep that verifies it.
     pub(super) fn as_earlier(&self) -> Earlier<'_> {
         Earlier { left: &self.left, tally: &self.tally, pages: self.pages }
+    }
+
+    /// What became of the objects of a canary.
+    pub(super) fn canary(&self) -> CanaryCounts {
+        self.trials.counts
+    }
+
+    /// Whether another object may be written, as far as a canary limits that. A sweep that verifies it writes none.
+    fn budget(&self, stage: &Stage<'_>) -> Budget {
+        match stage.canary {
+            None => Budget::Open,
+            Some(_) if stage.earlier.is_some() => Budget::Spent,
+            Some(limit) => self.trials.budget(limit, self.tally.expected().unwrap_or_default()),
+        }
     }
 
     /// Whether every page was processed.
@@ -220,7 +238,9 @@ impl Sweep {
             self.ahead = Some(request.clone());
             return Some(Wanted::PageAhead(request));
         }
-        if left > 0 && !open.wants_room && open.under_way.len() < AT_ONCE + slow {
+        let has_room = !open.wants_room && open.under_way.len() < AT_ONCE + slow;
+        if left > 0 && has_room && self.budget(stage) != Budget::Awaits {
+            let open = self.open.as_mut()?;
             open.wants_room = true;
             return Some(Wanted::Room(open.page.objects.size(open.next)));
         }
@@ -290,6 +310,7 @@ impl Sweep {
     /// # Errors
     /// [`SweepError::List`], where it cannot be read.
     pub(super) fn admitted<H>(&mut self, stage: &Stage<'_>, hold: H) -> Result<Option<Work<H>>, SweepError> {
+        let budget = self.budget(stage);
         let Some(open) = &mut self.open else { return Ok(None) };
         open.wants_room = false;
         if self.stopped.is_some() {
@@ -311,8 +332,14 @@ impl Sweep {
         let is_suspect = stage.ledger.changes.is_suspect(&object);
         let record = if is_suspect { stage.beyond } else { stage.record_of(&object) };
         let known = stage.ledger.of_object(&object, record);
-        let (machine, step) =
-            ObjectMachine::begin(stage.rules.clone(), known, object, record.clone(), is_proved);
+        let rules = match budget {
+            Budget::Open => stage.rules.clone(),
+            Budget::Awaits | Budget::Spent => Rules { mode: Mode::Audit, ..stage.rules.clone() },
+        };
+        let (machine, step) = ObjectMachine::begin(rules, known, object, record.clone(), is_proved);
+        if stage.canary.is_some() && matches!(step, Step::Write) {
+            self.trials.begin(index);
+        }
         Ok(Some(Work { index, identity, machine, step, read, hold }))
     }
 
@@ -338,11 +365,14 @@ impl Sweep {
             Err(stop) => return Err(stop.into()),
         };
         open.finished[index] = true;
+        if stage.canary.is_some() {
+            self.trials.end(index, &reconciled.state);
+        }
         self.requests += u64::from(reconciled.state.took_request());
         let mut left_at = None;
         match &reconciled.state {
             ObjectState::Written { resource_version }
-                if stage.record.versions_disagree || stage.record.servers_lag =>
+                if stage.record.versions_disagree || stage.record.servers_lag || stage.canary.is_some() =>
             {
                 self.proved.insert(&identity.uid, resource_version);
             }
@@ -366,7 +396,8 @@ impl Sweep {
             self.tally.set_rejected_at(&identity, &left_at);
         }
         let rejected = self.tally.counts().rejected;
-        if stage.stop_after_rejected.is_some_and(|limit| rejected >= u64::from(limit)) {
+        let stops = stage.canary.is_none();
+        if stops && stage.stop_after_rejected.is_some_and(|limit| rejected >= u64::from(limit)) {
             return Err(SweepError::TooManyRejected(rejected));
         }
         self.close_page();

@@ -99,9 +99,11 @@ impl<H> Watching<H> {
         writes: bool,
         now: Instant,
     ) -> Self {
-        retries.arm(now, &pass.tally);
+        retries.arm(now, &pass.tally, writes);
         let mut queue = Queue::default();
-        pass.tally.mutated().into_iter().for_each(|identity| queue.back_off(now, identity));
+        // What was rejected is not tried again where nothing is written.
+        let mutated = if writes { pass.tally.mutated() } else { Vec::new() };
+        mutated.into_iter().for_each(|identity| queue.back_off(now, identity));
         let mut watching = Self {
             rules,
             writes,
@@ -285,7 +287,7 @@ impl<H> Watching<H> {
         let was_unanswered = self.pass.tally.is_unanswered(identity);
         if self.count(now, identity, reconciled, in_tally) {
             self.renew_record();
-            self.retries.arm(now, &self.pass.tally);
+            self.retries.arm(now, &self.pass.tally, self.writes);
             let is_answered = was_unanswered && !self.pass.tally.is_unanswered(identity);
             // While the others are read again, one answer more is no news.
             if is_answered && !self.queue.reads_again() {
@@ -394,7 +396,7 @@ impl<H> Watching<H> {
         }
         if is_due(self.retries.due()) {
             // Those that were to be retried may be gone.
-            self.retries.arm(now, &self.pass.tally);
+            self.retries.arm(now, &self.pass.tally, self.writes);
         }
         if is_due(self.retries.due()) {
             match self.retries.take(now, &self.pass.tally) {

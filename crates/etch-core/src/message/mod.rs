@@ -8,11 +8,12 @@ use jiff::Timestamp;
 use crate::api::{Mode, Pause, Settings};
 use crate::condition::{CrdStatus, Reason};
 use crate::crd::Crd;
+use crate::engine::canary::CanaryHold;
 use crate::findings::SchemaFindings;
 use crate::plan::{Hold, Skip};
 use crate::rbac::MissingPermissions;
 use crate::report::tally::Tally;
-use problems::{Naming, held, places, skipped, unknown, with_fields};
+use problems::{Naming, first_rejection, places, skipped, unknown, with_fields};
 
 /// How a sentence about missing permissions begins.
 pub const MISSING_PERMISSION: &str = "a permission is missing";
@@ -67,11 +68,12 @@ pub fn settling(
     CrdStatus { nameless, ..crd_status(findings, Some(false), Reason::Settling, message) }
 }
 
-/// The status while a pass is under way, or has just been paused. `verified` is the number of objects that
-/// were re-checked.
+/// The status while a pass is under way, or has just been paused. `hold` is the canary that keeps objects from
+/// being written, and `verified` the number of objects that were re-checked.
 pub fn in_progress(
     findings: &SchemaFindings,
     pause: Option<&Pause>,
+    hold: Option<&CanaryHold>,
     tally: &Tally,
     verified: Option<u64>,
 ) -> CrdStatus {
@@ -83,13 +85,16 @@ pub fn in_progress(
     if let Some(verified) = verified {
         message.push_str(&format!("; {verified} re-checked"));
     }
-    match pause {
+    match (pause, hold) {
         // What is due is not known yet.
-        Some(pause) => {
+        (Some(pause), _) => {
             let persisted = (counts.due + counts.written > 0).then_some(false);
             crd_status(findings, persisted, Reason::Paused, format!("{}; {message}", paused(pause)))
         }
-        None => crd_status(findings, Some(false), Reason::InProgress, message),
+        (None, Some(hold)) => {
+            crd_status(findings, Some(false), hold.reason(), format!("{}; {message}", canary(hold)))
+        }
+        (None, None) => crd_status(findings, Some(false), Reason::InProgress, message),
     }
 }
 
@@ -103,20 +108,49 @@ fn paused(pause: &Pause) -> String {
     format!("writes are paused by {pause}")
 }
 
+/// What a canary has come to, and how the pass goes on.
+fn canary(hold: &CanaryHold) -> String {
+    let CanaryHold { crd, is_refused, written } = hold;
+    let resume = format!("etch resume {crd}");
+    let wrote = format!("the canary wrote {}", objects(*written));
+    match is_refused {
+        false => format!("{wrote}; to write the others, run: {resume}"),
+        true => {
+            format!("{wrote} and stopped, because a write was rejected; to write the others, run: {resume}")
+        }
+    }
+}
+
 /// The status after every object was processed.
 pub fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdStatus {
+    held(findings, settings, None, tally)
+}
+
+/// The same where a canary keeps objects from being written.
+pub fn held(
+    findings: &SchemaFindings,
+    settings: &Settings,
+    hold: Option<&CanaryHold>,
+    tally: &Tally,
+) -> CrdStatus {
     let counts = tally.counts();
     // An audit writes nothing in any case.
     let is_paused = settings.pause.is_some() && settings.mode == Mode::Persist;
-    let mut held = Hold::ALL.iter().filter(|reason| held(tally, **reason, Naming::Nothing).is_some());
+    let mut reasons =
+        Hold::ALL.iter().filter(|reason| problems::held(tally, **reason, Naming::Nothing).is_some());
     let waiting = counts.due + counts.unproved + counts.rejected + counts.held + counts.unknown;
     let reason = match () {
         () if !findings.non_structural.is_empty() => Reason::NonStructural,
         // Held and rejected objects wait for its end too. What is proved is so in a pause as well.
         () if is_paused && waiting > 0 => Reason::Paused,
+        () if let Some(hold) = hold
+            && waiting > 0 =>
+        {
+            hold.reason()
+        }
         () if counts.rejected > 0 => Reason::ObjectsRejected,
         // Of more objects than are remembered, some are held for whatever reason.
-        () if counts.held > 0 => held.next().map_or(Reason::HiddenFields, |hold| held_reason(*hold)),
+        () if counts.held > 0 => reasons.next().map_or(Reason::HiddenFields, |hold| held_reason(*hold)),
         () if counts.unknown > 0 => Reason::InProgress,
         () if settings.mode == Mode::Audit || counts.due + counts.unproved > 0 => Reason::AuditOnly,
         () if counts.too_deep > 0 => Reason::TooDeep,
@@ -127,7 +161,7 @@ pub fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdS
         Reason::AuditOnly if counts.due == 0 => None,
         Reason::TooDeep => None,
         // Nothing is known to be missing.
-        Reason::Paused if waiting == counts.unproved => None,
+        Reason::Paused | Reason::CanaryWaiting if waiting == counts.unproved => None,
         _ => Some(false),
     };
     let mut breaking_defaults =
@@ -135,24 +169,37 @@ pub fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdS
     breaking_defaults.retain(|place| !findings.invalid_defaults.contains(place));
     CrdStatus {
         breaking_defaults,
-        nameless: Some(sentences(findings, settings, tally, Naming::Nothing)),
-        ..crd_status(findings, persisted, reason, sentences(findings, settings, tally, Naming::Objects))
+        nameless: Some(sentences(findings, settings, hold, tally, Naming::Nothing)),
+        ..crd_status(findings, persisted, reason, sentences(findings, settings, hold, tally, Naming::Objects))
     }
 }
 
 /// What became of the objects, in sentences.
-fn sentences(findings: &SchemaFindings, settings: &Settings, tally: &Tally, naming: Naming) -> String {
+fn sentences(
+    findings: &SchemaFindings,
+    settings: &Settings,
+    hold: Option<&CanaryHold>,
+    tally: &Tally,
+    naming: Naming,
+) -> String {
     let counts = tally.counts();
     let is_structural = findings.non_structural.is_empty();
     let pause = settings.pause.as_ref().filter(|_| settings.mode == Mode::Persist).map(paused);
     let stored = counts.written + counts.already_stored;
-    let mut sentences = vec![stored_of(stored, counts.objects)];
+    let waiting = counts.due + counts.unproved + counts.rejected + counts.held + counts.unknown;
+    let hold = hold.filter(|_| pause.is_none() && waiting > 0);
+    let mut sentences: Vec<String> = hold.map(canary).into_iter().collect();
+    sentences.push(stored_of(stored, counts.objects));
     let due: Vec<String> = tally.due().map(ToString::to_string).collect();
     if counts.due > 0 && !is_structural {
         sentences.push(naming.list(&due, counts.due, "with defaults that etcd lacks or may lack"));
     } else if counts.due > 0 {
-        let why = pause.as_deref().unwrap_or("the policy has mode: Audit");
-        sentences.push(naming.list(&due, counts.due, &format!("would be written, but {why}")));
+        let kind = match (hold, pause) {
+            (Some(_), _) => "would be written".to_owned(),
+            (None, Some(pause)) => format!("would be written, but {pause}"),
+            (None, None) => "would be written, but the policy has mode: Audit".to_owned(),
+        };
+        sentences.push(naming.list(&due, counts.due, &kind));
     } else {
         sentences.extend(pause);
     }
@@ -164,8 +211,10 @@ fn sentences(findings: &SchemaFindings, settings: &Settings, tally: &Tally, nami
         let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));
         let rejected: Vec<String> = rejected.collect();
         sentences.push(naming.list(&rejected, counts.rejected, "rejected"));
+        // Somebody has to decide whether that matters to the others.
+        sentences.extend(hold.and_then(|_| first_rejection(tally, naming)));
     }
-    sentences.extend(Hold::ALL.iter().filter_map(|reason| held(tally, *reason, naming)));
+    sentences.extend(Hold::ALL.iter().filter_map(|reason| problems::held(tally, *reason, naming)));
     sentences.extend(unknown(tally, naming));
     sentences.extend(Skip::ALL.iter().flat_map(|why| skipped(tally, *why, naming)));
     if !is_structural {

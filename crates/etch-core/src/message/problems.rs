@@ -127,6 +127,24 @@ pub(super) fn with_fields(identity: &Identity, state: &ObjectState) -> Option<St
     })
 }
 
+/// Why the first object was rejected, in the server's words; none where objects are not named, for the words may name one.
+pub(super) fn first_rejection(tally: &Tally, naming: Naming) -> Option<String> {
+    let reason = tally.problems().find_map(|(_, state)| match state {
+        ObjectState::Rejected(rejection) if !rejection.message.is_empty() => Some(&rejection.message),
+        _ => None,
+    })?;
+    (naming == Naming::Objects).then(|| format!("the reason: {}", in_room(reason)))
+}
+
+/// A text, cut where it is long.
+fn in_room(text: &str) -> String {
+    const ROOM: usize = 300;
+    match text.char_indices().nth(ROOM) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// The first few of them.
 fn few_places(places: &[String]) -> String {
     const SHOWN: usize = 3;

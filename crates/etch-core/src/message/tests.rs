@@ -27,6 +27,7 @@ fn settings() -> Settings {
         settle: Duration::ZERO,
         max_writes_per_second: None,
         stop_after_rejected: None,
+        canary: None,
         pause: None,
         follow: Vec::new(),
         names_paths: false,

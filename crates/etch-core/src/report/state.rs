@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{
-    DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem, PreviousDefaults, ServedVersion, Settings,
+    CanaryProgress, CanaryState, DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem,
+    PreviousDefaults, ServedVersion, Settings,
 };
 use crate::condition::Reason;
 use crate::crd::Crd;
@@ -50,6 +51,7 @@ pub struct ReportState {
     digest: String,
     first_seen: Timestamp,
     verify_at: Option<Timestamp>,
+    canary: Option<CanaryProgress>,
     defaults: Vec<DefaultPath>,
     more_defaults: u64,
     previous: Vec<PreviousDefaults>,
@@ -110,6 +112,7 @@ impl ReportState {
             recorded: still.and_then(|report| Some((report.through.clone()?, served_since(report, crd)))),
             first_seen: first_seen.map_or(now, |time| time.0),
             verify_at,
+            canary: still.and_then(|report| canary_of(report, crd)),
             digest,
             storage_version,
             defaults,
@@ -131,6 +134,16 @@ impl ReportState {
     /// Sets when it is verified: the task may know better than the report.
     pub fn set_verify_at(&mut self, verify_at: Option<Timestamp>) {
         self.verify_at = verify_at;
+    }
+
+    /// How far the canary of this generation has come; none where there is none yet.
+    pub fn canary(&self) -> Option<&CanaryProgress> {
+        self.canary.as_ref()
+    }
+
+    /// Sets how far the canary has come.
+    pub fn set_canary(&mut self, canary: Option<CanaryProgress>) {
+        self.canary = canary;
     }
 
     /// What earlier schemas gave, newest first.
@@ -197,6 +210,7 @@ impl ReportState {
             state: state.to_owned(),
             policy: self.policy.clone(),
             settles_at: None,
+            canary: self.canary.clone(),
             ..report.clone()
         };
         dropped.add_to_report(&mut status);
@@ -225,6 +239,9 @@ impl ReportState {
                 .flat_map(|why| tally.into_iter().flat_map(|tally| tally.skipped().named(*why)));
             all.map(|(identity, skipped)| object_problem(identity, skipped.problem())).take(LISTED).collect()
         };
+        // What a canary was refused is not tried again before it is over.
+        let is_refused = self.canary.as_ref().is_some_and(|canary| canary.state == CanaryState::Rejected);
+        let known = through.map(drop).or(is_refused.then_some(()));
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
@@ -242,7 +259,8 @@ impl ReportState {
             through: through.map(|through| through.to_string()),
             upto: None,
             owners_lost: None,
-            exceptions: through.and(tally).and_then(Tally::reported_exceptions),
+            exceptions: known.and(tally).and_then(Tally::reported_exceptions),
+            canary: self.canary.clone(),
             counts: tally.map(Tally::counts).unwrap_or_default(),
             defaults: self
                 .defaults
@@ -295,6 +313,11 @@ fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
         DefaultPath { path: site.path.to_string(), value, since: None, objects: 0 }
     });
     (listed.collect(), more as u64)
+}
+
+/// What a report says of the canary of this very generation.
+fn canary_of(report: &DefaultsReportStatus, crd: &Crd) -> Option<CanaryProgress> {
+    report.canary.clone().filter(|canary| canary.generation == crd.generation())
 }
 
 /// Sets since when each default has been in the schema: as long as the last report lists it with this value,

@@ -47,6 +47,12 @@ pub enum CrdError {
     /// More objects are to be tried again than are known by name.
     #[error("more objects failed than Etch tracks by name; rescanning")]
     Overflow,
+    /// The canary is over, and the others are to be written.
+    #[error("the canary wrote {0} objects; writing all others")]
+    CanaryPassed(u64),
+    /// Nobody has answered about some objects of the canary.
+    #[error("no answer to the writes of {0} of the canary's objects")]
+    CanaryUnanswered(u64),
     /// Nothing is to be done for a CRD without defaults.
     #[error("the CRD no longer has defaults, and no object waits for a write because of the old ones")]
     NothingLeft,
@@ -187,10 +193,12 @@ impl CrdError {
             // The wait is over already.
             Self::Overflow
             | Self::NothingLeft
+            | Self::CanaryPassed(_)
             | Self::Verify
             | Self::Interrupted(SweepError::Stop(StopReason::Pause)) => Next::Wait(Duration::ZERO),
             // Nobody cancels a sweep of the operator's.
             Self::Incomplete
+            | Self::CanaryUnanswered(_)
             | Self::NotServed(_)
             | Self::Restored(_)
             | Self::Interrupted(SweepError::Stop(StopReason::Ended | StopReason::FieldsDropped { .. })) => {
@@ -222,6 +230,7 @@ impl CrdError {
             }
             Self::Overflow
             | Self::NothingLeft
+            | Self::CanaryPassed(_)
             | Self::Verify
             | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged | StopReason::Pause)) => None,
             Self::Interrupted(SweepError::Stop(dropped @ StopReason::FieldsDropped { .. })) => {

@@ -13,13 +13,15 @@ use super::opening::{self, Opening};
 use super::passing::{Passed, Passing};
 use super::protocol::{Answer, Command, Next, Note, Question};
 use super::steady::{self, Outcome, Steady};
-use super::task::Task;
+use super::task::{Gate, Task};
+use crate::api::{Canary, CanaryProgress, CanaryState};
 use crate::api::{DefaultsReport, DefaultsReportStatus, Pause};
 use crate::call_error::CallError;
 use crate::condition::Reason;
 use crate::crd::Unserved;
 use crate::engine::Now;
 use crate::engine::backoff::Backoff;
+use crate::engine::canary::{self, CanaryCounts, CanaryHold, CanaryLimit};
 use crate::engine::pass::{self, Interrupted, Pass, Verified};
 use crate::engine::pass_state::PassState;
 use crate::engine::restore_check::RestoreCheck;
@@ -57,6 +59,8 @@ pub struct CrdMachine<H> {
     is_restored: bool,
     /// What writes have dropped that were planned for an earlier generation, until it is on record.
     dropped: Vec<(Identity, Vec<Path>)>,
+    /// How far the canary has come: what the report says may be older.
+    canary: Option<CanaryProgress>,
     retries: Retries,
     verification: Verification,
     backoff: Backoff,
@@ -143,6 +147,7 @@ impl<H> CrdMachine<H> {
             checkpoint: None,
             is_restored: false,
             dropped: Vec::new(),
+            canary: None,
             retries: Retries::new(seed),
             verification: Verification::Unknown,
             backoff: Backoff::new(first, last, seed),
@@ -212,6 +217,7 @@ impl<H> CrdMachine<H> {
     /// Begins an attempt.
     pub fn start(&mut self) {
         self.task.settings.pause.clone_from(&self.task.pause);
+        self.task.gate.hold = None;
         let opening = Opening::of(&self.task);
         if let Some(at_rest) = opening.at_rest() {
             self.status.set_conditions(at_rest.clone());
@@ -222,6 +228,14 @@ impl<H> CrdMachine<H> {
     /// Takes in the pause that is in force now.
     pub fn set_pause(&mut self, now: Instant, pause: Option<Pause>) {
         self.task.pause = pause;
+        if self.task.has_pause_changed() {
+            self.pause(now);
+        }
+    }
+
+    /// Takes in the generation that somebody has resumed after its canary.
+    pub fn set_resumed(&mut self, now: Instant, resumed: Option<i64>) {
+        self.task.gate.resumed = resumed;
         if self.task.has_pause_changed() {
             self.pause(now);
         }
@@ -416,7 +430,8 @@ impl<H> CrdMachine<H> {
             self.verification = Verification::Unknown;
         }
         let report = self.status.report().cloned();
-        let open = self.opened(report.as_deref(), now);
+        let mut open = self.opened(report.as_deref(), now);
+        self.open_canary(&mut open);
         if opening.is_idle(&self.task, &open, report.as_deref()) {
             if let Some(report) = opening.report_at_rest(&open, report.as_deref()) {
                 self.status.set_report(report);
@@ -439,12 +454,76 @@ impl<H> CrdMachine<H> {
         if self.checkpoint.is_none() {
             self.checkpoint = recorded.and_then(|report| Checkpoint::from_report(report, &self.task.crd));
         }
+        if let (None, Some(_), Some(report)) = (&self.checkpoint, &self.task.gate.hold, recorded) {
+            let rejected = Rejected::from_report(report);
+            self.checkpoint = Some(Checkpoint { rejected, ..Checkpoint::empty(&self.task.crd) });
+        }
         // What writes proves everything again.
         let is_unknown = self.checkpoint.is_none() && !self.is_restored;
         if is_unknown && !self.task.writes() && opening.has_defaults() {
             return self.ask(Question::Crd, Asked::Record(opening));
         }
         self.settle_or_pass(&opening, now);
+    }
+
+    /// Finds out how far the canary has come, and whether that keeps objects from being written.
+    fn open_canary(&mut self, open: &mut OpenReport) {
+        let known = self.canary.take().or_else(|| open.state.canary().cloned());
+        let known = known.filter(|known| known.generation == self.task.crd.generation());
+        self.canary = match (self.task.settings.canary, self.task.canary()) {
+            (None, _) => None,
+            (Some(_), None) => known,
+            (Some(_), Some(canary)) => {
+                let Gate { resumed, .. } = self.task.gate;
+                let progress = canary::progress(canary, known.as_ref(), self.task.crd.generation(), resumed);
+                self.task.gate.hold = CanaryHold::of(&progress, self.task.crd.name());
+                // One that has not begun may not be needed.
+                Some(progress).filter(|progress| known.is_some() || progress.state == CanaryState::Passed)
+            }
+        };
+        Arc::make_mut(&mut open.state).set_canary(self.canary.clone());
+    }
+
+    /// The canary that the pass begins with; none where it writes nothing, where every object is on record, and
+    /// where the canary is over.
+    fn begin_canary(&mut self, checkpoint: &Checkpoint) -> Option<CanaryLimit> {
+        let canary = self.task.canary().filter(|_| self.task.writes())?;
+        let Checkpoint { record, upto, .. } = checkpoint;
+        let is_on_record = record.through.is_some() && upto.is_none() && !record.storage_changed;
+        let progress = canary::progress(canary, self.canary.as_ref(), self.task.crd.generation(), None);
+        if progress.state != CanaryState::Running {
+            return None;
+        }
+        if is_on_record {
+            self.canary_covers_all(progress.written);
+            return None;
+        }
+        let limit = CanaryLimit { objects: canary.objects, written: progress.written };
+        self.set_canary(progress);
+        Some(limit)
+    }
+
+    /// Notes that no other object needs a write than those of the canary, if it has begun.
+    fn canary_covers_all(&mut self, written: u64) {
+        if let Some(progress) = self.canary.clone() {
+            self.set_canary(CanaryProgress { state: CanaryState::Passed, written, ..progress });
+        }
+    }
+
+    fn set_canary(&mut self, progress: CanaryProgress) {
+        if let Some(open) = &mut self.open {
+            Arc::make_mut(&mut open.state).set_canary(Some(progress.clone()));
+        }
+        if let Phase::Passes(passing) = &mut self.phase {
+            Arc::make_mut(&mut passing.state).set_canary(Some(progress.clone()));
+        }
+        self.canary = Some(progress);
+    }
+
+    /// Takes in what became of the canary's objects.
+    fn canary_swept(&mut self, canary: Canary, counts: CanaryCounts, is_complete: bool) {
+        let before = canary::progress(canary, self.canary.as_ref(), self.task.crd.generation(), None);
+        self.set_canary(canary::after(canary, &before, counts, is_complete));
     }
 
     /// The report as it was read, with what continues it.
@@ -525,13 +604,15 @@ impl<H> CrdMachine<H> {
     }
 
     fn begin_pass(&mut self, now: Now) {
+        let checkpoint = self.checkpoint.take().unwrap_or_else(|| Checkpoint::empty(&self.task.crd));
+        let canary = self.begin_canary(&checkpoint);
         let Some(open) = &mut self.open else { return };
         let is_due = matches!(self.verification, Verification::At(_, at) if at <= now.at);
-        let checkpoint = self.checkpoint.take().unwrap_or_else(|| Checkpoint::empty(&self.task.crd));
         let open = OpenReport { state: open.state.clone(), ledger: std::mem::take(&mut open.ledger) };
         let rules = self.task.rules(&open.state);
         self.commands.push_back(Command::Begin(rules.clone()));
-        let passing = Passing::begin(&self.task, rules, open, &mut self.status, is_due, checkpoint, now);
+        let passing =
+            Passing::begin(&self.task, rules, open, &mut self.status, is_due, canary, checkpoint, now);
         if passing.verifies() {
             self.commands.push_back(Command::Log(Note::PassVerifies));
         }
@@ -547,8 +628,12 @@ impl<H> CrdMachine<H> {
         match passing.pass.poll() {
             Some(pass::Command::End(Ok(verified))) => self.pass_completed(*verified, now),
             Some(pass::Command::End(Err(interrupted))) => {
-                let Interrupted { checkpoint, reason, .. } = *interrupted;
-                if passing.is_report_other {
+                let Interrupted { checkpoint, reason, canary: counts, .. } = *interrupted;
+                let is_report_other = passing.is_report_other;
+                if let (Some(canary), Some(counts)) = (self.task.settings.canary, counts) {
+                    self.canary_swept(canary, counts, false);
+                }
+                if is_report_other {
                     self.forget_record();
                 } else {
                     self.checkpoint = Some(checkpoint);
@@ -575,6 +660,13 @@ impl<H> CrdMachine<H> {
     }
 
     fn pass_completed(&mut self, mut verified: Verified, now: Now) {
+        match (self.task.settings.canary, verified.canary, &self.phase) {
+            (Some(canary), Some(counts), _) => self.canary_swept(canary, counts, true),
+            (Some(_), None, Phase::Passes(passing)) if passing.is_canary() => {
+                self.canary_covers_all(verified.last.tally.counts().written);
+            }
+            _ => {}
+        }
         let Phase::Passes(mut passing) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
         if passing.is_report_other {
             self.keep_ledger(passing.pass.take_ledger());
@@ -582,6 +674,19 @@ impl<H> CrdMachine<H> {
         }
         if verified.postponed > 0 {
             self.retries.postpone(now.at);
+        }
+        if let (Some(counts), Some(progress)) = (verified.canary, &self.canary) {
+            self.task.gate.hold = CanaryHold::of(progress, self.task.crd.name());
+            if self.task.gate.hold.is_none() {
+                let error = match progress.state {
+                    CanaryState::Passed => CrdError::CanaryPassed(progress.written),
+                    _ => CrdError::CanaryUnanswered(counts.unanswered),
+                };
+                self.status.set_report(passing.unfinished(&verified));
+                self.checkpoint = Some(verified.before);
+                self.keep_ledger(passing.pass.take_ledger());
+                return self.halt(error, now);
+            }
         }
         if let Some(report) = passing.incomplete(&verified) {
             self.status.set_report(report);

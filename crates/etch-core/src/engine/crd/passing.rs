@@ -7,6 +7,7 @@ use super::protocol::Note;
 use super::task::Task;
 use crate::api::{Counts, DefaultsReportStatus};
 use crate::condition::Reason;
+use crate::engine::canary::CanaryLimit;
 use crate::engine::pass::{Limits, Pass, Verified};
 use crate::engine::pass_state::PassState;
 use crate::engine::status::Status;
@@ -33,6 +34,8 @@ pub(super) struct Passing<H> {
     times: Times,
     /// Whether it verifies what was written under a schema that has changed since.
     verifies: bool,
+    /// Whether it writes a few objects before all others.
+    is_canary: bool,
     /// The resource version at which the record was.
     covered: Option<u64>,
     /// Whether the report turned out to be another one than was known: what was known of the objects may be
@@ -61,6 +64,7 @@ impl<H> Passing<H> {
         open: OpenReport,
         status: &mut Status,
         is_verification_due: bool,
+        canary: Option<CanaryLimit>,
         mut checkpoint: Checkpoint,
         now: Now,
     ) -> Self {
@@ -68,7 +72,7 @@ impl<H> Passing<H> {
         let report = status.report().filter(|report| is_finished(report, &task.crd)).cloned();
         let verify_at = state.verify_at();
         let may_lag = task.writes() && verify_at.is_some();
-        let verifies = may_lag && is_verification_due;
+        let verifies = may_lag && is_verification_due && canary.is_none();
         if verifies {
             ledger.changes.servers_have_caught_up();
         }
@@ -91,6 +95,8 @@ impl<H> Passing<H> {
         };
         let limits = Limits {
             stop_after_rejected: task.settings.stop_after_rejected,
+            canary,
+            shows_rejected: task.gate.hold.is_some(),
             verifies: task.writes(),
             moves_record: true,
             keeps_record: may_lag && !verifies && !asks_about_writes,
@@ -102,6 +108,7 @@ impl<H> Passing<H> {
             report,
             times: Times { started: Some(now.date), finished: None, verify_at },
             verifies,
+            is_canary: canary.is_some(),
             covered,
             report_at: now.at + updates::EVERY,
             is_report_other: false,
@@ -113,6 +120,11 @@ impl<H> Passing<H> {
     /// Whether it verifies what was written under a schema that has changed since.
     pub(super) fn verifies(&self) -> bool {
         self.verifies
+    }
+
+    /// Whether it writes a few objects before all others.
+    pub(super) fn is_canary(&self) -> bool {
+        self.is_canary
     }
 
     /// Begins nothing more, because a pause has begun or ended: that is reported before the writes under way
@@ -174,7 +186,7 @@ impl<H> Passing<H> {
         let crd_status = task.in_progress(&shown, verifies.then_some(counts.objects));
         let place = if verifies { shown.place() } else { so_far.place() };
         // What was done before the report turned out to be another one may be about another past.
-        let place = place.filter(|_| task.writes() && !self.is_report_other);
+        let place = place.filter(|_| task.writes() && !self.is_report_other && !self.is_canary);
         let through = place.map(|place| place.through);
         let mut report =
             self.state.counted(self.pass.ledger(), crd_status.reason, &shown, through, self.times);
@@ -187,8 +199,13 @@ impl<H> Passing<H> {
     pub(super) fn incomplete(&self, verified: &Verified) -> Option<DefaultsReportStatus> {
         let tally = &verified.last.tally;
         let is_incomplete = tally.overflows() && tally.counts().unknown > 0;
-        let ledger = self.pass.ledger();
-        is_incomplete.then(|| self.state.counted(ledger, Reason::InProgress, tally, None, self.times))
+        is_incomplete.then(|| self.unfinished(verified))
+    }
+
+    /// The report on a pass after which another begins at once.
+    pub(super) fn unfinished(&self, verified: &Verified) -> DefaultsReportStatus {
+        let tally = &verified.last.tally;
+        self.state.counted(self.pass.ledger(), Reason::InProgress, tally, None, self.times)
     }
 
     /// What is known after it came to its end.
@@ -235,11 +252,12 @@ impl<H> Passing<H> {
 fn is_begin_reported(task: &Task, status: &Status, is_finished: bool) -> bool {
     match status.reason() {
         None => {
-            !is_finished || task.is_paused() && !status.is_persisted() && !status.has_reason(Reason::Paused)
+            let is_new = |reason| !status.is_persisted() && !status.has_reason(reason);
+            !is_finished || task.hold_reason().is_some_and(is_new)
         }
         // A pause takes back nothing that is proved.
         Some(Reason::Settling | Reason::AllPersisted) => !is_finished,
-        Some(reason) => (reason == Reason::Paused) != task.is_paused(),
+        Some(reason) => Some(reason).filter(|reason| reason.is_hold()) != task.hold_reason(),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::api::{Mode, Pause, Settings};
+use crate::api::{Canary, Mode, Pause, Settings};
 use crate::condition::{CrdStatus, Reason};
 use crate::crd::Crd;
+use crate::engine::canary::CanaryHold;
 use crate::engine::pass_state::{PassState, has_nothing_left};
 use crate::engine::status::Status;
 use crate::findings::SchemaFindings;
@@ -28,22 +29,68 @@ pub struct Task {
     pub findings: SchemaFindings,
     /// The resource version of the CRD as it was read.
     pub revision: String,
+    /// What keeps a pass from going on after its canary.
+    pub gate: Gate,
+}
+
+/// What keeps a pass from going on after its canary, and what lets it.
+#[derive(Clone, Debug, Default)]
+pub struct Gate {
+    /// The generation that somebody has resumed, by an annotation of the CRD.
+    pub(super) resumed: Option<i64>,
+    /// Why the present attempt writes no object; none where it may.
+    pub(super) hold: Option<CanaryHold>,
+}
+
+impl Gate {
+    /// With the generation that somebody has resumed.
+    pub fn new(resumed: Option<i64>) -> Self {
+        Self { resumed, hold: None }
+    }
 }
 
 impl Task {
     /// Whether objects may be written.
     pub fn writes(&self) -> bool {
+        self.may_write() && self.gate.hold.is_none()
+    }
+
+    /// The same, apart from a canary.
+    fn may_write(&self) -> bool {
         self.settings.mode == Mode::Persist && self.settings.pause.is_none()
     }
 
-    /// Whether a pause has begun, changed or ended since the present attempt began.
-    pub(super) fn has_pause_changed(&self) -> bool {
-        self.settings.pause != self.pause
+    /// The canary that a pass begins with, if it writes at all.
+    pub(super) fn canary(&self) -> Option<Canary> {
+        self.settings.canary.filter(|_| self.may_write())
     }
 
-    /// Whether it is for a pause that nothing is written.
-    pub(super) fn is_paused(&self) -> bool {
-        self.settings.mode == Mode::Persist && self.settings.pause.is_some()
+    /// Whether the pass goes on that the present attempt holds, now that this generation was resumed.
+    pub fn is_resumed_by(&self, resumed: Option<i64>) -> bool {
+        self.gate.hold.is_some() && resumed == Some(self.crd.generation())
+    }
+
+    fn is_resumed(&self) -> bool {
+        self.is_resumed_by(self.gate.resumed)
+    }
+
+    /// What holds the pass now.
+    fn hold(&self) -> Option<&CanaryHold> {
+        self.gate.hold.as_ref().filter(|_| !self.is_resumed())
+    }
+
+    /// Whether a pause has begun, changed or ended, or a canary was resumed, since the present attempt began.
+    pub(super) fn has_pause_changed(&self) -> bool {
+        self.settings.pause != self.pause || self.is_resumed()
+    }
+
+    /// The reason of `DefaultsPersisted` where it is for a pause or a canary that nothing is written.
+    pub(super) fn hold_reason(&self) -> Option<Reason> {
+        let is_paused = self.settings.mode == Mode::Persist && self.settings.pause.is_some();
+        match is_paused {
+            true => Some(Reason::Paused),
+            false => self.gate.hold.as_ref().map(CanaryHold::reason),
+        }
     }
 
     /// What has to be permitted for this attempt.
@@ -60,7 +107,10 @@ impl Task {
         Rules {
             crd: self.crd.clone(),
             terms: self.settings.terms,
-            mode: if self.settings.pause.is_some() { Mode::Audit } else { self.settings.mode },
+            mode: match self.settings.pause.is_some() || self.gate.hold.is_some() {
+                true => Mode::Audit,
+                false => self.settings.mode,
+            },
             since: Arc::new(state.since()),
         }
     }
@@ -73,12 +123,12 @@ impl Task {
     /// The status while a pass is under way, or has just been paused.
     pub(super) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
         let pause = self.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
-        message::in_progress(&self.findings, pause, tally, verified)
+        message::in_progress(&self.findings, pause, self.hold(), tally, verified)
     }
 
     /// The status after a pass, with what became of the values of changed defaults.
     pub(super) fn after_pass(&self, ledger: &Ledger, pass: &PassState, settings: &Settings) -> CrdStatus {
-        let mut crd_status = message::of(&self.findings, settings, &pass.tally);
+        let mut crd_status = message::held(&self.findings, settings, self.hold(), &pass.tally);
         let changes = ledger.changes.summary();
         if !changes.is_empty() {
             crd_status.append(&changes);

@@ -1,5 +1,7 @@
 //! Passes over a list in memory, and what happens afterwards.
 
+mod canary;
+
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};

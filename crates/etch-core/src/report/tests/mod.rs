@@ -113,6 +113,7 @@ fn settings(mode: Mode, pause: Option<Pause>) -> Settings {
         settle: Duration::ZERO,
         max_writes_per_second: None,
         stop_after_rejected: None,
+        canary: None,
         pause,
         follow: Vec::new(),
         names_paths: false,

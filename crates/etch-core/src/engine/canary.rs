@@ -1,0 +1,272 @@
+//! The canary of a pass: a few objects are written and verified before all others, and what follows.
+//!
+//! ```text
+//! Running ─┬─> (nothing else needed a write) ─────────────> an ordinary pass
+//!          ├─> (no answer) ─> Running, later
+//!          ├─> Rejected ─────────────┐
+//!          ├─> Waiting ──────────────┴─> resumed ─> Passed ─> an ordinary pass
+//!          └─> Passed, where the policy has `then: Continue`
+//! ```
+//!
+//! While it is `Waiting` or `Rejected`, objects are counted and reported as in a pause. It belongs to one generation of
+//! the CRD: the next one begins with a canary of its own, unless every object is on record by then.
+//!
+//! An object counts when a write has changed it. One that a write finds to be stored shows nothing about the
+//! others, and one that is held is not tried.
+
+use std::collections::HashSet;
+
+use crate::api::{AfterCanary, Amount, Canary, CanaryProgress, CanaryState};
+use crate::condition::Reason;
+use crate::object_state::ObjectState;
+
+/// How many objects may be written.
+#[derive(Clone, Copy, Debug)]
+pub struct CanaryLimit {
+    /// How many in all.
+    pub objects: Amount,
+    /// How many of them were written before this pass.
+    pub written: u64,
+}
+
+impl CanaryLimit {
+    /// How many may still be written where there are `all` objects.
+    fn left(self, all: u64) -> u64 {
+        self.objects.of(all).max(1).saturating_sub(self.written)
+    }
+}
+
+/// What became of the objects of a canary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CanaryCounts {
+    /// Writes have changed these.
+    pub written: u64,
+    /// Writes of these were refused.
+    pub refused: u64,
+    /// The API server or a webhook did not answer about these.
+    pub unanswered: u64,
+    /// These would have been written, too.
+    pub withheld: u64,
+}
+
+/// The canary in one sweep.
+#[derive(Debug, Default)]
+pub(super) struct Trials {
+    /// The objects that are being written, by their place in the page.
+    under_way: HashSet<usize>,
+    pub(super) counts: CanaryCounts,
+}
+
+/// Whether another object may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Budget {
+    /// It may.
+    Open,
+    /// That depends on what becomes of those that are being written.
+    Awaits,
+    /// It may not.
+    Spent,
+}
+
+impl Trials {
+    /// Whether another object may be written where there are `all` objects.
+    pub(super) fn budget(&self, limit: CanaryLimit, all: u64) -> Budget {
+        let CanaryCounts { written, refused, unanswered, withheld: _ } = self.counts;
+        let left = limit.left(all);
+        if refused > 0 || written + unanswered >= left {
+            Budget::Spent
+        } else if written + unanswered + self.under_way.len() as u64 >= left {
+            Budget::Awaits
+        } else {
+            Budget::Open
+        }
+    }
+
+    /// Notes that an object is being written.
+    pub(super) fn begin(&mut self, index: usize) {
+        self.under_way.insert(index);
+    }
+
+    /// Takes in what became of an object, whether it was written or not.
+    pub(super) fn end(&mut self, index: usize, state: &ObjectState) {
+        let was_tried = self.under_way.remove(&index);
+        let CanaryCounts { written, refused, unanswered, withheld } = &mut self.counts;
+        match state {
+            ObjectState::Written { .. } => *written += 1,
+            ObjectState::Rejected(_) | ObjectState::Unknown if state.is_unanswered() => *unanswered += 1,
+            ObjectState::Rejected(_) if was_tried => *refused += 1,
+            ObjectState::Due | ObjectState::Unproved => *withheld += 1,
+            ObjectState::Stored
+            | ObjectState::AlreadyStored
+            | ObjectState::Skipped(_)
+            | ObjectState::Gone
+            | ObjectState::Held(_)
+            | ObjectState::Rejected(_)
+            | ObjectState::Unknown => {}
+        }
+    }
+}
+
+/// Why no further object is written before somebody resumes the pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CanaryHold {
+    /// The CRD's name.
+    pub crd: String,
+    /// Whether a write was refused.
+    pub is_refused: bool,
+    /// How many objects were written.
+    pub written: u64,
+}
+
+impl CanaryHold {
+    /// None where the canary does not keep other objects from being written.
+    pub fn of(progress: &CanaryProgress, crd: &str) -> Option<Self> {
+        let is_refused = match progress.state {
+            CanaryState::Waiting => false,
+            CanaryState::Rejected => true,
+            CanaryState::Running | CanaryState::Passed => return None,
+        };
+        Some(Self { crd: crd.to_owned(), is_refused, written: progress.written })
+    }
+
+    /// The reason of `DefaultsPersisted` meanwhile.
+    pub fn reason(&self) -> Reason {
+        if self.is_refused { Reason::CanaryRejected } else { Reason::CanaryWaiting }
+    }
+}
+
+/// How far the canary of a generation has come: `known`, unless it is of another generation, the policy no longer
+/// waits, or `resumed` is the generation that somebody has resumed.
+pub fn progress(
+    canary: Canary,
+    known: Option<&CanaryProgress>,
+    generation: i64,
+    resumed: Option<i64>,
+) -> CanaryProgress {
+    let known = known.filter(|known| known.generation == generation).cloned();
+    let known = known.unwrap_or_else(|| CanaryProgress { generation, ..CanaryProgress::default() });
+    let goes_on = canary.then == AfterCanary::Continue && known.state == CanaryState::Waiting;
+    let is_resumed = resumed == Some(generation);
+    CanaryProgress { state: if goes_on || is_resumed { CanaryState::Passed } else { known.state }, ..known }
+}
+
+/// The same after a sweep has come to this, whether to its end or not.
+pub fn after(
+    canary: Canary,
+    before: &CanaryProgress,
+    counts: CanaryCounts,
+    is_complete: bool,
+) -> CanaryProgress {
+    let state = match () {
+        () if counts.refused > 0 => CanaryState::Rejected,
+        () if counts.unanswered > 0 || !is_complete => CanaryState::Running,
+        () if canary.then == AfterCanary::Continue => CanaryState::Passed,
+        () => CanaryState::Waiting,
+    };
+    CanaryProgress { state, written: before.written + counts.written, generation: before.generation }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Rejection, RejectionKind};
+
+    fn written() -> ObjectState {
+        ObjectState::Written { resource_version: "8".to_owned() }
+    }
+
+    fn rejected(kind: RejectionKind) -> ObjectState {
+        ObjectState::Rejected(Rejection { kind, message: String::new(), fields: Vec::new() })
+    }
+
+    fn canary(then: AfterCanary) -> Canary {
+        Canary { objects: Amount::Objects(2), then }
+    }
+
+    #[test]
+    fn only_as_many_are_written_as_the_policy_says_and_what_was_stored_does_not_count() {
+        let limit = CanaryLimit { objects: Amount::Objects(2), written: 0 };
+        let mut trials = Trials::default();
+        assert_eq!(trials.budget(limit, 9), Budget::Open);
+        trials.begin(0);
+        trials.begin(1);
+        assert_eq!(trials.budget(limit, 9), Budget::Awaits);
+        trials.end(0, &ObjectState::AlreadyStored);
+        assert_eq!(trials.budget(limit, 9), Budget::Open);
+        trials.end(1, &written());
+        trials.begin(2);
+        assert_eq!(trials.budget(limit, 9), Budget::Awaits);
+        trials.end(2, &written());
+        assert_eq!(trials.budget(limit, 9), Budget::Spent);
+        trials.end(3, &ObjectState::Due);
+        assert_eq!(trials.counts, CanaryCounts { written: 2, withheld: 1, ..CanaryCounts::default() });
+        let resumed = CanaryLimit { written: 2, ..limit };
+        assert_eq!(Trials::default().budget(resumed, 9), Budget::Spent, "an attempt before has written them");
+    }
+
+    #[test]
+    fn a_percentage_is_one_of_all_objects_and_one_at_least() {
+        let limit = CanaryLimit { objects: Amount::Percent(1), written: 0 };
+        for (all, left) in [(0, 1), (20, 1), (100, 1), (101, 2), (800_000, 8_000)] {
+            assert_eq!(limit.left(all), left, "of {all}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_ends_it_at_once_and_an_answer_that_is_missing_takes_a_place() {
+        let limit = CanaryLimit { objects: Amount::Objects(3), written: 0 };
+        for (kind, expected) in
+            [(RejectionKind::Admission, Budget::Spent), (RejectionKind::Unavailable, Budget::Open)]
+        {
+            let mut trials = Trials::default();
+            trials.begin(0);
+            trials.end(0, &rejected(kind));
+            assert_eq!(trials.budget(limit, 9), expected, "{kind:?}");
+        }
+        let mut trials = Trials::default();
+        trials.end(0, &rejected(RejectionKind::Admission));
+        assert_eq!(trials.counts.refused, 0, "an earlier run was refused this one");
+    }
+
+    #[test]
+    fn it_waits_until_its_own_generation_is_resumed_or_the_policy_goes_on() {
+        let waiting = CanaryProgress { generation: 3, state: CanaryState::Waiting, written: 2 };
+        let rejected = CanaryProgress { state: CanaryState::Rejected, ..waiting.clone() };
+        let (wait, goes_on) = (canary(AfterCanary::Wait), canary(AfterCanary::Continue));
+        for (policy, known, generation, resumed, expected) in [
+            (wait, None, 3, None, CanaryState::Running),
+            (wait, Some(&waiting), 3, None, CanaryState::Waiting),
+            (wait, Some(&waiting), 3, Some(2), CanaryState::Waiting),
+            (wait, Some(&waiting), 3, Some(3), CanaryState::Passed),
+            (wait, Some(&waiting), 4, Some(3), CanaryState::Running),
+            (wait, Some(&rejected), 3, Some(3), CanaryState::Passed),
+            (goes_on, Some(&waiting), 3, None, CanaryState::Passed),
+            (goes_on, Some(&rejected), 3, None, CanaryState::Rejected),
+        ] {
+            let found = progress(policy, known, generation, resumed);
+            assert_eq!(found.state, expected, "{known:?} at {generation}, resumed {resumed:?}");
+            assert_eq!(found.generation, generation);
+            let holds = matches!(expected, CanaryState::Waiting | CanaryState::Rejected);
+            assert_eq!(CanaryHold::of(&found, "things.example.com").is_some(), holds);
+        }
+    }
+
+    #[test]
+    fn what_follows_depends_on_what_became_of_its_objects() {
+        let before = CanaryProgress { generation: 3, state: CanaryState::Running, written: 1 };
+        let counts =
+            |written, refused, unanswered| CanaryCounts { written, refused, unanswered, withheld: 5 };
+        let (wait, goes_on) = (canary(AfterCanary::Wait), canary(AfterCanary::Continue));
+        for (policy, counts, is_complete, expected) in [
+            (wait, counts(1, 0, 0), true, CanaryState::Waiting),
+            (goes_on, counts(1, 0, 0), true, CanaryState::Passed),
+            (goes_on, counts(1, 0, 0), false, CanaryState::Running),
+            (goes_on, counts(1, 0, 1), true, CanaryState::Running),
+            (goes_on, counts(1, 1, 1), true, CanaryState::Rejected),
+            (goes_on, counts(1, 1, 0), false, CanaryState::Rejected),
+        ] {
+            let found = after(policy, &before, counts, is_complete);
+            assert_eq!((found.state, found.written, found.generation), (expected, 2, 3), "{counts:?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A canary on a real control plane: as many objects as the policy says are written, and the others when somebody resumes the
+//! pass. What is stored is read from etcd.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually};
+use e2e::operator::{Operator, binary};
+use e2e::scene::Scene;
+use serde_json::{Value, json};
+
+const GROUP: &str = "widgets.example.com";
+const CRD: &str = "widgets.widgets.example.com";
+const COLLECTION: &str = "/apis/widgets.example.com/v1/namespaces/default/widgets";
+const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
+const OBJECTS: usize = 20;
+const CANARY: usize = 5;
+const SOON: Duration = Duration::from_secs(60);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_canary_is_stored_until_its_generation_is_resumed() -> Result<()> {
+    let scene = scene(json!({ "objects": CANARY })).await?;
+    let cluster = &scene.cluster;
+    let first = scene.replica("first", &[])?;
+    define(cluster, 1).await?;
+    let waiting = cluster.persisted(CRD, "CanaryWaiting", SOON).await?;
+    ensure!(stored(cluster, "first").await? == names(0..CANARY), "{:?}", stored(cluster, "first").await?);
+    ensure!(waiting.status == "False", "{waiting:?}");
+    let said = format!(
+        "the canary wrote {CANARY} objects; to write the others, run: etch resume {CRD}; {CANARY} of {OBJECTS} objects are known to \
+         store their defaults; {} would be written: default/widget-05",
+        OBJECTS - CANARY
+    );
+    ensure!(waiting.message.starts_with(&said), "{waiting:?}");
+    let report = scene.report(CRD).await?["status"].clone();
+    ensure!(
+        report["canary"] == json!({ "generation": 2, "state": "Waiting", "written": CANARY }),
+        "{report}"
+    );
+    ensure!(report["counts"]["written"] == CANARY, "{report}");
+
+    // Neither another replica, nor what a user writes, nor an older generation lets it go on.
+    first.stop().await?;
+    let second = scene.replica("second", &[])?;
+    annotate(cluster, "1").await?;
+    let touched = format!("{COLLECTION}/{}", name(OBJECTS - 1));
+    let label = json!({ "metadata": { "labels": { "touched": "by-a-user" } } });
+    cluster.patch(&touched, Patch::Merge, "user", &label).await?.ok()?;
+    scene.barrier().await?;
+    // A user's own write stores what it shows.
+    let and_touched: BTreeSet<String> = names(0..CANARY).into_iter().chain([name(OBJECTS - 1)]).collect();
+    ensure!(stored(cluster, "first").await? == and_touched, "{:?}", stored(cluster, "first").await?);
+    cluster.persisted(CRD, "CanaryWaiting", SOON).await?;
+
+    resume(&scene).await?;
+    let persisted = cluster.persisted(CRD, "AllPersisted", SOON).await?;
+    ensure!(persisted.message.starts_with(&format!("all {OBJECTS} objects")), "{persisted:?}");
+    ensure!(stored(cluster, "first").await? == names(0..OBJECTS));
+
+    // The next schema begins with a canary of its own, whatever was resumed before.
+    define(cluster, 2).await?;
+    eventually(SOON, "the next canary waits", async || {
+        let report = scene.report(CRD).await?["status"]["canary"].clone();
+        Ok((report == json!({ "generation": 3, "state": "Waiting", "written": CANARY })).then_some(()))
+    })
+    .await?;
+    ensure!(stored(cluster, "second").await? == names(0..CANARY), "{:?}", stored(cluster, "second").await?);
+    second.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_canary_that_is_refused_stops_the_pass_and_is_named() -> Result<()> {
+    let scene = scene(json!({ "objects": CANARY, "then": "Continue" })).await?;
+    let cluster = &scene.cluster;
+    let refused = [name(1), name(3)];
+    refuse(cluster, &refused).await?;
+    let operator: Operator = scene.operator(&[])?;
+    define(cluster, 1).await?;
+    let stopped = cluster.persisted(CRD, "CanaryRejected", SOON).await?;
+    let report = scene.report(CRD).await?["status"].clone();
+    let rejected = report["rejected"].as_array().context("rejected objects")?;
+    ensure!(!rejected.is_empty(), "{report}");
+    // What is under way when the first one is refused comes to its end; nothing else begins.
+    for problem in rejected {
+        let object = problem["name"].as_str().context("a name")?.to_owned();
+        ensure!(refused.contains(&object), "{report}");
+        ensure!(stopped.message.contains(&format!("default/{object}")), "{stopped:?}");
+        ensure!(problem["message"] == "ValidatingAdmissionPolicy refuse refused it", "{problem}");
+    }
+    ensure!(stopped.message.contains("ValidatingAdmissionPolicy refuse refused it"), "{stopped:?}");
+    let stored_then = stored(cluster, "first").await?;
+    ensure!(report["canary"]["written"] == stored_then.len(), "{report}: {stored_then:?}");
+    ensure!(stored_then.iter().all(|object| !refused.contains(object)), "{stored_then:?}");
+    ensure!(stored_then.len() + rejected.len() <= CANARY, "{stored_then:?}: {report}");
+    let tried = |event: &Value| event["verb"] == "patch" && event["objectRef"]["apiGroup"] == GROUP;
+    let tried: BTreeSet<String> = scene
+        .requests(tried)?
+        .iter()
+        .filter_map(|event| Some(event["objectRef"]["name"].as_str()?.to_owned()))
+        .collect();
+    ensure!(tried.len() == stored_then.len() + rejected.len(), "{tried:?}");
+
+    // Who goes on in spite of it goes on with all of them.
+    resume(&scene).await?;
+    let left = cluster.persisted(CRD, "ObjectsRejected", SOON).await?;
+    ensure!(refused.iter().all(|object| left.message.contains(&format!("default/{object}"))), "{left:?}");
+    ensure!(stored(cluster, "first").await?.len() == OBJECTS - refused.len());
+    operator.stop().await
+}
+
+/// Objects without a default, under a policy with a canary.
+async fn scene(canary: Value) -> Result<Scene> {
+    let scene = Scene::start(&[GROUP]).await?;
+    let selector = json!({ "groups": [GROUP] });
+    scene.policy("canary", json!({ "selector": selector, "canary": canary })).await?;
+    define(&scene.cluster, 0).await?;
+    for index in 0..OBJECTS {
+        let object = json!({
+            "apiVersion": format!("{GROUP}/v1"), "kind": "Widget",
+            "metadata": { "name": name(index) }, "spec": { "name": "n" },
+        });
+        scene.cluster.create(COLLECTION, "creator", &object).await?;
+    }
+    Ok(scene)
+}
+
+fn name(index: usize) -> String {
+    format!("widget-{index:02}")
+}
+
+fn names(range: std::ops::Range<usize>) -> BTreeSet<String> {
+    range.map(name).collect()
+}
+
+/// The CRD with so many defaults.
+async fn define(cluster: &Cluster, defaults: usize) -> Result<()> {
+    let mut properties = json!({ "name": { "type": "string" } });
+    for default in ["first", "second"].iter().take(defaults) {
+        properties[default] = json!({ "type": "string", "default": "given" });
+    }
+    let spec = json!({ "type": "object", "properties": properties });
+    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, schema)])).await.map(drop)
+}
+
+/// The objects that hold a default in etcd.
+async fn stored(cluster: &Cluster, default: &str) -> Result<BTreeSet<String>> {
+    let mut stored = BTreeSet::new();
+    for value in cluster.etcd().list(&format!("/registry/{GROUP}/widgets/")).await? {
+        let object: Value = serde_json::from_slice(&value.bytes)?;
+        if object["spec"][default].is_string() {
+            stored.insert(object["metadata"]["name"].as_str().context("a name")?.to_owned());
+        }
+    }
+    Ok(stored)
+}
+
+async fn annotate(cluster: &Cluster, generation: &str) -> Result<()> {
+    let body = json!({ "metadata": { "annotations": { "etch-operator.io/resume": generation } } });
+    cluster.patch(&format!("{CRDS}/{CRD}"), Patch::Merge, "user", &body).await?.ok().map(drop)
+}
+
+/// Runs `etch resume` as the administrator.
+async fn resume(scene: &Scene) -> Result<()> {
+    let mut command = tokio::process::Command::new(binary()?);
+    command.arg("resume").arg(CRD).env("KUBECONFIG", scene.control_plane.kubeconfig(0));
+    let output = command.output().await?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    ensure!(
+        output.status.success() && said == format!("crd/{CRD}: resumed at generation 2\n"),
+        "{said}{complaints}"
+    );
+    Ok(())
+}
+
+/// From here on, admission refuses every update of these objects.
+async fn refuse(cluster: &Cluster, objects: &[String]) -> Result<()> {
+    let policy = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": "refuse" },
+        "spec": {
+            "matchConstraints": { "resourceRules": [{
+                "apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["*"], "operations": ["UPDATE"] }] },
+            "validations": [{ "expression": format!("!(object.metadata.name in {})", json!(objects)) }],
+        },
+    });
+    let binding = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": "refuse" },
+        "spec": { "policyName": "refuse", "validationActions": ["Deny"] },
+    });
+    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), "admin", &policy).await?;
+    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), "admin", &binding).await?;
+    let path = format!("{COLLECTION}/{}?dryRun=All", objects.first().context("an object")?);
+    eventually(SOON, "admission refuses", async || {
+        let body = br#"{"metadata":{"labels":{"probe":"x"}}}"#.to_vec();
+        let answer = cluster.send("PATCH", &path, "application/merge-patch+json", body).await?;
+        Ok((answer.code == 422).then_some(()))
+    })
+    .await
+}

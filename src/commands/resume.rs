@@ -1,0 +1,74 @@
+//! `etch resume`: lets the passes go on that wait after their canaries.
+
+use std::io::Write;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use etch::cluster::{Cluster, Target};
+use etch_core::api::{CanaryProgress, CanaryState};
+
+use crate::commands::outcome::Outcome;
+
+/// Write the remaining objects of a CRD after its canary
+///
+/// A policy with `canary` has Etch write only some objects after a schema change, and then wait: the condition DefaultsPersisted
+/// has the reason CanaryWaiting, or CanaryRejected if a write was rejected. This command sets an annotation on the CRD that names its
+/// current generation, so that the next schema change begins with a canary again.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  etch resume certificates.cert-manager.io
+  etch resume widgets gadgets.example.com
+
+Needs permission to get the CRD and its DefaultsReport, and to patch the CRD.")]
+pub(crate) struct Resume {
+    /// The CRDs, named as for kubectl: plural, singular, short name, kind, or plural.group
+    #[arg(required = true, value_name = "CRD")]
+    crds: Vec<String>,
+}
+
+impl Resume {
+    pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let cluster = Cluster::connect(target).await?;
+        for name in super::crds_named(&cluster, &self.crds).await? {
+            let said = resume(&cluster, &name).await?;
+            writeln!(out, "crd/{name}: {said}")?;
+        }
+        Ok(Outcome::Clean)
+    }
+}
+
+/// Lets the pass of a CRD go on; what there is to say of that.
+async fn resume(cluster: &Cluster, name: &str) -> anyhow::Result<String> {
+    let document = cluster.crd(name).await.with_context(|| format!("get the CRD {name}"))?;
+    let Some(document) = document else { bail!("there is no CRD {name}") };
+    let metadata = &document["metadata"];
+    let uid = metadata["uid"].as_str().unwrap_or_default();
+    let generation = metadata["generation"].as_i64().unwrap_or_default();
+    let report = cluster.report(name, uid).await.with_context(|| format!("get the DefaultsReport {name}"))?;
+    match report.and_then(|report| report.status?.canary) {
+        Some(CanaryProgress {
+            generation: known,
+            state: CanaryState::Waiting | CanaryState::Rejected,
+            ..
+        }) if known == generation => {
+            cluster
+                .set_resumed(name, uid, Some(generation))
+                .await
+                .with_context(|| format!("patch the CRD {name}"))?;
+            Ok(format!("resumed at generation {generation}"))
+        }
+        Some(CanaryProgress { generation: known, state: CanaryState::Passed, .. }) if known == generation => {
+            Ok(format!("nothing waits at generation {generation}"))
+        }
+        Some(CanaryProgress { generation: known, .. }) if known != generation => bail!(
+            "the report on {name} is about generation {known}, and the CRD has generation {generation}: wait until Etch has written the \
+             canary of this one"
+        ),
+        Some(_) => {
+            bail!("{name}: the canary still runs: wait until DefaultsPersisted has the reason CanaryWaiting")
+        }
+        None => bail!(
+            "{name}: no canary waits: DefaultsPersisted does not have the reason CanaryWaiting or CanaryRejected"
+        ),
+    }
+}
