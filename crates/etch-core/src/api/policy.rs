@@ -11,6 +11,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::amount::Amount;
 use super::canary::Canary;
 use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
@@ -114,9 +115,10 @@ pub struct DefaultsPolicySpec {
     /// At most this many writes per second for each CRD of this policy. If not set, only the operator's own limits apply.
     #[schemars(range(min = 1))]
     pub max_writes_per_second: Option<u32>,
-    /// Stop a CRD's pass after this many rejected objects. If not set, a pass goes on whatever is rejected.
-    #[schemars(range(min = 1))]
-    pub stop_after_rejected: Option<u32>,
+    /// Stop a CRD's pass after this many rejected objects, or after this percentage of the objects that it has tried to write, such
+    /// as `5%`. Fewer than 100 tried objects count as 100, or as all objects of the CRD if that is less. If not set, a pass goes on
+    /// whatever is rejected.
+    pub stop_after_rejected: Option<Amount>,
     /// Write only some objects at first after a schema change, and make sure that etcd holds their defaults. If not set, a pass
     /// writes all objects.
     pub canary: Option<Canary>,
@@ -167,7 +169,7 @@ pub struct Settings {
     /// Writes per second; none for no limit of its own.
     pub max_writes_per_second: Option<u32>,
     /// Rejections after which a pass stops; none for never.
-    pub stop_after_rejected: Option<u32>,
+    pub stop_after_rejected: Option<Amount>,
     /// How many objects a pass writes before all others; none where it makes no difference.
     pub canary: Option<Canary>,
     /// Which policies have paused writes; none while objects may be written.

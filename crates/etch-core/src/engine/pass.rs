@@ -9,7 +9,7 @@ use super::stage::Stage;
 use super::stop_reason::StopReason;
 use super::sweep::{Page, PageRequest, Sweep, SweepError, Wanted};
 use super::{Ended, Work};
-use crate::api::Mode;
+use crate::api::{Amount, Mode};
 use crate::call_error::CallError;
 use crate::object::Identity;
 use crate::object_machine::Rules;
@@ -28,7 +28,7 @@ pub struct Limits {
     /// The object up to which all are left out; none if all are processed.
     pub after: Option<ListKey>,
     /// Rejections after which a sweep stops.
-    pub stop_after_rejected: Option<u32>,
+    pub stop_after_rejected: Option<Amount>,
     /// How many objects are written before all others: the pass ends after these, unless they are all that need a
     /// write. None where all are.
     pub canary: Option<CanaryLimit>,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::canary::CanaryLimit;
+use crate::api::Amount;
 use crate::crd::Crd;
 use crate::object::{Identity, Object};
 use crate::object_machine::Rules;
@@ -34,7 +35,7 @@ pub(super) struct Stage<'a> {
     /// The object up to which all are left out; none if all are processed.
     pub(super) after: Option<&'a ListKey>,
     /// Rejections after which the sweep stops.
-    pub(super) stop_after_rejected: Option<u32>,
+    pub(super) stop_after_rejected: Option<Amount>,
     /// How many objects may be written; none where all may.
     pub(super) canary: Option<CanaryLimit>,
 }

@@ -10,7 +10,7 @@ use super::Work;
 use super::canary::{Budget, CanaryCounts, Trials};
 use super::stage::{Earlier, KnownObject, Outcome, ProblemVersions, Stage};
 use super::stop_reason::StopReason;
-use crate::api::Mode;
+use crate::api::{Amount, Mode};
 use crate::call_error::CallError;
 use crate::object::{Identity, Object};
 use crate::object_machine::{ObjectMachine, Reconciled, Rules, Step};
@@ -23,6 +23,8 @@ const AT_ONCE: usize = 64;
 /// The next page is asked for when only so many objects of a page are still to be begun, or half of a smaller
 /// page: their writes take about as long as a list.
 const AHEAD: usize = 64;
+/// A part of the objects that were tried is one of so many at least, if there are so many.
+const FEW: u64 = 100;
 
 /// What a list is to hold of each object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -396,12 +398,18 @@ impl Sweep {
             self.tally.set_rejected_at(&identity, &left_at);
         }
         let rejected = self.tally.counts().rejected;
-        let stops = stage.canary.is_none();
-        if stops && stage.stop_after_rejected.is_some_and(|limit| rejected >= u64::from(limit)) {
+        let limit = stage.stop_after_rejected.filter(|_| stage.canary.is_none());
+        if limit.is_some_and(|limit| rejected >= self.stops_at(limit)) {
             return Err(SweepError::TooManyRejected(rejected));
         }
         self.close_page();
         Ok(())
+    }
+
+    /// How many rejected objects stop the sweep. Of few objects, each one is a large part.
+    fn stops_at(&self, limit: Amount) -> u64 {
+        let few = self.tally.expected().map_or(FEW, |all| all.min(FEW));
+        limit.of((self.requests + self.postponed).max(few)).max(1)
     }
 
     /// Goes on to the next page once every object of this one is done.

@@ -1,7 +1,6 @@
 //! Passes that write a few objects before all others.
 
 use super::*;
-use crate::api::Amount;
 use crate::engine::canary::{CanaryCounts, CanaryLimit};
 
 const ALL: [&str; 5] = ["a", "b", "c", "d", "e"];

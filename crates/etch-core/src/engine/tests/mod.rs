@@ -17,7 +17,7 @@ use super::stop_reason::StopReason;
 use super::sweep::{Form, Listed, Page, PageRequest, SweepError};
 use super::watching::{self, Change, End, Watching};
 use super::{Now, Received, Work};
-use crate::api::{DefaultsReportStatus, Mode};
+use crate::api::{Amount, DefaultsReportStatus, Mode};
 use crate::call_error::CallError;
 use crate::crd::sample::{things, with_spec};
 use crate::object::{Identity, Object};
@@ -82,6 +82,8 @@ struct Server {
     intrudes: Option<u64>,
     /// Whether objects end in the order in which they began; otherwise the last one first.
     in_order: bool,
+    /// Whether it counts the objects of a list.
+    counts: bool,
 }
 
 /// The objects of a page in memory.
@@ -126,7 +128,8 @@ impl Server {
         let (range, next) = range(&request, self.objects.len(), PER_PAGE);
         let shown = self.objects[range].iter().map(|(name, revision)| object(name, *revision));
         self.pages.push(request);
-        page(shown.collect(), self.revision, next)
+        let shown = page(shown.collect(), self.revision, next);
+        Page { total: self.counts.then_some(self.objects.len() as u64), ..shown }
     }
 
     /// Ends an object: it is written where its machine asks for that.
@@ -238,6 +241,46 @@ fn a_page_of_which_an_object_was_not_processed_is_covered_by_no_record() {
         let mut all = server.written.clone();
         all.sort();
         assert_eq!(all, ["a", "b", "c", "d"], "each once, {before:?} of them before");
+    }
+}
+
+#[test]
+fn a_pass_stops_after_a_number_of_rejected_objects_or_a_part_of_those_that_were_tried() {
+    let refused = || {
+        let rejection =
+            Rejection { kind: RejectionKind::Admission, message: String::new(), fields: Vec::new() };
+        Some(Ok(Reconciled::of(ObjectState::Rejected(rejection), Vec::new())))
+    };
+    // Of 40 objects, every fourth is refused; the server counts them.
+    let names: Vec<String> = (0..40).map(|index| format!("{index:02}")).collect();
+    for (limit, expected) in [
+        (Amount::Objects(1), Some(1)),
+        (Amount::Objects(10), Some(10)),
+        (Amount::Objects(11), None),
+        (Amount::Percent(1), Some(1)),
+        (Amount::Percent(10), Some(4)),
+        (Amount::Percent(25), Some(10)),
+        (Amount::Percent(26), None),
+    ] {
+        let names: Vec<&'static str> = names.iter().map(|name| &*String::leak(name.clone())).collect();
+        let mut server = Server { in_order: true, counts: true, ..Server::of(&names) };
+        let limits = Limits {
+            stop_after_rejected: Some(limit),
+            verifies: true,
+            moves_record: true,
+            ..Limits::default()
+        };
+        let pass = Pass::begin(rules(), limits, Checkpoint::empty(&rules().crd), Ledger::default());
+        let is_refused = |name: &str| name.parse::<u32>().is_ok_and(|index| index % 4 == 3);
+        let ended = server.drive(pass, |name| if is_refused(name) { refused() } else { None });
+        let found = match ended {
+            Ok(_) => None,
+            Err(interrupted) => match interrupted.reason {
+                PassError::Sweep(SweepError::TooManyRejected(rejected)) => Some(rejected),
+                reason => panic!("{reason:?}"),
+            },
+        };
+        assert_eq!(found, expected, "{limit}");
     }
 }
 
