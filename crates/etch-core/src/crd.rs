@@ -320,6 +320,11 @@ impl Crd {
         !self.elsewhere.is_empty()
     }
 
+    /// The versions of `status.storedVersions` but the storage version, in its order.
+    pub fn versions_elsewhere(&self) -> impl Iterator<Item = &str> {
+        self.elsewhere.iter().map(|elsewhere| elsewhere.version.as_str())
+    }
+
     /// The other versions at which objects may still be stored, with their defaults: an object is read with
     /// those of the version that its bytes are in (fact R2). None where a webhook converts, for nothing shows
     /// what it makes of them.

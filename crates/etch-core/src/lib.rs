@@ -6,6 +6,7 @@
 //! | [`crd`], [`object`] | what a CRD and an object are |
 //! | [`decode`] | what a reader sees of the bytes in etcd |
 //! | [`audit`] | which defaults of an object etcd holds, by its bytes or by its view |
+//! | [`stored_versions`] | which versions could go out of `status.storedVersions` |
 //! | [`plan`] | what to do about one object, and how its write goes on |
 //! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
 //! | [`object_machine`] | how one object goes from its read to what became of it |
@@ -47,6 +48,7 @@ pub mod report;
 pub mod served_elsewhere;
 pub mod shell;
 pub mod stored;
+pub mod stored_versions;
 pub mod upgrade;
 pub mod warning;
 mod without;

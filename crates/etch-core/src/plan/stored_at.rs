@@ -24,7 +24,8 @@ pub enum StoredAt {
 /// lacks a default of the storage version is not stored there (fact R2).
 pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
     let is_first_generation = crd.generation() == 1;
-    if !is_first_generation && has_gap(object, crd) {
+    // Of one that is nested too deeply only the metadata were read.
+    if !is_first_generation && !object.is_too_deep() && has_gap(object, crd) {
         return StoredAt::Another;
     }
     let is_of_pass = !record.storage_changed && !record.servers_lag;

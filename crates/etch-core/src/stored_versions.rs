@@ -1,0 +1,222 @@
+//! Which versions could go out of `status.storedVersions`, by where etcd holds the objects of a CRD.
+//! It must not take a version for gone of which anything is open.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::crd::Crd;
+use crate::object::Object;
+use crate::plan::{Record, StoredAt, stored_at};
+use kube_structural_schema::json::Json;
+
+/// Where etcd holds one object, by whatever evidence there is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Whereabouts {
+    /// At the storage version.
+    Storage,
+    /// At this version, as its bytes show (Proof::Bytes).
+    At(String),
+    /// At a version that is not the storage version; the view does not show which.
+    Another,
+    /// Nothing shows it.
+    Unknown,
+    /// At a version that cannot be read: the value is encrypted, or malformed.
+    Unreadable,
+}
+
+impl Whereabouts {
+    /// By the view of an object, read at the storage version.
+    pub fn of_view(object: &Object, crd: &Crd, record: &Record) -> Self {
+        match stored_at(object, crd, record) {
+            StoredAt::Storage => Self::Storage,
+            StoredAt::Another => Self::Another,
+            StoredAt::Unknown => Self::Unknown,
+        }
+    }
+
+    /// By what etcd holds of an object.
+    pub fn of_bytes(stored: &Json, crd: &Crd) -> Self {
+        let version = stored.get("apiVersion").and_then(Value::as_str).and_then(|text| text.split_once('/'));
+        match version {
+            Some((group, version)) if group == crd.group() => match version == crd.storage().name {
+                true => Self::Storage,
+                false => Self::At(version.to_owned()),
+            },
+            _ => Self::Unreadable,
+        }
+    }
+
+    /// The word for it in reports, or the name of the version.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Storage => "storage version",
+            Self::At(version) => version,
+            Self::Another => "another version",
+            Self::Unknown => "unknown",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// How many objects of a CRD are where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VersionTally {
+    /// Objects that are proved to be stored at the storage version.
+    pub proved: u64,
+    /// Objects at other versions, by name.
+    pub at: BTreeMap<String, u64>,
+    /// Objects at another version of which the name is not known.
+    pub another: u64,
+    /// Objects of which nothing shows where they are.
+    pub unknown: u64,
+    /// Objects whose bytes cannot be read.
+    pub unreadable: u64,
+}
+
+/// What is known of one version of `status.storedVersions` that is not the storage version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OldVersion {
+    /// Its name.
+    pub name: String,
+    /// Why it has to stay; empty if it could go.
+    pub kept: Vec<String>,
+}
+
+impl VersionTally {
+    /// Counts an object.
+    pub fn add(&mut self, whereabouts: &Whereabouts) {
+        let count = match whereabouts {
+            Whereabouts::Storage => &mut self.proved,
+            Whereabouts::At(version) => self.at.entry(version.clone()).or_default(),
+            Whereabouts::Another => &mut self.another,
+            Whereabouts::Unknown => &mut self.unknown,
+            Whereabouts::Unreadable => &mut self.unreadable,
+        };
+        *count += 1;
+    }
+
+    /// All objects.
+    pub fn objects(&self) -> u64 {
+        self.proved + self.elsewhere() + self.unknown + self.unreadable
+    }
+
+    /// Objects that are not at the storage version.
+    pub fn elsewhere(&self) -> u64 {
+        self.at.values().sum::<u64>() + self.another
+    }
+
+    /// Whether every object is proved to be stored at the storage version.
+    pub fn is_proved(&self) -> bool {
+        self.objects() == self.proved
+    }
+
+    /// What is known of each version of `status.storedVersions` but the storage version. A `doubt` that is not
+    /// about an object, such as a list that was not read to its end, keeps all of them.
+    pub fn old_versions(&self, crd: &Crd, doubt: Option<&str>) -> Vec<OldVersion> {
+        let storage = &crd.storage().name;
+        let of = |name: &str| {
+            let at = self.at.get(name).copied().unwrap_or_default();
+            let unproved = format!("not proved to be stored at {storage}");
+            let counts = [
+                (at, format!("stored at {name}")),
+                (self.another, format!("stored at another version than {storage}")),
+                (self.unknown, unproved),
+                (self.unreadable, "unreadable in etcd".to_owned()),
+            ];
+            let counts = counts.into_iter().filter(|(objects, _)| *objects > 0);
+            let kept = counts.map(|(objects, why)| match objects {
+                1 => format!("1 object is {why}"),
+                _ => format!("{objects} objects are {why}"),
+            });
+            OldVersion { name: name.to_owned(), kept: kept.chain(doubt.map(str::to_owned)).collect() }
+        };
+        crd.versions_elsewhere().map(of).collect()
+    }
+}
+
+/// The names that could go.
+pub fn removable(versions: &[OldVersion]) -> impl Iterator<Item = &str> {
+    versions.iter().filter(|version| version.kept.is_empty()).map(|version| version.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::crd::sample::{things_document, with_spec};
+
+    /// `things.example.com`, whose storage version is `v1`, with this list.
+    fn crd(stored: &[&str]) -> Crd {
+        let mut document = things_document(with_spec(json!({ "size": { "type": "integer" } })));
+        document["status"] = json!({ "storedVersions": stored });
+        Crd::read(&document.into()).expect("a CRD")
+    }
+
+    fn tally(all: &[Whereabouts]) -> VersionTally {
+        let mut tally = VersionTally::default();
+        all.iter().for_each(|whereabouts| tally.add(whereabouts));
+        tally
+    }
+
+    fn kept(tally: &VersionTally, crd: &Crd, doubt: Option<&str>) -> Vec<String> {
+        let all = tally.old_versions(crd, doubt);
+        all.iter().map(|version| format!("{}: {}", version.name, version.kept.join("; "))).collect()
+    }
+
+    #[test]
+    fn a_version_could_go_once_every_object_is_proved_to_be_elsewhere() {
+        let crd = crd(&["v1alpha1", "v1beta1", "v1"]);
+        let proved = tally(&[Whereabouts::Storage, Whereabouts::Storage]);
+        assert_eq!(kept(&proved, &crd, None), ["v1alpha1: ", "v1beta1: "]);
+        assert_eq!(removable(&proved.old_versions(&crd, None)).collect::<Vec<_>>(), ["v1alpha1", "v1beta1"]);
+        assert!(proved.is_proved() && VersionTally::default().is_proved());
+    }
+
+    #[test]
+    fn bytes_keep_the_version_that_they_are_in_alone() {
+        let crd = crd(&["v1alpha1", "v1beta1", "v1"]);
+        let some = tally(&[Whereabouts::Storage, Whereabouts::At("v1beta1".to_owned())]);
+        assert_eq!(kept(&some, &crd, None), ["v1alpha1: ", "v1beta1: 1 object is stored at v1beta1"]);
+        assert_eq!((some.objects(), some.elsewhere(), some.is_proved()), (2, 1, false));
+    }
+
+    #[test]
+    fn what_is_open_keeps_every_version() {
+        let crd = crd(&["v1beta1", "v1"]);
+        for (whereabouts, why) in [
+            (Whereabouts::Another, "v1beta1: 2 objects are stored at another version than v1"),
+            (Whereabouts::Unknown, "v1beta1: 2 objects are not proved to be stored at v1"),
+            (Whereabouts::Unreadable, "v1beta1: 2 objects are unreadable in etcd"),
+        ] {
+            let open = tally(&[Whereabouts::Storage, whereabouts.clone(), whereabouts]);
+            assert_eq!(kept(&open, &crd, None), [why]);
+            assert!(!open.is_proved());
+        }
+        let proved = tally(&[Whereabouts::Storage]);
+        assert_eq!(kept(&proved, &crd, Some("not all were read")), ["v1beta1: not all were read"]);
+    }
+
+    #[test]
+    fn bytes_name_their_version() {
+        let crd = crd(&["v1"]);
+        let at = |version: Value| Whereabouts::of_bytes(&json!({ "apiVersion": version }).into(), &crd);
+        assert_eq!(at(json!("example.com/v1")), Whereabouts::Storage);
+        assert_eq!(at(json!("example.com/v1beta1")), Whereabouts::At("v1beta1".to_owned()));
+        for odd in [json!("v1"), json!("other.example.com/v1"), json!(1), Value::Null] {
+            assert_eq!(at(odd), Whereabouts::Unreadable);
+        }
+    }
+
+    #[test]
+    fn views_show_it_by_their_evidence_only() {
+        let object = Object::from(json!({ "metadata": { "name": "a", "uid": "a", "resourceVersion": "5" } }));
+        let first = crd(&["v1"]);
+        assert_eq!(Whereabouts::of_view(&object, &first, &Record::default()), Whereabouts::Storage);
+        let mut document = things_document(with_spec(json!({ "size": { "type": "integer" } })));
+        document["metadata"]["generation"] = json!(2);
+        let second = Crd::read(&document.into()).expect("a CRD");
+        assert_eq!(Whereabouts::of_view(&object, &second, &Record::default()), Whereabouts::Unknown);
+    }
+}
