@@ -2,6 +2,7 @@
 
 mod audited;
 mod print;
+mod versions;
 
 use std::io::{self, Write};
 
@@ -41,8 +42,10 @@ use crate::commands::outcome::Outcome;
   etch audit certificates.cert-manager.io issuers --objects
   etch audit -o json --etcd-endpoints https://127.0.0.1:2379 --etcd-cacert ca.crt --etcd-cert etcd.crt --etcd-key etcd.key
   etch audit --etcd-snapshot backup.db
+  etch audit --stored-versions
 
-Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
+Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed. With --stored-versions: 0 if all objects are
+stored at the storage version and status.storedVersions has no other, 1 if not, 2 if the command failed.")]
 pub(crate) struct Audit {
     /// The CRDs to audit, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]
@@ -50,6 +53,10 @@ pub(crate) struct Audit {
     /// List the objects by name
     #[arg(long)]
     objects: bool,
+    /// Show at which versions objects are stored, and which versions could go out of status.storedVersions [default: for all CRDs that have
+    /// an old version there]
+    #[arg(long, conflicts_with_all = ["files", "trust_owners"])]
+    stored_versions: bool,
     #[command(flatten)]
     policy: PolicyArg,
     #[command(flatten)]
@@ -78,6 +85,9 @@ struct Look<'a> {
 
 impl Audit {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        if self.stored_versions {
+            return self.stored_versions(global, out).await;
+        }
         let scope = global.scope()?;
         let policies = self.policy.read(&mut io::stdin().lock())?;
         let all = match self.etcd.open().await? {

@@ -1,0 +1,361 @@
+//! `etch audit --stored-versions`: at which versions etcd holds objects, and which versions could go out of
+//! `status.storedVersions`. It must not change that list.
+
+use std::io::Write;
+
+use anyhow::bail;
+use etch::cluster::etcd::{Opaque, decode, definition};
+use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses, crds};
+use etch::report::{Cell, Style, Table, Tone};
+use etch_core::crd::Crd;
+use etch_core::object::Identity;
+use etch_core::plan::{Clock, Record, Witness};
+use etch_core::prediction::record_of;
+use etch_core::stored_versions::{OldVersion, VersionTally, Whereabouts, removable};
+use futures::TryStreamExt;
+use jiff::Timestamp;
+use kube_structural_schema::json::{Json, outline};
+use serde_json::{Value, json};
+
+use super::super::etcd::report_on;
+use super::super::failures::{self, Failure, in_short};
+use super::super::sample::{Sample, write_left};
+use super::super::{crds_named, failure, scope, serves_its_objects};
+use super::Audit;
+use crate::commands::emit::{emit, ended};
+use crate::commands::global::Global;
+use crate::commands::outcome::Outcome;
+
+/// What is reported of one CRD.
+#[derive(Default)]
+struct Versions {
+    crd: String,
+    storage: Option<String>,
+    /// `status.storedVersions` without the storage version.
+    listed: Vec<String>,
+    tally: VersionTally,
+    /// The same versions, with why each of them has to stay.
+    old: Vec<OldVersion>,
+    /// The objects that are not proved to be at the storage version.
+    details: Sample<Whereabouts>,
+    /// Why there are no numbers, or not all.
+    error: Option<String>,
+}
+
+/// A CRD whose objects are looked at.
+struct Look<'a> {
+    crd: &'a Crd,
+    /// What proves where objects are that are shown as the API server reads them.
+    record: Record,
+    versions: &'a mut Versions,
+}
+
+impl Audit {
+    pub(super) async fn stored_versions(
+        &self,
+        global: &Global,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<Outcome> {
+        let scope = global.scope()?;
+        let (all, is_snapshot) = match self.etcd.open().await? {
+            Some(snapshot @ ObjectSource::Snapshot(..)) => {
+                (self.versions_in_snapshot(&snapshot, &scope).await?, true)
+            }
+            etcd => {
+                let cluster = Cluster::connect(&global.target()).await?;
+                scope::exists(&cluster, &scope).await?;
+                (self.versions_in_cluster(&cluster, etcd, &scope).await?, false)
+            }
+        };
+        if !all.is_empty() && all.iter().all(Versions::is_nothing) {
+            return Err(failure(failed(&all, &scope)));
+        }
+        let document = || {
+            let crds: Vec<_> = all.iter().map(|versions| versions.document(self.objects)).collect();
+            scope::in_document(json!({ "crds": crds }), &scope)
+        };
+        emit(out, self.output, document, |out| {
+            scope::write(out, &scope)?;
+            table(out, &global.style(), &all, self.objects)?;
+            if is_snapshot && !all.is_empty() {
+                writeln!(out, "A snapshot shows what was stored when it was taken.")?;
+            }
+            Ok(())
+        })?;
+        ended(failed(&all, &scope), all.iter().all(Versions::is_clean))
+    }
+
+    /// Looks at the objects of a cluster, by their views or by what its etcd holds.
+    async fn versions_in_cluster(
+        &self,
+        cluster: &Cluster,
+        etcd: Option<ObjectSource>,
+        scope: &Scope,
+    ) -> anyhow::Result<Vec<Versions>> {
+        let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
+        let is_by_view = etcd.is_none();
+        let source = etcd.unwrap_or_else(|| ObjectSource::from(cluster.clone()));
+        let is_named = !self.crds.is_empty();
+        for name in crds_named(cluster, &self.crds).await? {
+            let document = match cluster.crd(&name).await {
+                Ok(Some(document)) => document,
+                // Deleted since it was listed.
+                Ok(None) => continue,
+                Err(error) => {
+                    all.push(Versions::failed(&name, error.to_string()));
+                    continue;
+                }
+            };
+            let crd = match Crd::read(&document) {
+                Ok(crd) => crd,
+                Err(error) => {
+                    all.push(Versions::failed(&name, error.to_string()));
+                    continue;
+                }
+            };
+            if !is_named && !crd.stored_elsewhere() || !scope::covers(scope, &crd, is_named)? {
+                continue;
+            }
+            let mut versions = self.versions_of(&crd);
+            let read = async {
+                let mut record = Record::default();
+                if is_by_view {
+                    serves_its_objects(cluster, &crd).await?;
+                    let report = report_on(cluster, &crd).await;
+                    record = record_of(report.as_ref(), &document, &crd);
+                    witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await;
+                }
+                look(&source, vec![Look { crd: &crd, record, versions: &mut versions }], scope).await
+            };
+            let read = read.await;
+            versions.error = read.err().map(|error| format!("{error:#}"));
+            versions.conclude(&crd, scope, lag(&document, &crd));
+            all.push(versions);
+        }
+        Ok(all)
+    }
+
+    /// Looks at what a snapshot holds: its CRDs, and their objects.
+    async fn versions_in_snapshot(
+        &self,
+        snapshot: &ObjectSource,
+        scope: &Scope,
+    ) -> anyhow::Result<Vec<Versions>> {
+        let mut all: Vec<(Option<Crd>, Versions)> = Vec::new();
+        let is_named = !self.crds.is_empty();
+        let mut pages = snapshot.pages(vec![crds()], &Scope::All);
+        while let Some(page) = pages.try_next().await? {
+            for shown in page.objects {
+                let Shown::Stored(Identity { name, .. }, value) = shown else { continue };
+                if is_named && !self.crds.contains(&name) {
+                    continue;
+                }
+                let document = decode(&value.bytes).map(definition).map_err(|opaque| opaque.to_string());
+                let crd =
+                    document.and_then(|document| Crd::read(&document).map_err(|error| error.to_string()));
+                match crd {
+                    Err(error) => all.push((None, Versions::failed(&name, error))),
+                    Ok(crd) if !is_named && !(crd.stored_elsewhere() && scope::reaches(scope, &crd)) => {}
+                    Ok(crd) => {
+                        scope::covers(scope, &crd, is_named)?;
+                        let versions = self.versions_of(&crd);
+                        all.push((Some(crd), versions));
+                    }
+                }
+            }
+        }
+        if let Some(name) = self.crds.iter().find(|name| !all.iter().any(|(_, known)| known.crd == **name)) {
+            bail!("the snapshot has no CRD {name}; give its full name, such as crontabs.stable.example.com");
+        }
+        all.sort_by(|(_, a), (_, b)| a.crd.cmp(&b.crd));
+        let looks = all.iter_mut().filter_map(|(crd, versions)| {
+            Some(Look { crd: crd.as_ref()?, record: Record::default(), versions })
+        });
+        look(snapshot, looks.collect(), scope).await?;
+        for (crd, versions) in &mut all {
+            if let Some(crd) = crd {
+                versions.conclude(crd, scope, None);
+            }
+        }
+        Ok(all.into_iter().map(|(_, versions)| versions).collect())
+    }
+
+    fn versions_of(&self, crd: &Crd) -> Versions {
+        Versions {
+            crd: crd.name().to_owned(),
+            storage: Some(crd.storage().name.clone()),
+            listed: crd.versions_elsewhere().map(str::to_owned).collect(),
+            details: Sample::new(self.limit.of(self.output)),
+            ..Versions::default()
+        }
+    }
+}
+
+/// Looks at all objects of CRDs.
+async fn look(source: &ObjectSource, mut looks: Vec<Look<'_>>, scope: &Scope) -> anyhow::Result<()> {
+    let resources = looks.iter().map(|look| look.crd.resource()).collect();
+    let mut pages = source.pages(resources, scope);
+    while let Some(page) = pages.try_next().await? {
+        let Look { crd, record, versions } = &mut looks[page.of];
+        for shown in page.objects {
+            let (identity, whereabouts) = match shown {
+                Shown::View(object) | Shown::Written(object) => {
+                    Witness::of(&object).into_iter().for_each(|witness| record.clock.hear(witness));
+                    (object.identity(), Whereabouts::of_view(&object, crd, record))
+                }
+                Shown::Stored(identity, value) => (identity, of_bytes(&value.bytes, crd)),
+            };
+            versions.tally.add(&whereabouts);
+            if whereabouts != Whereabouts::Storage {
+                versions.details.add(identity, whereabouts);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a value is, of which the version alone is read: it may be nested too deeply.
+fn of_bytes(bytes: &[u8], crd: &Crd) -> Whereabouts {
+    let stored = match decode(bytes) {
+        Err(Opaque::TooDeep) => outline(bytes).ok(),
+        stored => stored.ok(),
+    };
+    stored.map_or(Whereabouts::Unreadable, |stored| Whereabouts::of_bytes(&stored, crd))
+}
+
+/// Why objects may still come to an old version after they were read; none where they do not.
+fn lag(document: &Json, crd: &Crd) -> Option<String> {
+    let is_deaf = crd.generation() != 1 && Clock::of(document).is_deaf(Timestamp::now());
+    is_deaf.then(|| {
+        "nothing shows that the CRD last changed more than 11 minutes ago, and API servers that lag behind may still \
+         store objects at it"
+            .to_owned()
+    })
+}
+
+impl Versions {
+    /// Of a CRD that cannot be read.
+    fn failed(name: &str, error: String) -> Self {
+        Self { crd: name.to_owned(), error: Some(error), ..Self::default() }
+    }
+
+    /// Whether it failed before anything was read.
+    fn is_nothing(&self) -> bool {
+        self.error.is_some() && self.tally.objects() == 0
+    }
+
+    fn is_clean(&self) -> bool {
+        self.listed.is_empty() && self.tally.is_proved()
+    }
+
+    /// Finds out which versions could go, once all objects were looked at, or as many as could be.
+    fn conclude(&mut self, crd: &Crd, scope: &Scope, lag: Option<String>) {
+        let part = scope.namespace().map(|namespace| format!("only namespace {namespace} was read"));
+        let failed = self.error.as_ref().map(|_| "not all objects were read".to_owned());
+        self.old = self.tally.old_versions(crd, failed.or(part).or(lag).as_deref());
+    }
+
+    /// For programs.
+    fn document(&self, keep_details: bool) -> Value {
+        let VersionTally { proved, at, another, unknown, unreadable } = &self.tally;
+        let mut document = json!({
+            "crd": self.crd,
+            "storageVersion": self.storage,
+            "oldVersions": self.old
+                .iter()
+                .map(|old| json!({ "name": old.name, "removable": old.kept.is_empty(), "kept": old.kept }))
+                .collect::<Vec<_>>(),
+            "objects": self.tally.objects(),
+            "proved": proved,
+            "at": at,
+            "another": another,
+            "unknown": unknown,
+            "unreadable": unreadable,
+        });
+        if keep_details {
+            let of = |(Identity { namespace, name, .. }, whereabouts): (&Identity, &Whereabouts)| json!({ "namespace": namespace, "name": name, "storedAt": whereabouts.as_str() });
+            document["details"] = self.details.iter().map(of).collect();
+        }
+        if let Some(error) = &self.error {
+            document["error"] = Value::from(error.as_str());
+        }
+        document
+    }
+}
+
+/// Between the version and what could go are numbers.
+const COLUMNS: [&str; 9] =
+    ["CRD", "STORAGE", "OBJECTS", "PROVED", "ELSEWHERE", "UNKNOWN", "UNREADABLE", "COULD GO", "NOTE"];
+
+fn table(out: &mut dyn Write, style: &Style, all: &[Versions], objects: bool) -> std::io::Result<()> {
+    if all.is_empty() {
+        return writeln!(out, "status.storedVersions of each CRD has its storage version alone.");
+    }
+    let mut table = Table::new(COLUMNS).numbers(&COLUMNS[2..7]);
+    let mut kept = Table::new(["CRD", "OLD VERSION", "STAYS BECAUSE"]);
+    for versions in all {
+        let count = |number: u64, tone| match number {
+            0 if versions.is_nothing() => Cell::default(),
+            0 => Cell::new("0", Tone::Faint),
+            number => Cell::new(number.to_string(), tone),
+        };
+        let tally = &versions.tally;
+        let could_go: Vec<&str> = removable(&versions.old).collect();
+        table.row([
+            versions.crd.as_str().into(),
+            versions.storage.as_deref().unwrap_or_default().into(),
+            count(tally.objects(), Tone::Plain),
+            count(tally.proved, Tone::Good),
+            count(tally.elsewhere(), Tone::Bad),
+            count(tally.unknown, Tone::Warning),
+            count(tally.unreadable, Tone::Warning),
+            Cell::new(could_go.join(" "), Tone::Good),
+            versions.error.as_ref().map_or_else(Cell::default, |error| Cell::new(in_short(error), Tone::Bad)),
+        ]);
+        for old in versions.old.iter().filter(|old| !old.kept.is_empty()) {
+            kept.row([versions.crd.as_str().into(), old.name.as_str().into(), old.kept.join("; ").into()]);
+        }
+    }
+    table.write(out, style)?;
+    if !kept.is_empty() {
+        writeln!(out)?;
+        kept.write(out, style)?;
+    }
+    if objects {
+        write_objects(out, style, all)?;
+    }
+    if all.iter().any(|versions| versions.tally.unknown > 0) {
+        writeln!(
+            out,
+            "\nNothing shows at which version unknown objects are stored. To know it, give access to etcd \
+             (--etcd-endpoints) or a snapshot of it."
+        )?;
+    }
+    Ok(())
+}
+
+/// The objects that are not proved to be stored at the storage version.
+fn write_objects(out: &mut dyn Write, style: &Style, all: &[Versions]) -> std::io::Result<()> {
+    let mut table = Table::new(["CRD", "OBJECT", "STORED AT"]);
+    for versions in all {
+        for (identity, whereabouts) in versions.details.iter() {
+            let at = whereabouts.as_str();
+            table.row([versions.crd.as_str().into(), identity.to_string().into(), at.into()]);
+        }
+    }
+    if table.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    table.write(out, style)?;
+    write_left(out, all.iter().map(|versions| versions.details.left()).sum())
+}
+
+/// What went wrong with each CRD.
+fn failed(all: &[Versions], scope: &Scope) -> Vec<String> {
+    let failures = all.iter().filter_map(|versions| {
+        let error = versions.error.clone()?;
+        Some(Failure { crd: versions.crd.clone(), error, resume: String::new() })
+    });
+    failures::lines(failures.collect(), scope)
+}
