@@ -42,7 +42,8 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         plan.before(StepKind::Move, what, vec![why.clone()], Some(command));
     }
     let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
-    plan.before(StepKind::Trim, what, vec![why], Some(trim(upgrade, stored(document).as_deref(), &kept)));
+    let why = [why].into_iter().chain(proof(upgrade)).collect();
+    plan.before(StepKind::Trim, what, why, Some(trim(upgrade, stored(document).as_deref(), &kept)));
 }
 
 /// What can go out of `status.storedVersions` once all objects are stored at the storage version.
@@ -79,6 +80,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             "which versions are stored is not known: compare with status.storedVersions first".to_owned(),
         );
     }
+    why.extend(proof(upgrade));
     let kept = vec![storage.to_owned()];
     let known = before.map(|_| stored);
     plan.after(StepKind::Trim, what, why, Some(trim(upgrade, known.as_deref(), &kept)));
@@ -96,6 +98,13 @@ fn moving(upgrade: &Upgrade<'_>, storage: &str, has_defaults: bool) -> (String, 
         ),
     };
     (what, command)
+}
+
+/// What shows whether every object is stored there; none where there are no objects.
+fn proof(upgrade: &Upgrade<'_>) -> Option<String> {
+    let Words { etch, cluster, .. } = upgrade.words;
+    let command = format!("{etch} audit --stored-versions {}{cluster}", upgrade.word());
+    (!upgrade.has_no_objects()).then(|| format!("`{command}` shows whether it could go"))
 }
 
 /// The change of the list; where the list is known, only as long as it is that.
