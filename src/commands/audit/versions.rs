@@ -155,7 +155,8 @@ impl Audit {
                     document.and_then(|document| Crd::read(&document).map_err(|error| error.to_string()));
                 match crd {
                     Err(error) => all.push((None, Versions::failed(&name, error))),
-                    Ok(crd) if !is_named && !(crd.stored_elsewhere() && scope::reaches(scope, &crd)) => {}
+                    Ok(crd) if !is_named && !crd.stored_elsewhere() => {}
+                    Ok(crd) if !is_named && !scope::reaches(scope, &crd) => {}
                     Ok(crd) => {
                         scope::covers(scope, &crd, is_named)?;
                         let versions = self.versions_of(&crd);
