@@ -3,31 +3,30 @@
 //! into the model for what the real server should have done, but compare what both did.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer as Real, CRDS, Cluster, GUARD, eventually};
-use e2e::simulator::etcd::{Clock, Live, Resource, Server};
-use etch_core::api::Mode;
-use etch_core::object::Object;
-use etch_core::object_machine::{Again, ObjectMachine, Rules, Step};
-use etch_core::ownership::MANAGER;
-use etch_core::plan::{self, Outcome, PatchKind, Record, WriteMachine, changes, past, past_of};
-use etch_core::report::ledger::ObjectLedger;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use crate::server::{Content, Entry, GROUP, NAME, NAMESPACE, Refused, Request, Verb, payload, refusal, uid};
-use crate::worlds::{World, request};
+use crate::parts::{Answer, Known, Next, Parts, Planned, Question, Seen};
+use crate::server::{
+    Content, Entry, GROUP, NAME, NAMESPACE, Refused, Request, Revision, Tag, Uid, Verb, payload, uid,
+};
+use crate::tables::Id;
+use crate::worlds::request;
 
 /// One object, in the model and in a cluster.
 pub(crate) struct Twins<'a> {
     cluster: &'a Cluster,
+    parts: &'a Parts,
+    world: u8,
     /// The API group that stands for the model's.
     group: String,
-    resource: Resource,
-    clock: Clock,
+    crd: u8,
+    live: Option<(Id, Tag)>,
+    revision: Revision,
+    uids: Uid,
     /// What the cluster has in place of the model's uids and resource versions.
     names: BTreeMap<String, String>,
     /// A request of Etch's that was made for an earlier object.
@@ -39,17 +38,27 @@ pub(crate) struct Twins<'a> {
 ///
 /// # Errors
 /// They differ; the error tells all that was done.
-pub(crate) async fn live(cluster: &Cluster, worlds: &[Arc<World>], seed: u64, steps: usize) -> Result<usize> {
+pub(crate) async fn live(cluster: &Cluster, parts: &Parts, seed: u64, steps: usize) -> Result<usize> {
     let mut rng = Rng::with_seed(seed);
-    let world = worlds[rng.usize(..worlds.len())].clone();
-    let name = world.name;
-    let mut clock = Clock::default();
-    let resource = Resource::new(world, &mut clock);
-    let group = format!("m{seed}.example.com");
-    let mut twins =
-        Twins { cluster, group, resource, clock, names: BTreeMap::new(), stale: None, told: Vec::new() };
+    let world = rng.u8(..u8::try_from(parts.worlds.len())?);
+    let mut twins = Twins {
+        cluster,
+        parts,
+        world,
+        group: format!("m{seed}.example.com"),
+        crd: 0,
+        live: None,
+        revision: 1,
+        uids: 0,
+        names: BTreeMap::new(),
+        stale: None,
+        told: Vec::new(),
+    };
     let lived = twins.live(&mut rng, steps).await;
-    lived.with_context(|| format!("MODEL_SEED={seed}, {name}:\n  {}", twins.told.join("\n  ")))?;
+    let told = || {
+        format!("MODEL_SEED={seed}, {}:\n  {}", parts.worlds[world as usize].name, twins.told.join("\n  "))
+    };
+    lived.with_context(told)?;
     Ok(twins.told.len())
 }
 
@@ -66,7 +75,7 @@ impl Twins<'_> {
                 }
                 6..9 => self.upgrade().await?,
                 9..14 => {
-                    let menu = &self.resource.world.menu;
+                    let menu = &self.parts.worlds[self.world as usize].menu;
                     let request = menu[rng.usize(..menu.len())].clone();
                     self.send(&request).await.map(drop)?;
                 }
@@ -81,7 +90,7 @@ impl Twins<'_> {
 
     /// A request that a user may have made up.
     fn random(&self, rng: &mut Rng) -> Request {
-        let release = self.resource.release();
+        let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
         let versions = release.document["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
         let version = &versions[rng.usize(..versions.len())];
         let verbs =
@@ -93,91 +102,57 @@ impl Twins<'_> {
         request(verb, ["a", "b", "c"][rng.usize(..3)], name, spec)
     }
 
-    /// The object as the model has it.
-    fn live_object(&self) -> Option<Live> {
-        self.resource.objects.get(NAME).cloned()
-    }
-
-    fn shown(&self, live: &Live) -> Result<Object, Refused> {
-        let version = &self.resource.crd().storage().name;
-        self.resource.shown(NAME, live, Server::Current, version)
-    }
-
     /// Lets Etch do what it would do with the object as it is.
     async fn be_etch(&mut self) -> Result<()> {
-        let Some(object) = self.live_object().and_then(|live| self.shown(&live).ok()) else { return Ok(()) };
-        let crd = self.resource.crd().clone();
-        let World { terms, follow, .. } = &*self.resource.world;
-        let before = self.resource.generations.iter().rev().nth(1);
-        let history = before.map(|before| past(past_of(&before.release.crd), true, Vec::new()));
-        let known = ObjectLedger {
-            changes: changes(&history.unwrap_or_default(), &crd, follow).into(),
-            concerns: true,
-            servers_may_lag: true,
-            ..ObjectLedger::default()
+        let Some((content, tag)) = self.live else { return Ok(()) };
+        let seen = Seen { by: self.crd, content, tag };
+        let question = Question {
+            world: self.world,
+            release: self.crd,
+            seen,
+            known: Known { versions_disagree: true, ..Known::default() },
+            past: [(self.crd > 0).then(|| (self.crd - 1, true)), None, None],
+            follows: true,
+            has_moved: false,
+            is_stored: false,
+            refused: None,
+            altered: false,
+            may_lag: true,
         };
-        let record = Arc::new(Record { versions_disagree: true, ..Record::default() });
-        let rules = Rules { crd, terms: *terms, mode: Mode::Persist, since: Arc::default() };
-        let (mut machine, mut step) = ObjectMachine::begin(rules, known, object, record, false);
+        let Planned::Write(mut machine) = self.parts.plan(question) else { return Ok(()) };
         loop {
-            step = match step {
-                Step::Write => {
-                    let outcome = self.write(&machine).await?;
-                    machine.wrote(outcome)
+            let request = (*self.parts.requests.get(self.parts.pending(machine).request)).clone();
+            let answer = match self.send(&request).await? {
+                Ok(content) => {
+                    let (_, tag) = self.live.context("an object that was written is there")?;
+                    let content = content.context("an answer with an object")?;
+                    Answer::Object(Seen { by: self.crd, content, tag })
                 }
-                Step::ReadAgain { .. } => {
-                    let object = self.live_object().and_then(|live| self.shown(&live).ok());
-                    machine.read(object.map_or(Again::Gone, |object| Again::Read(Box::new(object))))
-                }
-                Step::AskOthers(verb) => machine.may_write_others(verb, true),
-                Step::Done(_) | Step::Stop(_) => return Ok(()),
+                Err(refused) => Answer::Refused(refused),
             };
-        }
-    }
-
-    /// Sends the requests of a write.
-    async fn write(&mut self, machine: &ObjectMachine) -> Result<Option<Outcome>> {
-        let write = machine.planned().context("a write is planned")?;
-        let Rules { crd, terms, .. } = machine.rules();
-        let (mut writes, mut request) = WriteMachine::begin(crd, machine.object(), write, terms);
-        loop {
-            let verb = match request.kind {
-                PatchKind::Apply => Verb::Apply,
-                PatchKind::Merge => Verb::Merge,
-                PatchKind::Json => Verb::Json,
-                PatchKind::DryRun | PatchKind::ApplyDryRun => Verb::DryRun,
-            };
-            let (version, manager) = (crd.storage().name.clone(), MANAGER.to_owned());
-            let sent = Request { version, manager, verb, body: request.body.into_inner() };
-            let answer = self.send(&sent).await?;
-            self.stale = Some(sent);
-            let step = match answer.and_then(|live| match live {
-                Some(live) => self.shown(&live),
-                None => Err(Refused { code: 404, message: "not found".to_owned() }),
-            }) {
-                Ok(object) => writes.answered(object),
-                Err(refused) => writes.refused(refusal(&refused)),
-            };
-            request = match step {
-                plan::Step::Send(next) => next,
-                plan::Step::Done(outcome) => return Ok(Some(outcome)),
-                plan::Step::Failed(_) => return Ok(None),
-            };
+            self.stale = Some(request);
+            match self.parts.answered(machine, answer) {
+                Next::Send(next) => machine = next,
+                Next::Done(_) | Next::Failed => return Ok(()),
+            }
         }
     }
 
     async fn upgrade(&mut self) -> Result<()> {
-        if !self.resource.upgrade(false, false, Instant::now(), &mut self.clock) {
+        let releases = &self.parts.worlds[self.world as usize].releases;
+        let Some(next) = releases.get(self.crd as usize + 1) else { return Ok(()) };
+        if self.live.is_some_and(|(content, _)| !next.has(&self.parts.contents.get(content).version)) {
             return Ok(());
         }
-        self.told.push(format!("release {}", self.resource.generation()));
+        self.told.push(format!("release {}", self.crd + 1));
+        self.crd += 1;
         self.define().await?;
-        self.compare(None).await
+        self.compare(self.live, None).await
     }
 
     /// Applies the CRD, and waits until every version of it is served.
     async fn define(&self) -> Result<()> {
-        let release = self.resource.release();
+        let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
         let mut document: Value =
             serde_json::from_str(&release.document.to_string().replace(GROUP, &self.group))?;
         let stored = document["status"]["storedVersions"].take();
@@ -186,14 +161,14 @@ impl Twins<'_> {
             document["metadata"].as_object_mut().context("metadata")?.remove(field);
         }
         document.as_object_mut().context("a CRD")?.remove("status");
-        let probe = format!("probe{}", self.resource.generation());
+        let probe = format!("probe{}", self.crd);
         let versions = document["spec"]["versions"].as_array_mut().context("versions")?;
         for version in versions.iter_mut() {
             version["schema"]["openAPIV3Schema"]["properties"][&probe] = json!({ "type": "string" });
         }
         let names: Vec<String> =
             versions.iter().filter_map(|version| version["name"].as_str().map(str::to_owned)).collect();
-        if self.resource.generation() > 0 {
+        if self.crd > 0 {
             // As whoever migrates objects does, once none of them is stored at a version.
             let path = format!("{CRDS}/things.{}/status", self.group);
             let body =
@@ -220,9 +195,10 @@ impl Twins<'_> {
 
     /// The versions at which objects were stored before, as far as the CRD still has them.
     fn still_stored(&self, stored: &Value) -> Value {
-        let before = &self.resource.generations[self.resource.generation() - 1].release;
-        let (before, new) = (before.storage(), self.resource.release().storage());
+        let releases = &self.parts.worlds[self.world as usize].releases;
+        let before = releases[self.crd as usize - 1].storage();
         let all = stored.as_array().into_iter().flatten().filter_map(Value::as_str);
+        let new = releases[self.crd as usize].storage();
         let mut kept: Vec<&str> = all.filter(|name| *name != new || *name == before).collect();
         if kept.is_empty() {
             kept.push(before);
@@ -234,23 +210,34 @@ impl Twins<'_> {
         format!("/apis/{}/{version}/namespaces/{NAMESPACE}/things", self.group)
     }
 
-    /// Sends a request to both; the object in the model.
-    async fn send(&mut self, request: &Request) -> Result<Result<Option<Live>, Refused>> {
-        if !self.resource.release().has(&request.version) {
+    /// Sends a request to both; what the model makes of the object.
+    async fn send(&mut self, request: &Request) -> Result<Result<Option<Id>, Refused>> {
+        let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
+        if !release.has(&request.version) {
             return Ok(Err(Refused { code: 404, message: "the requested resource".to_owned() }));
         }
         self.told
             .push(format!("{} {:?}@{} {}", request.manager, request.verb, request.version, request.body));
+        let before = self.live;
         let real = self.really(request).await?;
-        let before = self.live_object();
-        let done = self.resource.process(&mut self.clock, NAME, Server::Current, request);
-        if let (Verb::DryRun, Ok(Some(live)), 200) = (request.verb, &done, real.code) {
-            let shown = self.resource.release().view(&live.content, &request.version).ok();
-            ensure!(
-                shown == Some(payload(&real.body)),
-                "the model would show {shown:?}, the server {}",
-                real.body
-            );
+        let done = self.parts.handle(self.world, self.crd, before, self.parts.requests.id(request.clone()));
+        if request.verb == Verb::DryRun {
+            if let (Ok(Some(content)), 200) = (&done, real.code) {
+                let shown = release.view(&self.parts.contents.get(*content), &request.version).ok();
+                ensure!(
+                    shown == Some(payload(&real.body)),
+                    "the model would show {shown:?}, the server {}",
+                    real.body
+                );
+            }
+        } else if let Ok(after) = &done {
+            let is_same = matches!((before, after), (Some((before, _)), Some(after)) if before == *after);
+            if !is_same {
+                self.revision += 1;
+                self.uids += Uid::from(before.is_none());
+                let number = before.map_or(self.uids, |(_, tag)| tag.uid);
+                self.live = after.map(|content| (content, Tag { uid: number, revision: self.revision }));
+            }
         }
         let said = match &done {
             Ok(_) => 200,
@@ -261,7 +248,7 @@ impl Twins<'_> {
         let is_alike =
             code == said || (said, code) == (409, 422) && real.body.to_string().contains("metadata.uid");
         ensure!(is_alike, "the model says {done:?}, the server {}: {}", real.code, real.body["message"]);
-        self.compare(Some(before)).await?;
+        self.compare(self.live, Some(before)).await?;
         Ok(done)
     }
 
@@ -316,9 +303,10 @@ impl Twins<'_> {
     /// A place in `managedFields`: the server has its entries in another order.
     async fn place(&self, path: &str) -> Result<String> {
         let rest = path.strip_prefix("/metadata/managedFields/");
-        let (Some(rest), Some(live)) = (rest, self.live_object()) else { return Ok(path.to_owned()) };
+        let (Some(rest), Some((content, _))) = (rest, self.live) else { return Ok(path.to_owned()) };
         let (index, rest) = rest.split_once('/').map_or((rest, ""), |(index, rest)| (index, rest));
-        let entry = live.content.owners.get(index.parse::<usize>()?);
+        let content = self.parts.contents.get(content);
+        let entry = content.owners.get(index.parse::<usize>()?);
         let raw = self.raw().await?.unwrap_or_default();
         let entries = raw["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
         let real = entries.iter().position(|other| Some(&Entry::read(other)) == entry);
@@ -334,9 +322,9 @@ impl Twins<'_> {
     }
 
     /// Compares the object in both; `before` is what the model had before the request.
-    async fn compare(&mut self, before: Option<Option<Live>>) -> Result<()> {
+    async fn compare(&mut self, live: Option<(Id, Tag)>, before: Option<Option<(Id, Tag)>>) -> Result<()> {
         let raw = self.raw().await?;
-        let Some(Live { content, tag, .. }) = self.live_object() else {
+        let Some((content, tag)) = live else {
             ensure!(raw.is_none(), "the server has an object: {raw:?}");
             return Ok(());
         };
@@ -346,8 +334,9 @@ impl Twins<'_> {
         owners.sort();
         let version = raw["apiVersion"].as_str().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
         let real = Content { version: version.to_owned(), value: payload(&raw), owners };
+        let content = self.parts.contents.get(content);
         ensure!(*content == real, "the model has {content:?}\nthe server   {real:?}");
-        let release = self.resource.release();
+        let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
         let versions = release.crd.versions().iter().map(|version| version.name.clone());
         let mut revision = String::new();
         for version in versions.collect::<Vec<_>>() {
@@ -365,7 +354,7 @@ impl Twins<'_> {
         }
         let known = self.names.insert(tag.revision.to_string(), revision.clone());
         let has_moved = known.as_ref() != Some(&revision);
-        let should_move = before.is_some_and(|before| before.map(|live| live.tag) != Some(tag));
+        let should_move = before.is_some_and(|before| before != live);
         ensure!(
             has_moved == should_move,
             "the resource version: {known:?}, now {revision}, in the model {tag:?}"

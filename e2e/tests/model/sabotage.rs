@@ -3,7 +3,7 @@
 use e2e::simulator::sabotage::Sabotage;
 
 use crate::laws::Law;
-use crate::system::Bounds;
+use crate::state::Bounds;
 
 /// All of them, with the law that each breaks, and where: the world, and what may happen in it.
 pub(crate) const ALL: [(Sabotage, Law, &str, Bounds); 22] = {

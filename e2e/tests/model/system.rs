@@ -1,189 +1,153 @@
-//! The cluster of the simulator, in which one thing after another may happen, and any of them. Nothing here
-//! decides: the machines of Etch do, and the simulator's servers answer.
+//! The system that is explored: etcd, two API servers of which one may lag behind, users, and the operator.
+//! It must not decide for Etch; see `task` for what of it is modelled.
 
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use e2e::simulator::cluster::{Cluster, Happening};
-use e2e::simulator::dice::{Dice, Script};
-use e2e::simulator::laws::Law;
-use e2e::simulator::sabotage::Sabotage;
-use e2e::simulator::worlds::World;
 use stateright::{Model, Property};
 
-/// How much may happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Bounds {
-    /// Requests of users.
-    pub(crate) users: u8,
-    /// Crashes of the operator.
-    pub(crate) crashes: u8,
-    /// Requests or answers that are lost.
-    pub(crate) faults: u8,
-    /// Upgrades of the CRD.
-    pub(crate) upgrades: u8,
-    /// Requests that a server handles while it lags behind.
-    pub(crate) behind: u8,
-    /// Restores of etcd.
-    pub(crate) restores: u8,
-}
+use crate::laws::{self, Law};
+use crate::parts::{Answer, Parts, Pending, Seen, Shared};
+use crate::server::{Refused, Tag, Verb};
+use crate::state::{Action, Backup, Bounds, Left, Live, Server, State};
+use crate::tables::Id;
 
 /// The worlds with their bounds.
 #[derive(Clone)]
 pub(crate) struct System {
-    pub(crate) worlds: Vec<Arc<World>>,
+    pub(crate) parts: Shared,
     pub(crate) bounds: Bounds,
-    pub(crate) sabotage: Option<Sabotage>,
-    /// Whether a limit counts as a broken law.
+    /// Whether a limit counts as a broken law: see [`laws::broken`].
     pub(crate) is_strict: bool,
-    /// When every life begins.
-    pub(crate) begun: Instant,
-}
-
-/// A cluster, and what may still happen to it.
-#[derive(Clone)]
-pub(crate) struct State {
-    pub(crate) cluster: Arc<Cluster>,
-    world: usize,
-    left: Left,
-    has_backup: bool,
-    pub(crate) broken: Option<Broken>,
-    digest: u64,
-}
-
-/// What may still happen, apart from what the cluster's script counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Left {
-    users: u8,
-    crashes: u8,
-    upgrades: u8,
-    restores: u8,
-}
-
-/// What must not be.
-#[derive(Clone, Debug)]
-pub(crate) struct Broken {
-    pub(crate) law: Option<Law>,
-    pub(crate) what: String,
-}
-
-/// Something that happens, or that comes of what is under way.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Action {
-    /// A user sends a request.
-    User { request: usize, is_behind: bool },
-    /// The CRD changes.
-    Upgrade { is_slow: bool },
-    /// The server that lags behind has caught up.
-    CatchUp,
-    /// Etch ends, and begins anew.
-    Crash,
-    /// etcd is backed up.
-    BackUp,
-    /// etcd is restored.
-    Restore,
-    /// These choices are made.
-    Step(Vec<usize>),
-    /// Time passes until Etch has something to do.
-    Wait,
 }
 
 impl System {
-    pub(crate) fn new(worlds: Vec<Arc<World>>, bounds: Bounds, sabotage: Option<Sabotage>) -> Self {
-        Self { worlds, bounds, sabotage, is_strict: false, begun: Instant::now() }
+    pub(crate) fn new(parts: Parts, bounds: Bounds) -> Self {
+        Self { parts: Shared::new(parts), bounds, is_strict: false }
     }
 
-    fn begin(&self, world: usize) -> State {
-        let Bounds { users, crashes, faults, upgrades, behind, restores } = self.bounds;
-        let dice = Dice::scripted(Script::new(faults, behind));
-        let worlds = [self.worlds[world].clone()];
-        let mut cluster = Cluster::new(&worlds, Duration::ZERO, self.sabotage, dice, self.begun);
-        if self.is_strict {
-            cluster.be_strict();
+    pub(crate) fn by(state: &State, server: Server) -> u8 {
+        match server {
+            Server::First => state.crd,
+            Server::Behind => state.behind,
         }
-        let left = Left { users, crashes, upgrades, restores };
-        State { cluster: Arc::new(cluster), world, left, has_backup: false, broken: None, digest: 0 }
     }
 
-    /// What becomes of a state; its trace, where it has one, is written on.
-    pub(crate) fn after(&self, last: &State, action: &Action) -> State {
-        let mut state = last.clone();
-        let cluster = Arc::make_mut(&mut state.cluster);
-        let left = &mut state.left;
-        // Nobody else has to do with reports then.
-        let are_reports_ours = left.crashes == 0
-            && left.restores == 0
-            && !state.has_backup
-            && !cluster.has_strays()
-            && cluster.script().is_some_and(|script| script.faults == 0);
-        let (mut broken, mut happening) = (None, None);
-        match action {
-            Action::User { request, is_behind } => {
-                left.users -= 1;
-                if let Some(script) = cluster.script().filter(|_| *is_behind) {
-                    script.behind -= 1;
-                }
-                let user =
-                    Happening::User { resource: 0, object: 0, request: *request, is_behind: *is_behind };
-                happening = Some(user);
-            }
-            Action::Upgrade { is_slow } => {
-                left.upgrades -= 1;
-                happening = Some(Happening::Upgrade { resource: 0, is_back: false, is_slow: *is_slow });
-            }
-            Action::CatchUp => happening = Some(Happening::CatchUp(0)),
-            Action::Crash => {
-                left.crashes -= 1;
-                happening = Some(Happening::Crash);
-            }
-            Action::BackUp => {
-                left.restores -= 1;
-                state.has_backup = true;
-                happening = Some(Happening::BackUp(0));
-            }
-            Action::Restore => {
-                state.has_backup = false;
-                happening = Some(Happening::Restore(0));
-            }
-            Action::Step(choices) => {
-                if let Some(script) = cluster.script() {
-                    script.follow(choices.clone());
-                }
-                broken = cluster.step().err();
-            }
-            Action::Wait => {
-                while broken.is_none() && !cluster.has_choices() && !cluster.has_reported() {
-                    cluster.wait();
-                    broken = cluster.bring_on(are_reports_ours).err();
-                }
-            }
+    /// Spends what a server that lags behind may do.
+    pub(crate) fn spend(state: &mut State, server: Server) {
+        if server == Server::Behind {
+            state.left.behind -= 1;
         }
-        if let Some(happening) = happening {
-            cluster.happen(&happening);
-        }
-        broken = broken.or_else(|| cluster.bring_on(are_reports_ours).err());
-        let is_known = !cluster.has_news() && !cluster.resources()[0].lags();
-        if broken.is_none() && is_known && cluster.has_reported() {
-            let mut end = cluster.clone();
-            broken = end.rest().and_then(|()| end.judge()).err();
-        }
-        state.broken = broken.map(|violation| Broken { law: violation.law, what: violation.to_string() });
-        state.digest = cluster.digest();
-        state
     }
 
-    /// All choices that can be made next.
-    fn choices(&self, state: &State, actions: &mut Vec<Action>) {
-        let mut choices = Some(Vec::new());
-        while let Some(next) = choices {
-            let mut cluster = (*state.cluster).clone();
-            let Some(script) = cluster.script() else { return };
-            script.follow(next.clone());
-            // What it breaks is found where the step is taken.
-            let _ = cluster.step();
-            choices = cluster.script().and_then(Script::next);
-            actions.push(Action::Step(next));
+    /// Processes a request; the answer.
+    pub(crate) fn process(&self, state: &mut State, server: Server, request: Id) -> Answer {
+        let by = Self::by(state, server);
+        let live = state.live.map(|live| (live.content, live.tag));
+        match self.parts.handle(state.world, by, live, request) {
+            Err(refused) => Answer::Refused(refused),
+            Ok(Some(content)) if self.parts.requests.get(request).verb == Verb::DryRun => {
+                let tag = state.live.expect("nobody makes a dry run on what is gone").tag;
+                Answer::Object(Seen { by, content, tag })
+            }
+            Ok(None) => {
+                state.revision += 1;
+                state.live = None;
+                Answer::Refused(Refused { code: 404, message: String::new() })
+            }
+            Ok(Some(content)) => {
+                let live = match state.live {
+                    Some(live) if live.content == content => live,
+                    before => {
+                        state.revision += 1;
+                        if before.is_none() {
+                            state.uids += 1;
+                        }
+                        let uid = before.map_or(state.uids, |live| live.tag.uid);
+                        Live { content, tag: Tag { uid, revision: state.revision }, is_late: by != state.crd }
+                    }
+                };
+                state.live = Some(live);
+                Answer::Object(Seen { by, content, tag: live.tag })
+            }
+        }
+    }
+
+    /// Processes a request of Etch's, and judges what it does.
+    pub(crate) fn process_ours(&self, state: &mut State, server: Server, pending: Pending) -> Answer {
+        let before = state.live;
+        let answer = self.process(state, server, pending.request);
+        if state.live == before {
+            return answer;
+        }
+        let world = &self.parts.worlds[state.world as usize];
+        let law = match (before, state.live) {
+            (Some(before), Some(_)) if before.tag.uid != pending.basis.uid => Some(Law::Creates),
+            (Some(before), Some(after)) => {
+                let race = (before.tag != pending.basis).then_some(Law::Race);
+                let (before, after) =
+                    (self.parts.contents.get(before.content), self.parts.contents.get(after.content));
+                let served = (!self.is_strict).then(|| &world.releases[Self::by(state, server) as usize]);
+                let release = &world.releases[state.crd as usize];
+                // A default that changes while Etch's write is on its way comes too late for the object.
+                let reader = (pending.release == state.crd).then_some(release);
+                laws::broken(world, (release, served, reader), (&before, &after), pending.follows).or(race)
+            }
+            _ => Some(Law::Creates),
+        };
+        state.broken = state.broken.or(law);
+        answer
+    }
+
+    fn act(&self, state: &mut State, action: Action) {
+        let parts = &*self.parts;
+        match (action, state.task) {
+            (Action::User(index, server), _) => {
+                state.left.users -= 1;
+                Self::spend(state, server);
+                let request = parts.worlds[state.world as usize].menu[index as usize].clone();
+                let _ = self.process(state, server, parts.requests.id(request));
+            }
+            (Action::Upgrade, _) => {
+                state.left.upgrades -= 1;
+                state.crd += 1;
+                state.revision += 1;
+                if state.left.behind == 0 {
+                    state.behind = state.crd;
+                }
+            }
+            (Action::CatchUp, _) => state.behind = state.crd,
+            (Action::Backup, _) => {
+                state.left.restores -= 1;
+                state.backup = Some(Backup { live: state.live, report: state.report });
+            }
+            (Action::Restore, _) => {
+                let Some(Backup { live, report }) = state.backup.take() else { return };
+                state.revision += 1;
+                state.restored = state.task.is_some();
+                (state.live, state.report) = (live, report);
+            }
+            (Action::Start, None) => self.start(state, false),
+            (Action::Learn, Some(_)) => {
+                Self::stop(state, parts);
+                self.start(state, false);
+            }
+            (Action::Notice, Some(_)) => {
+                Self::stop(state, parts);
+                self.start(state, true);
+                state.restored = false;
+            }
+            (Action::Crash, Some(_)) => {
+                state.left.crashes -= 1;
+                Self::stop(state, parts);
+                state.restored = false;
+            }
+            (Action::Arrive(server), _) => {
+                Self::spend(state, server);
+                if let Some(pending) = state.stray.take() {
+                    state.is_outrun |= state.report.is_some_and(|report| report.release != pending.release);
+                    self.process_ours(state, server, pending);
+                }
+            }
+            (action, Some(task)) => self.act_on_objects(state, task, action),
+            _ => {}
         }
     }
 }
@@ -193,20 +157,34 @@ impl Model for System {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
+        let Bounds { users, crashes, faults, upgrades, behind, restores } = self.bounds;
+        let left = Left { users, crashes, faults, upgrades, behind, restores };
         let mut states = Vec::new();
-        for (index, world) in self.worlds.iter().enumerate() {
-            let mut empty = self.begin(index);
-            for request in 0..world.menu.len() {
-                let mut state = empty.clone();
-                let cluster = Arc::make_mut(&mut state.cluster);
-                cluster.happen(&Happening::User { resource: 0, object: 0, request, is_behind: false });
-                if !cluster.resources()[0].objects.is_empty() {
-                    state.digest = cluster.digest();
+        for (index, world) in self.parts.worlds.iter().enumerate() {
+            let empty = State {
+                world: u8::try_from(index).expect("there are few worlds"),
+                crd: 0,
+                behind: 0,
+                revision: 1,
+                uids: 0,
+                live: None,
+                report: None,
+                task: None,
+                stray: None,
+                backup: None,
+                restored: false,
+                is_outrun: false,
+                left,
+                broken: None,
+            };
+            states.push(empty);
+            for request in &world.menu {
+                let mut state = empty;
+                let _ = self.process(&mut state, Server::First, self.parts.requests.id(request.clone()));
+                if state.live.is_some() {
                     states.push(state);
                 }
             }
-            empty.digest = empty.cluster.digest();
-            states.push(empty);
         }
         states
     }
@@ -215,98 +193,77 @@ impl Model for System {
         if state.broken.is_some() {
             return;
         }
-        let mut cluster = (*state.cluster).clone();
-        let behind = cluster.script().map_or(0, |script| script.behind);
-        let resource = &cluster.resources()[0];
-        let (lags, is_served) = (resource.lags(), resource.may_store_late() && resource.was_reported());
+        let world = &self.parts.worlds[state.world as usize];
+        let is_behind = state.behind != state.crd && state.left.behind > 0;
         if state.left.users > 0 {
-            for request in 0..self.worlds[state.world].menu.len() {
-                actions.push(Action::User { request, is_behind: false });
-                if behind > 0 && is_served {
-                    actions.push(Action::User { request, is_behind: true });
+            for index in 0..u8::try_from(world.menu.len()).expect("a menu is short") {
+                actions.push(Action::User(index, Server::First));
+                if is_behind {
+                    actions.push(Action::User(index, Server::Behind));
                 }
             }
         }
-        if state.left.upgrades > 0 && resource.may_upgrade() {
-            actions.push(Action::Upgrade { is_slow: false });
-            if behind > 0 {
-                actions.push(Action::Upgrade { is_slow: true });
+        if state.left.upgrades > 0 && (state.crd as usize) + 1 < world.releases.len() {
+            // The server refuses to drop a version at which objects are stored.
+            let next = &world.releases[state.crd as usize + 1];
+            if state.live.is_none_or(|live| next.has(&self.parts.contents.get(live.content).version)) {
+                actions.push(Action::Upgrade);
             }
         }
-        if lags {
+        if state.behind != state.crd {
             actions.push(Action::CatchUp);
         }
-        if state.left.crashes > 0 {
-            actions.push(Action::Crash);
+        if state.left.restores > 0 && state.backup.is_none() && state.task.is_some() {
+            actions.push(Action::Backup);
         }
-        if state.left.restores > 0 && !state.has_backup {
-            actions.push(Action::BackUp);
-        }
-        if state.has_backup {
+        if state.backup.is_some() {
             actions.push(Action::Restore);
         }
-        if cluster.has_choices() || cluster.has_news() {
-            self.choices(state, actions);
-        } else if !cluster.has_reported() {
-            actions.push(Action::Wait);
+        if state.stray.is_some() {
+            actions.push(Action::Arrive(Server::First));
+            if is_behind && self.is_told(state) {
+                actions.push(Action::Arrive(Server::Behind));
+            }
+        }
+        match state.task {
+            None => actions.push(Action::Start),
+            Some(task) => {
+                // A limit: a crash forgets which objects a server showed with an old default.
+                if state.left.crashes > 0 && (self.is_strict || task.suspect.is_none()) {
+                    actions.push(Action::Crash);
+                }
+                if task.release != state.crd {
+                    actions.push(Action::Learn);
+                }
+                if state.restored {
+                    actions.push(Action::Notice);
+                }
+                self.of_etch(state, task, actions);
+            }
         }
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
-        Some(self.after(last, &action))
+        let mut state = *last;
+        self.act(&mut state, action);
+        self.judge_rest(&mut state);
+        Some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(Law::Values.name(), |_, state: &State| !state.breaks(Some(Law::Values))),
-            Property::always(Law::Race.name(), |_, state: &State| !state.breaks(Some(Law::Race))),
-            Property::always(Law::Creates.name(), |_, state: &State| !state.breaks(Some(Law::Creates))),
-            Property::always(Law::Owners.name(), |_, state: &State| !state.breaks(Some(Law::Owners))),
-            Property::always(Law::Hidden.name(), |_, state: &State| !state.breaks(Some(Law::Hidden))),
-            Property::always(Law::Persisted.name(), |_, state: &State| !state.breaks(Some(Law::Persisted))),
+            Property::always(Law::Values.name(), |_, state: &State| state.broken != Some(Law::Values)),
+            Property::always(Law::Race.name(), |_, state: &State| state.broken != Some(Law::Race)),
+            Property::always(Law::Creates.name(), |_, state: &State| state.broken != Some(Law::Creates)),
+            Property::always(Law::Owners.name(), |_, state: &State| state.broken != Some(Law::Owners)),
+            Property::always(Law::Hidden.name(), |_, state: &State| state.broken != Some(Law::Hidden)),
+            Property::always(Law::Persisted.name(), |_, state: &State| state.broken != Some(Law::Persisted)),
             Property::always(Law::Idempotence.name(), |_, state: &State| {
-                !state.breaks(Some(Law::Idempotence))
+                state.broken != Some(Law::Idempotence)
             }),
-            Property::always(Law::Undone.name(), |_, state: &State| !state.breaks(Some(Law::Undone))),
-            Property::always(Law::Follows.name(), |_, state: &State| !state.breaks(Some(Law::Follows))),
-            Property::always(TRUE, |_, state: &State| !state.breaks(None)),
-            Property::sometimes(RESTS, |_, state: &State| state.cluster.as_ref().clone().has_reported()),
+            Property::always(Law::Follows.name(), |_, state: &State| state.broken != Some(Law::Follows)),
+            Property::always(Law::Undone.name(), |_, state: &State| state.broken != Some(Law::Undone)),
+            Property::sometimes("Etch rests", |system: &Self, state: &State| system.is_at_rest(state)),
         ]
-    }
-}
-
-/// What is said in the end is so.
-pub(crate) const TRUE: &str = "in the end conditions and reports are true";
-/// Etch comes to rest.
-pub(crate) const RESTS: &str = "Etch rests";
-
-impl State {
-    fn breaks(&self, law: Option<Law>) -> bool {
-        self.broken.as_ref().is_some_and(|broken| broken.law == law)
-    }
-}
-
-impl Hash for State {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { world, left, has_backup, digest, broken, .. } = self;
-        let broken = broken.as_ref().map(|broken| broken.law);
-        (world, left, has_backup, digest, broken).hash(state);
-    }
-}
-
-impl PartialEq for State {
-    fn eq(&self, other: &Self) -> bool {
-        let of = |state: &Self| (state.world, state.left, state.has_backup, state.digest);
-        of(self) == of(other)
-    }
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let objects = &self.cluster.resources()[0].objects;
-        f.debug_struct("State")
-            .field("objects", objects)
-            .field("broken", &self.broken)
-            .finish_non_exhaustive()
     }
 }

@@ -50,7 +50,7 @@ pub struct CanaryCounts {
 }
 
 /// The canary in one sweep.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Trials {
     /// The objects that are being written, by their place in the page.
     under_way: HashSet<usize>,
