@@ -12,6 +12,9 @@ use e2e::simulator::sabotage::Sabotage;
 use e2e::simulator::worlds::World;
 use stateright::{Model, Property};
 
+/// After so many waits for nothing, what is left to be done is left for ever.
+const WAITS: usize = 100;
+
 /// How much may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bounds {
@@ -153,9 +156,13 @@ impl System {
                 broken = cluster.step().err();
             }
             Action::Wait => {
+                let mut waits = 0..WAITS;
                 while broken.is_none() && !cluster.has_choices() && !cluster.has_reported() {
                     cluster.wait();
-                    broken = cluster.bring_on(are_reports_ours).err();
+                    broken = match waits.next() {
+                        Some(_) => cluster.bring_on(are_reports_ours).err(),
+                        None => cluster.clone().rest().err(),
+                    };
                 }
             }
         }
