@@ -17,27 +17,29 @@ use e2e::simulator::sabotage::Sabotage;
 use e2e::simulator::{laws, worlds};
 use stateright::{Checker, HasDiscoveries, Model};
 
-use crate::system::{Action, Bounds, RESTS, State, System};
+use crate::system::{Action, Bounds, RESTS, State, System, TRUE};
 
 /// What may happen in the usual run. Larger ones take minutes to hours.
 const USUAL: [Bounds; 1] = [ONE_USER];
 const ONE_USER: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 1, behind: 0, restores: 0 };
 
-/// Laws that are broken on purpose, and where that is found.
-const FOUND: [(Sabotage, laws::Law, &str); 12] = [
-    (Sabotage::NamesNoRevision, laws::Law::Race, "introduced"),
-    (Sabotage::CreatesWhatIsGone, laws::Law::Creates, "changing"),
-    (Sabotage::AppliesValues, laws::Law::Owners, "changing"),
-    (Sabotage::ForcesValues, laws::Law::Values, "changing"),
-    (Sabotage::PutsBackWhatWasRead, laws::Law::Values, "changing"),
-    (Sabotage::LeavesOwnersBehind, laws::Law::Owners, "introduced, up to 1.36"),
-    (Sabotage::IgnoresHiddenFields, laws::Law::Hidden, "hiding"),
-    (Sabotage::ProvesNothing, laws::Law::Persisted, "introduced"),
-    (Sabotage::RemembersTooMuch, laws::Law::Persisted, "removed"),
-    (Sabotage::MarksWhatItWrites, laws::Law::Idempotence, "changing"),
-    (Sabotage::HearsNothing, laws::Law::Undone, "introduced"),
-    (Sabotage::NamesNobody, laws::Law::Creates, "changing"),
-];
+/// Ways to break a law, with the law; none where only the end shows it. And the world in which it is found.
+const FOUND: [(Sabotage, Option<laws::Law>, &str); 11] = {
+    use laws::Law::{Creates, Hidden, Owners, Persisted, Race, Values};
+    [
+        (Sabotage::NamesNoRevision, Some(Race), "introduced"),
+        (Sabotage::NamesNobody, Some(Creates), "changing"),
+        (Sabotage::CreatesWhatIsGone, Some(Creates), "changing"),
+        (Sabotage::AppliesValues, Some(Owners), "changing"),
+        (Sabotage::ForcesValues, Some(Values), "changing"),
+        (Sabotage::PutsBackWhatWasRead, Some(Values), "changing"),
+        (Sabotage::LeavesOwnersBehind, Some(Owners), "introduced, up to 1.36"),
+        (Sabotage::IgnoresHiddenFields, Some(Hidden), "hiding"),
+        (Sabotage::RemembersTooMuch, Some(Persisted), "removed"),
+        (Sabotage::MarksWhatItWrites, Some(Values), "changing"),
+        (Sabotage::HearsNothing, None, "introduced"),
+    ]
+};
 
 fn number(name: &str) -> Result<Option<usize>> {
     env::var(name).ok().map(|text| text.parse().context(name.to_owned())).transpose()
@@ -147,8 +149,9 @@ fn laws_that_are_broken_are_found() -> Result<()> {
             checker.unique_state_count(),
             begun.elapsed().as_secs_f64()
         )?;
-        if !found.contains(&law.name()) {
-            missed.push(format!("{sabotage:?} breaks {}, and {found:?} was found", law.name()));
+        let wanted = law.map_or(TRUE, laws::Law::name);
+        if !found.contains(&wanted) {
+            missed.push(format!("{sabotage:?} breaks {wanted}, and {found:?} was found"));
         }
     }
     ensure!(missed.is_empty(), "{}", missed.join("\n"));
