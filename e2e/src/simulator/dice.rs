@@ -155,7 +155,7 @@ impl Script {
     }
 
     /// The choices that come after those that were made since: none once all were tried.
-    pub fn next(&mut self) -> Option<Vec<usize>> {
+    pub fn following(&mut self) -> Option<Vec<usize>> {
         let mut made = std::mem::take(&mut self.made);
         while let Some((choice, sides)) = made.pop() {
             if choice + 1 < sides {

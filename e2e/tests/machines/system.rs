@@ -189,7 +189,7 @@ impl System {
             script.follow(next.clone());
             // What it breaks is found where the step is taken.
             let _ = cluster.step();
-            choices = cluster.script().and_then(Script::next);
+            choices = cluster.script().and_then(Script::following);
             actions.push(Action::Step(next));
         }
     }

@@ -10,7 +10,7 @@ use kube_structural_schema::path::Path;
 
 use super::error::{CrdError, Sign};
 use super::opening::{self, Opening};
-use super::passing::{Passed, Passing};
+use super::passing::{Passed, Passing, Purpose};
 use super::protocol::{Answer, Command, Next, Note, Question};
 use super::steady::{self, Outcome, Steady};
 use super::task::{Gate, Task};
@@ -607,12 +607,15 @@ impl<H> CrdMachine<H> {
         let checkpoint = self.checkpoint.take().unwrap_or_else(|| Checkpoint::empty(&self.task.crd));
         let canary = self.begin_canary(&checkpoint);
         let Some(open) = &mut self.open else { return };
-        let is_due = matches!(self.verification, Verification::At(_, at) if at <= now.at);
+        let purpose = match (canary, self.verification) {
+            (Some(limit), _) => Purpose::Canary(limit),
+            (None, Verification::At(_, at)) if at <= now.at => Purpose::Verify,
+            (None, _) => Purpose::Store,
+        };
         let open = OpenReport { state: open.state.clone(), ledger: std::mem::take(&mut open.ledger) };
         let rules = self.task.rules(&open.state);
         self.commands.push_back(Command::Begin(rules.clone()));
-        let passing =
-            Passing::begin(&self.task, rules, open, &mut self.status, is_due, canary, checkpoint, now);
+        let passing = Passing::begin(&self.task, rules, open, &mut self.status, purpose, checkpoint, now);
         if passing.verifies() {
             self.commands.push_back(Command::Log(Note::PassVerifies));
         }

@@ -46,6 +46,16 @@ pub(super) struct Passing<H> {
     log_at: Instant,
 }
 
+/// What a pass is for.
+pub(super) enum Purpose {
+    /// To store what is not stored.
+    Store,
+    /// It is time to verify what was written since the schema changed, too.
+    Verify,
+    /// To store the defaults of a few objects before all others.
+    Canary(CanaryLimit),
+}
+
 /// A pass that was completed.
 pub(super) struct Passed {
     pub(super) state: PassState,
@@ -56,15 +66,13 @@ pub(super) struct Passed {
 }
 
 impl<H> Passing<H> {
-    /// Begins a pass over all objects, of which those that `checkpoint` covers need no request. `verifies` is
-    /// whether it is time to verify what was written since the schema changed.
+    /// Begins a pass over all objects, of which those that `checkpoint` covers need no request.
     pub(super) fn begin(
         task: &Task,
         rules: Rules,
         open: OpenReport,
         status: &mut Status,
-        is_verification_due: bool,
-        canary: Option<CanaryLimit>,
+        purpose: Purpose,
         mut checkpoint: Checkpoint,
         now: Now,
     ) -> Self {
@@ -72,7 +80,8 @@ impl<H> Passing<H> {
         let report = status.report().filter(|report| is_finished(report, &task.crd)).cloned();
         let verify_at = state.verify_at();
         let may_lag = task.writes() && verify_at.is_some();
-        let verifies = may_lag && is_verification_due && canary.is_none();
+        let verifies = may_lag && matches!(purpose, Purpose::Verify);
+        let canary = if let Purpose::Canary(limit) = purpose { Some(limit) } else { None };
         if verifies {
             ledger.changes.servers_have_caught_up();
         }
