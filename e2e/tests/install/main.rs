@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::access::{attributes, granted_soon};
-use e2e::cluster::{Answer, Cluster, crd, documents, parse_documents};
+use e2e::cluster::{Answer, Cluster, GUARD, crd, documents, eventually, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
 use e2e::install::{Generated, helm, kube_score, kustomize, kustomize_program, root, versioned};
 use e2e::operator::Operator;
@@ -150,8 +150,11 @@ async fn install(cluster: &Cluster) -> Result<Value> {
             cluster.apply_crd(document).await?;
             let name = document["metadata"]["name"].as_str().context("a name")?;
             for wanted in ["Established", "NamesAccepted"] {
-                let condition = cluster.condition(name, wanted).await?.context(wanted)?;
-                assert_eq!(condition.status, "True", "{name} {wanted}: {condition:?}");
+                eventually(GUARD, &format!("{name} {wanted}"), async || {
+                    let condition = cluster.condition(name, wanted).await?;
+                    Ok(condition.filter(|condition| condition.status == "True"))
+                })
+                .await?;
             }
             assert_eq!(cluster.condition(name, "NonStructuralSchema").await?, None, "{name}");
         } else {
