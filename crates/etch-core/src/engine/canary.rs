@@ -14,7 +14,7 @@
 //! An object counts when a write has changed it. One that a write finds to be stored shows nothing about the
 //! others, and one that is held is not tried.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use crate::api::{AfterCanary, Amount, Canary, CanaryProgress, CanaryState};
 use crate::condition::Reason;
@@ -53,7 +53,7 @@ pub struct CanaryCounts {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Trials {
     /// The objects that are being written, by their place in the page.
-    under_way: HashSet<usize>,
+    under_way: BTreeSet<usize>,
     pub(super) counts: CanaryCounts,
 }
 

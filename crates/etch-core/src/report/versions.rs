@@ -1,6 +1,6 @@
 //! Where objects stand in a list, and which versions of them a sweep has dealt with.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::object::Object;
@@ -10,7 +10,7 @@ pub type ListKey = String;
 
 /// Which states of which objects are known to be stored, apart from any record.
 #[derive(Clone, Debug, Default)]
-pub struct ObjectVersions(HashSet<u64>);
+pub struct ObjectVersions(BTreeSet<u64>);
 
 impl ObjectVersions {
     /// Remembers an object's state.
