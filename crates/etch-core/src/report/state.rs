@@ -112,7 +112,7 @@ impl ReportState {
             recorded: still.and_then(|report| Some((report.through.clone()?, served_since(report, crd)))),
             first_seen: first_seen.map_or(now, |time| time.0),
             verify_at,
-            canary: still.and_then(|report| canary_of(report, crd)),
+            canary: still.and_then(|report| report.canary.clone()),
             digest,
             storage_version,
             defaults,
@@ -241,7 +241,7 @@ impl ReportState {
         };
         // What a canary was refused is not tried again before it is over.
         let is_refused = self.canary.as_ref().is_some_and(|canary| canary.state == CanaryState::Rejected);
-        let known = through.map(drop).or(is_refused.then_some(()));
+        let tally_on_record = tally.filter(|_| through.is_some() || is_refused);
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
@@ -259,7 +259,7 @@ impl ReportState {
             through: through.map(|through| through.to_string()),
             upto: None,
             owners_lost: None,
-            exceptions: known.and(tally).and_then(Tally::reported_exceptions),
+            exceptions: tally_on_record.and_then(Tally::reported_exceptions),
             canary: self.canary.clone(),
             counts: tally.map(Tally::counts).unwrap_or_default(),
             defaults: self
@@ -313,11 +313,6 @@ fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
         DefaultPath { path: site.path.to_string(), value, since: None, objects: 0 }
     });
     (listed.collect(), more as u64)
-}
-
-/// What a report says of the canary of this very generation.
-fn canary_of(report: &DefaultsReportStatus, crd: &Crd) -> Option<CanaryProgress> {
-    report.canary.clone().filter(|canary| canary.generation == crd.generation())
 }
 
 /// Sets since when each default has been in the schema: as long as the last report lists it with this value,
