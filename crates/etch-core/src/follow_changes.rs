@@ -182,7 +182,7 @@ mod tests {
         let crd = things(with_spec(json!({ "pools": { "type": "object", "additionalProperties": pool } })));
         let ledger = changed(&crd, &[".spec.pools{}.size"]);
         let (read, record) = (object(json!({ "pools": { "alice": { "size": 3 } } })), Record::default());
-        let mut following = FollowChanges::new(&ledger.of_object(&read, &record));
+        let mut following = FollowChanges::new(&ledger.of_object(&read, &read.identity(), &record));
         following.plan(stored(), &read, &crd, &Terms::default(), false);
         let (ObjectState::Held(held), _) = following.finish(ObjectState::Stored) else { panic!("not held") };
         let said = format!("{held:?}");
@@ -196,14 +196,14 @@ mod tests {
         let mut ledger = changed(&crd, &[".spec.a", ".spec.b"]);
         let (read, record) = (object(json!({ "a": 3, "b": 3 })), Record::default());
 
-        let mut first = FollowChanges::new(&ledger.of_object(&read, &record));
+        let mut first = FollowChanges::new(&ledger.of_object(&read, &read.identity(), &record));
         let plan = first.plan(stored(), &read, &crd, &Terms::default(), false);
         let Plan::Write(write) = plan else { panic!("{plan:?}") };
         let moved = object(json!({ "a": 5, "b": 3 }));
         first.moved(&moved, &write);
         let found = |followed| Found { followed, ..Found::default() };
         ledger.enter(&read.identity(), found(first.interrupted()));
-        let mut again = FollowChanges::new(&ledger.of_object(&moved, &record));
+        let mut again = FollowChanges::new(&ledger.of_object(&moved, &moved.identity(), &record));
         assert_eq!(again.plan(stored(), &moved, &crd, &Terms::default(), false), stored());
         ledger.enter(&moved.identity(), found(again.finish(ObjectState::Stored).1));
         assert_eq!(ledger.changes.summary(), "1 followed a changed default; 1 keeps the previous default");

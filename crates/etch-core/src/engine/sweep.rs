@@ -333,7 +333,7 @@ impl Sweep {
         // It was read with an old default before, and nothing was written for that.
         let is_suspect = stage.ledger.changes.is_suspect(&object);
         let record = if is_suspect { stage.beyond } else { stage.record_of(&object) };
-        let known = stage.ledger.of_object(&object, record);
+        let known = stage.ledger.of_object(&object, &identity, record);
         let rules = match budget {
             Budget::Open => stage.rules.clone(),
             Budget::Awaits | Budget::Spent => Rules { mode: Mode::Audit, ..stage.rules.clone() },

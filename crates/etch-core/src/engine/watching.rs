@@ -242,7 +242,7 @@ impl<H> Watching<H> {
     fn reconcile(&mut self, received: Received<H>, record: Arc<Record>, read: Instant) {
         let Received { object, hold } = received;
         let identity = object.identity();
-        let known = self.ledger.of_object(&object, &record);
+        let known = self.ledger.of_object(&object, &identity, &record);
         let (machine, step) = ObjectMachine::begin(self.rules.clone(), known, object, record, false);
         self.commands.push_back(Command::Reconcile(Box::new(Work {
             index: 0,

@@ -54,12 +54,12 @@ impl ObjectLedger {
 
 impl Ledger {
     /// What it has of one object.
-    pub fn of_object(&self, object: &Object, record: &Record) -> ObjectLedger {
+    pub fn of_object(&self, object: &Object, identity: &Identity, record: &Record) -> ObjectLedger {
         ObjectLedger {
             changes: self.changes.list().clone(),
             concerns: !self.changes.for_object(object, record).is_empty(),
             servers_may_lag: self.changes.servers_may_lag(),
-            cleared: self.dropped.cleared_of(&object.identity()),
+            cleared: self.dropped.cleared_of(identity),
         }
     }
 
