@@ -26,6 +26,7 @@ use etch_core::object_machine::Step;
 use etch_core::plan;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
+use serde_json::Value;
 
 use super::dice::Dice;
 use super::etcd::{Clock, Live, Resource, Sent, Server};
@@ -209,8 +210,14 @@ impl Driver {
     ) -> Self {
         let document = Json::from(resource.document());
         let crd = match at.sabotage {
-            Some(Sabotage::TakesStatusForStored) => without_status(resource.document()),
-            Some(Sabotage::TrustsTheWebhook) => without_webhook(resource.document()),
+            Some(Sabotage::TakesStatusForStored) => mistaken(resource.document(), |spec| {
+                for version in spec["versions"].as_array_mut().into_iter().flatten() {
+                    version["subresources"] = Value::Null;
+                }
+            }),
+            Some(Sabotage::TrustsTheWebhook) => {
+                mistaken(resource.document(), |spec| spec["conversion"] = Value::Null)
+            }
             _ => resource.crd().clone(),
         };
         let subject = Subject {
@@ -528,16 +535,9 @@ impl Stray {
     }
 }
 
-/// A CRD that has no status subresource.
-fn without_status(mut document: serde_json::Value) -> Arc<Crd> {
-    for version in document["spec"]["versions"].as_array_mut().into_iter().flatten() {
-        version["subresources"] = serde_json::Value::Null;
-    }
-    Arc::new(Crd::read(&Json::from(document)).expect("it can be read with it"))
-}
-
-fn without_webhook(mut document: serde_json::Value) -> Arc<Crd> {
-    document["spec"]["conversion"] = serde_json::Value::Null;
+/// A CRD as something else than what it is.
+fn mistaken(mut document: Value, change: impl FnOnce(&mut Value)) -> Arc<Crd> {
+    change(&mut document["spec"]);
     Arc::new(Crd::read(&Json::from(document)).expect("it can be read with it"))
 }
 
