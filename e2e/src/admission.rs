@@ -22,9 +22,30 @@ pub async fn freeze(
     path: &str,
     validation: Value,
 ) -> Result<()> {
+    deny_updates(cluster, "freeze", group, resource, validation).await?;
+    eventually(Duration::from_secs(30), "the object is frozen", async || {
+        let edit = json!({ "metadata": { "labels": { "seen": "yes" } } });
+        let answer = cluster.patch(path, Patch::Merge, "user", &edit).await?;
+        Ok((answer.code == 422).then_some(()))
+    })
+    .await
+}
+
+/// Has an admission policy of this name refuse every update that this validation does. It takes a while until
+/// it is in force.
+///
+/// # Errors
+/// The policy is not taken.
+pub async fn deny_updates(
+    cluster: &Cluster,
+    name: &str,
+    group: &str,
+    resource: &str,
+    validation: Value,
+) -> Result<()> {
     let policy = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": { "name": "freeze" },
+        "metadata": { "name": name },
         "spec": {
             "matchConstraints": { "resourceRules": [{
                 "apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": ["UPDATE"],
@@ -34,15 +55,10 @@ pub async fn freeze(
     });
     let binding = json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": { "name": "freeze" },
-        "spec": { "policyName": "freeze", "validationActions": ["Deny"] },
+        "metadata": { "name": name },
+        "spec": { "policyName": name, "validationActions": ["Deny"] },
     });
     cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), "admin", &policy).await?;
     cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), "admin", &binding).await?;
-    eventually(Duration::from_secs(30), "the object is frozen", async || {
-        let edit = json!({ "metadata": { "labels": { "seen": "yes" } } });
-        let answer = cluster.patch(path, Patch::Merge, "user", &edit).await?;
-        Ok((answer.code == 422).then_some(()))
-    })
-    .await
+    Ok(())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::admission::deny_updates;
 use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually};
 use e2e::operator::{Operator, binary};
 use e2e::scene::Scene;
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 const GROUP: &str = "widgets.example.com";
 const CRD: &str = "widgets.widgets.example.com";
 const COLLECTION: &str = "/apis/widgets.example.com/v1/namespaces/default/widgets";
-const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const OBJECTS: usize = 20;
 const CANARY: usize = 5;
 const SOON: Duration = Duration::from_secs(60);
@@ -177,22 +177,8 @@ async fn resume(scene: &Scene) -> Result<()> {
 
 /// From here on, admission refuses every update of these objects.
 async fn refuse(cluster: &Cluster, objects: &[String]) -> Result<()> {
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": { "name": "refuse" },
-        "spec": {
-            "matchConstraints": { "resourceRules": [{
-                "apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["*"], "operations": ["UPDATE"] }] },
-            "validations": [{ "expression": format!("!(object.metadata.name in {})", json!(objects)) }],
-        },
-    });
-    let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": { "name": "refuse" },
-        "spec": { "policyName": "refuse", "validationActions": ["Deny"] },
-    });
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicies"), "admin", &policy).await?;
-    cluster.create(&format!("{ADMISSION}/validatingadmissionpolicybindings"), "admin", &binding).await?;
+    let validation = json!({ "expression": format!("!(object.metadata.name in {})", json!(objects)) });
+    deny_updates(cluster, "refuse", GROUP, "*", validation).await?;
     let path = format!("{COLLECTION}/{}?dryRun=All", objects.first().context("an object")?);
     eventually(SOON, "admission refuses", async || {
         let body = br#"{"metadata":{"labels":{"probe":"x"}}}"#.to_vec();

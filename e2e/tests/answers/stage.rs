@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use e2e::admission::deny_updates;
 use e2e::cluster::{CRDS, Patch, eventually};
 use e2e::operator;
 use e2e::scene::{self, Scene};
@@ -137,25 +138,11 @@ impl Stage {
 
     /// From here on, admission refuses every update of an object that is labelled so.
     async fn refuse(&self) -> Result<()> {
-        let admission = "/apis/admissionregistration.k8s.io/v1";
-        let policy = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-            "metadata": { "name": "refuse" },
-            "spec": {
-                "matchConstraints": { "resourceRules": [{
-                    "apiGroups": [GROUP], "apiVersions": ["*"], "resources": ["*"], "operations": ["UPDATE"] }] },
-                "validations": [{ "expression":
-                    "!has(object.metadata.labels) || !('refuse' in object.metadata.labels)" }],
-            },
-        });
-        let binding = json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": { "name": "refuse" },
-            "spec": { "policyName": "refuse", "validationActions": ["Deny"] },
-        });
         let cluster = &self.scene.cluster;
-        cluster.create(&format!("{admission}/validatingadmissionpolicies"), "admin", &policy).await?;
-        cluster.create(&format!("{admission}/validatingadmissionpolicybindings"), "admin", &binding).await?;
+        let validation = json!({
+            "expression": "!has(object.metadata.labels) || !('refuse' in object.metadata.labels)",
+        });
+        deny_updates(cluster, "refuse", GROUP, "*", validation).await?;
         let all = self.plans.iter().flat_map(|plan| plan.objects.iter().map(move |thing| (plan, thing)));
         let Some((plan, thing)) = all.into_iter().find(|(_, thing)| thing.refused) else { return Ok(()) };
         let path = format!("{}?dryRun=All", plan.path(thing, &thing.version));
