@@ -10,8 +10,10 @@
 //! | [`cluster`] | what happens to all of it, and what must be so in the end |
 //! | [`life`] | what happens in one life, by a seed |
 //! | [`laws`], [`sabotage`] | what Etch may not do, and ways to do it |
+//! | [`bounds`] | how much may happen in what is explored to its end |
 //! | [`worlds`] | how CRDs change, and what users send |
 
+pub mod bounds;
 pub mod cluster;
 pub mod dice;
 pub mod etcd;

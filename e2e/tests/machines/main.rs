@@ -12,12 +12,13 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use e2e::simulator::bounds::{Bounds, bounds, chosen_worlds, number};
 use e2e::simulator::sabotage::Sabotage;
 use e2e::simulator::{laws, worlds};
 use stateright::{Checker, HasDiscoveries, Model};
 
-use crate::system::{Action, Bounds, RESTS, State, System, TRUE};
+use crate::system::{Action, RESTS, State, System, TRUE};
 
 /// What may happen in the usual run. Larger ones take minutes to hours.
 const USUAL: [Bounds; 1] = [ONE_USER];
@@ -40,27 +41,6 @@ const FOUND: [(Sabotage, Option<laws::Law>, &str); 11] = {
         (Sabotage::HearsNothing, None, "introduced"),
     ]
 };
-
-fn number(name: &str) -> Result<Option<usize>> {
-    env::var(name).ok().map(|text| text.parse().context(name.to_owned())).transpose()
-}
-
-fn bounds() -> Result<Vec<Bounds>> {
-    let Ok(text) = env::var("MACHINES_BOUNDS") else { return Ok(USUAL.to_vec()) };
-    let numbers: Vec<u8> = text.split(',').map(|part| part.trim().parse()).collect::<Result<_, _>>()?;
-    let [users, crashes, faults, upgrades, behind, restores] = numbers[..] else {
-        anyhow::bail!("MACHINES_BOUNDS is six numbers, not {text:?}");
-    };
-    Ok(vec![Bounds { users, crashes, faults, upgrades, behind, restores }])
-}
-
-fn worlds() -> Vec<worlds::World> {
-    let mut all = worlds::all();
-    if let Ok(name) = env::var("MACHINES_WORLD") {
-        all.retain(|world| world.name == name);
-    }
-    all
-}
 
 fn shared(worlds: Vec<worlds::World>) -> Vec<Arc<worlds::World>> {
     worlds.into_iter().map(Arc::new).collect()
@@ -94,12 +74,12 @@ fn story(system: &System, path: stateright::Path<State, Action>) -> String {
 
 #[test]
 fn no_law_is_broken() -> Result<()> {
-    bounds()?.into_iter().try_for_each(explore)
+    bounds("MACHINES", &USUAL)?.into_iter().try_for_each(explore)
 }
 
 fn explore(bounds: Bounds) -> Result<()> {
     let begun = Instant::now();
-    let system = System::new(shared(worlds()), bounds, None);
+    let system = System::new(shared(chosen_worlds("MACHINES")), bounds, None);
     let mut checker = system
         .clone()
         .checker()

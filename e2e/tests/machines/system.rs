@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use e2e::simulator::bounds::Bounds;
 use e2e::simulator::cluster::{Cluster, Happening};
 use e2e::simulator::dice::{Dice, Script};
 use e2e::simulator::laws::Law;
@@ -14,23 +15,6 @@ use stateright::{Model, Property};
 
 /// After so many waits for nothing, what is left to be done is left for ever.
 const WAITS: usize = 100;
-
-/// How much may happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Bounds {
-    /// Requests of users.
-    pub(crate) users: u8,
-    /// Crashes of the operator.
-    pub(crate) crashes: u8,
-    /// Requests or answers that are lost.
-    pub(crate) faults: u8,
-    /// Upgrades of the CRD.
-    pub(crate) upgrades: u8,
-    /// Requests that a server handles while it lags behind.
-    pub(crate) behind: u8,
-    /// Restores of etcd.
-    pub(crate) restores: u8,
-}
 
 /// The worlds with their bounds.
 #[derive(Clone)]

@@ -15,20 +15,20 @@ mod system;
 mod tables;
 mod task;
 
-use std::env;
 use std::io::Write as _;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::cluster::Cluster;
 use e2e::control_plane::{ControlPlane, Kubernetes, Options};
+use e2e::simulator::bounds::{Bounds, bounds, chosen_worlds, number};
 use e2e::simulator::{fields, laws, server, worlds};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::parts::Parts;
 use crate::server::Untypable;
-use crate::state::{Action, Bounds, State};
+use crate::state::{Action, State};
 use crate::system::System;
 
 /// What may happen in the usual run: once with everything that fails, once with two changes of the schema,
@@ -45,29 +45,8 @@ const USUAL_SEQUENCES: usize = 12;
 const STEPS: usize = 24;
 const AT_ONCE: usize = 6;
 
-fn number(name: &str) -> Result<Option<usize>> {
-    env::var(name).ok().map(|text| text.parse().context(name.to_owned())).transpose()
-}
-
-fn bounds() -> Result<Vec<Bounds>> {
-    let Ok(text) = env::var("MODEL_BOUNDS") else { return Ok(USUAL.to_vec()) };
-    let numbers: Vec<u8> = text.split(',').map(|part| part.trim().parse()).collect::<Result<_, _>>()?;
-    let [users, crashes, faults, upgrades, behind, restores] = numbers[..] else {
-        anyhow::bail!("MODEL_BOUNDS is six numbers, not {text:?}");
-    };
-    Ok(vec![Bounds { users, crashes, faults, upgrades, behind, restores }])
-}
-
-fn worlds() -> Vec<worlds::World> {
-    let mut all = worlds::all();
-    if let Ok(name) = env::var("MODEL_WORLD") {
-        all.retain(|world| world.name == name);
-    }
-    all
-}
-
 fn explored() -> Vec<worlds::World> {
-    worlds().into_iter().filter(|world| !worlds::SIMULATED.contains(&world.name)).collect()
+    chosen_worlds("MODEL").into_iter().filter(|world| !worlds::SIMULATED.contains(&world.name)).collect()
 }
 
 /// How a law came to be broken: each step, and the object after it.
@@ -107,7 +86,7 @@ fn told(system: &System, path: stateright::Path<State, Action>) -> String {
 
 #[test]
 fn no_law_is_broken() -> Result<()> {
-    bounds()?.into_iter().try_for_each(explore)
+    bounds("MODEL", &USUAL)?.into_iter().try_for_each(explore)
 }
 
 fn explore(bounds: Bounds) -> Result<()> {
@@ -196,7 +175,7 @@ async fn the_models_server_is_as_the_real_one() -> Result<()> {
     let cluster = Cluster::of(&control_plane).await?;
     let keeps = *control_plane.kubernetes() >= Kubernetes::supported_release("1.37")?;
     let untypable = if keeps { Untypable::Keeps } else { Untypable::Wipes };
-    let mut worlds = worlds();
+    let mut worlds = chosen_worlds("MODEL");
     // No webhook runs there: the write matrix has what it does.
     worlds.retain(|world| world.webhook_knows.is_none());
     worlds.iter_mut().for_each(|world| world.untypable = untypable);

@@ -1,9 +1,9 @@
 //! Which law each sabotage breaks, and where that is found.
 
+use e2e::simulator::bounds::Bounds;
 use e2e::simulator::sabotage::Sabotage;
 
 use crate::laws::Law;
-use crate::state::Bounds;
 
 /// All of them, with the law that each breaks, and where: the world, and what may happen in it.
 pub(crate) const ALL: [(Sabotage, Law, &str, Bounds); 22] = {

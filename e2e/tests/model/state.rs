@@ -7,23 +7,6 @@ use crate::server::{Revision, Tag, Uid};
 use crate::tables::Id;
 use crate::task::{Report, Task};
 
-/// How much may happen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Requests of users.
-    pub(crate) users: u8,
-    /// Crashes of the operator.
-    pub(crate) crashes: u8,
-    /// Requests or answers that are lost.
-    pub(crate) faults: u8,
-    /// Upgrades of the CRD.
-    pub(crate) upgrades: u8,
-    /// Requests that a server handles while it lags behind.
-    pub(crate) behind: u8,
-    /// Restores of etcd.
-    pub(crate) restores: u8,
-}
-
 /// The object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Live {

@@ -6,8 +6,9 @@ use stateright::{Model, Property};
 use crate::laws::{self, Law};
 use crate::parts::{Answer, Parts, Pending, Seen, Shared};
 use crate::server::{Refused, Tag, Verb};
-use crate::state::{Action, Backup, Bounds, Left, Live, Server, State};
+use crate::state::{Action, Backup, Left, Live, Server, State};
 use crate::tables::Id;
+use e2e::simulator::bounds::Bounds;
 
 /// The worlds with their bounds.
 #[derive(Clone)]
