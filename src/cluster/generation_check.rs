@@ -81,6 +81,11 @@ impl GenerationCheck {
         }
     }
 
+    /// Whether a write may have dropped something, which only the CRD, read again, shows.
+    pub fn is_in_doubt(&self) -> bool {
+        !self.writes().in_doubt.is_empty()
+    }
+
     /// Takes out what writes have dropped, now that the CRD was read again.
     pub fn take_dropped(&self, now: &Crd) -> Vec<Dropped> {
         let mut writes = self.writes();

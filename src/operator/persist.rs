@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use crate::cluster::{Cluster, GenerationCheck, Pace, Scope};
+use crate::cluster::{Cluster, Dropped, GenerationCheck, Pace, Scope};
 use crate::operator::object::driver::{Admission, ObjectDriver};
 use crate::operator::object::reconcile::ObjectReconciler;
 use etch_core::api::{Counts, DefaultsReportStatus, DroppedField, Mode, ObjectProblem};
@@ -62,6 +62,8 @@ pub struct Passed {
     pub problems: Vec<ObjectProblem>,
     /// The fields that the schema no longer knows and that were dropped, as far as they are named.
     pub dropped: Vec<DroppedField>,
+    /// Which of them were dropped against the terms, as a sentence; none where none was.
+    pub lost: Option<String>,
 }
 
 /// How far a pass has come.
@@ -119,12 +121,18 @@ pub async fn persist(
         let checkpoint = Checkpoint { record, ..Checkpoint::default() };
         engine::pass::Pass::begin(rules.clone(), limits, checkpoint, Ledger::default())
     };
-    let (mut ended, mut ledger) = drive(cluster, &pass, begin(pass.record.clone()), &rules, progress).await;
+    let check = Arc::new(GenerationCheck::new(&pass.crd, None));
+    let (mut ended, mut ledger) =
+        drive(cluster, &pass, begin(pass.record.clone()), &rules, &check, progress).await;
     if let Err(interrupted) = &ended
         && matches!(interrupted.reason, PassError::Restored)
     {
         // What is on record is about another past.
-        (ended, ledger) = drive(cluster, &pass, begin(Record::empty(&pass.crd)), &rules, progress).await;
+        (ended, ledger) =
+            drive(cluster, &pass, begin(Record::empty(&pass.crd)), &rules, &check, progress).await;
+    }
+    for (identity, paths) in lost(cluster, &pass.crd, &check).await {
+        ledger.dropped.lose(&identity, &paths);
     }
     match ended {
         Ok(verified) => {
@@ -144,6 +152,16 @@ pub async fn persist(
     }
 }
 
+/// What writes have dropped against the terms. Where a write may have, the CRD is read again to know.
+async fn lost(cluster: &Cluster, crd: &Crd, check: &GenerationCheck) -> Vec<Dropped> {
+    if !check.is_in_doubt() {
+        return check.take_dropped(crd);
+    }
+    let document = cluster.crd(crd.name()).await.ok().flatten();
+    let now = document.and_then(|document| Crd::read(&document).ok());
+    check.take_dropped(now.as_ref().unwrap_or(crd))
+}
+
 /// What a sweep came to.
 fn passed(sweep: &Sweep, ledger: &Ledger, verified: bool) -> Passed {
     let tally = &sweep.tally;
@@ -161,6 +179,7 @@ fn passed(sweep: &Sweep, ledger: &Ledger, verified: bool) -> Passed {
         verified: verified && left_out == 0,
         problems,
         dropped: status.dropped,
+        lost: ledger.dropped.lost(),
         proved: None,
     }
 }
@@ -171,6 +190,7 @@ async fn drive(
     pass: &Pass,
     mut machine: engine::pass::Pass<Admission>,
     rules: &Rules,
+    check: &Arc<GenerationCheck>,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> (Result<Box<Verified>, Box<Interrupted>>, Ledger) {
     let reconciler = ObjectReconciler {
@@ -181,7 +201,7 @@ async fn drive(
         scope: pass.scope.clone(),
         rules: rules.clone(),
         cancelled: Some(pass.ended.clone()),
-        generation_check: Arc::new(GenerationCheck::new(&pass.crd, None)),
+        generation_check: check.clone(),
         refusal_log: Arc::default(),
     };
     let mut objects = ObjectDriver::new(reconciler, true);

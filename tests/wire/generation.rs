@@ -13,7 +13,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 const CRD: &str = "things.example.com";
 
 /// A world whose objects are written so many a second.
-fn slow(objects: usize, writes_per_second: u32, spec: Value) -> World {
+pub(crate) fn slow(objects: usize, writes_per_second: u32, spec: Value) -> World {
     let world = World::with(&[]);
     for index in 0..objects {
         let mut object = thing(&format!("o{index:03}"));
@@ -25,7 +25,7 @@ fn slow(objects: usize, writes_per_second: u32, spec: Value) -> World {
 }
 
 /// Takes `spec.name` out of the schema, and no watch tells of it.
-fn forget_name(world: &World) {
+pub(crate) fn forget_name(world: &World) {
     let mut crd = world.stored(CRDS, CRD).expect("the CRD");
     crd["metadata"]["generation"] = json!(2);
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];

@@ -3,30 +3,82 @@
 use std::sync::Arc;
 
 use etch::cluster::{Pace, PaceMode, Scope};
-use etch::operator::{self, Pass};
+use etch::operator::{self, Pass, Passed, Progress};
 use etch_core::crd::Crd;
 use etch_core::plan::{Record, Terms};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{CRDS, World};
+use super::generation::{forget_name, slow};
+use super::server::Answer;
+use super::world::{CRDS, THINGS, World, is_write};
 
-#[tokio::test(start_paused = true)]
-async fn a_record_from_before_a_restore_of_etcd_proves_nothing() {
-    let world = World::with(&["a"]);
-    let (cluster, _) = world.serve();
+/// A pass over all objects of a world's CRD as it is now.
+fn pass(world: &World) -> Pass {
     let document = world.stored(CRDS, "things.example.com").expect("the CRD");
     let crd = Arc::new(Crd::read(&document.into()).expect("it can be read"));
-    let pass = Pass {
-        record: Record { through: Some(u64::MAX), ..Record::empty(&crd) },
+    Pass {
+        record: Record::empty(&crd),
         crd,
         scope: Scope::All,
         terms: Terms::default(),
         after: None,
         pace: Arc::new(Pace::new(1, None, PaceMode::Gentle)),
         ended: CancellationToken::new(),
-    };
+    }
+}
+
+/// What was lost, by place, and the sentence about it.
+fn lost(passed: &Passed) -> (Vec<(&str, u64)>, &str) {
+    let places = passed.dropped.iter().map(|field| (field.path.as_str(), field.objects));
+    (places.collect(), passed.lost.as_deref().unwrap_or_default())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_from_before_a_restore_of_etcd_proves_nothing() {
+    let world = World::with(&["a"]);
+    let (cluster, _) = world.serve();
+    let begun = pass(&world);
+    let record = Record { through: Some(u64::MAX), ..begun.record };
+    let pass = Pass { record, ..begun };
     let passed = operator::persist(&cluster, pass, &mut |_| ()).await.expect("it comes to its end");
     assert!(passed.verified && passed.proved.is_some());
     assert_eq!(passed.counts.written, 1);
     assert!(world.is_persisted("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_first_write_of_all_drops_is_named() {
+    let world = slow(3, 10, json!({ "name": "n" }));
+    world.loses(|world, request| {
+        if !is_write(request) {
+            return None;
+        }
+        let name = request.path.rsplit('/').next().expect("a name");
+        let mut object = world.stored(THINGS, name).expect("it is there");
+        object["spec"].as_object_mut().expect("fields").remove("name");
+        Some(Answer::json(object))
+    });
+    let (cluster, log) = world.serve();
+    let stopped = operator::persist(&cluster, pass(&world), &mut |_| ()).await.expect_err("it stops");
+    assert_eq!(log.count(is_write), 1);
+    assert_eq!(stopped.passed.counts.objects, 0);
+    let sentence = "writes dropped fields while the CRD changed: .spec.name (1 object)";
+    assert_eq!(lost(&stopped.passed), (vec![(".spec.name", 1)], sentence));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_the_crd_read_again_shows_to_be_dropped_is_named() {
+    // Its owner names the field, and no page shows it.
+    let world = slow(3, 10, json!({}));
+    let (cluster, _) = world.serve();
+    let begun = pass(&world);
+    let mut progress = |progress: Progress| {
+        if progress.verifies {
+            forget_name(&world);
+        }
+    };
+    let passed = operator::persist(&cluster, begun, &mut progress).await.expect("it comes to its end");
+    let sentence = "writes dropped fields while the CRD changed: .spec.name (3 objects)";
+    assert_eq!(lost(&passed), (vec![(".spec.name", 3)], sentence));
 }

@@ -160,6 +160,9 @@ impl Persist {
                 crd_pass.error = Some(format!("{error:#}"));
             }
             let is_ended = crd_pass.is_ended;
+            if let Some(lost) = &crd_pass.passed.lost {
+                writeln!(io::stderr(), "warning: {name}: {}", report::plain(lost))?;
+            }
             if let Some(unrecorded) = &crd_pass.unrecorded {
                 writeln!(io::stderr(), "note: {name}: {}", report::plain(unrecorded))?;
             }
@@ -314,13 +317,16 @@ fn unrecorded(error: &CallError) -> String {
 impl CrdPass {
     /// Whether it failed before anything was read.
     fn is_nothing(&self) -> bool {
-        self.error.is_some() && self.resume.is_none() && self.passed.counts.objects == 0
+        let Passed { counts, dropped, .. } = &self.passed;
+        self.error.is_some() && self.resume.is_none() && counts.objects == 0 && dropped.is_empty()
     }
 
     fn is_clean(&self) -> bool {
         let counts = self.passed.counts;
         let left = counts.held + counts.rejected + counts.unknown + counts.due;
-        left + counts.ignored + counts.terminating + counts.too_deep == 0 && self.passed.verified
+        left + counts.ignored + counts.terminating + counts.too_deep == 0
+            && self.passed.verified
+            && self.passed.lost.is_none()
     }
 
     /// Why it was not completed, and how to go on.
