@@ -33,6 +33,7 @@ mod resume_check;
 mod resuming_watch;
 mod scan;
 mod secret;
+mod stored_versions;
 mod version;
 mod watch;
 mod watch_health;

@@ -37,6 +37,7 @@ mod secrets;
 mod server;
 mod settling;
 mod skipped;
+mod stored_versions;
 mod traces;
 mod upgrades;
 mod watch_failing;

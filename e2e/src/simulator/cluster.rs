@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use etch_core::api::{Mode, Pause, Settings};
+use etch_core::api::{Mode, Pause, Settings, StoredVersions};
 use etch_core::condition::Reason;
 use etch_core::engine::Now;
 use etch_core::plan::{HiddenFields, Terms};
@@ -219,6 +219,7 @@ impl Cluster {
             settle: self.settle,
             max_writes_per_second: None,
             stop_after_rejected: None,
+            stored_versions: StoredVersions::default(),
             canary: None,
             pause: None,
             names_paths: !follow.is_empty(),

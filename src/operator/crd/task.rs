@@ -260,6 +260,10 @@ impl CrdTask {
                 }
                 Question::Server => Answer::Server(cluster.check_server(&(&*crd).into()).await),
                 Question::Generation => Answer::Generation(cluster.confirm_again(&check).await),
+                Question::StoredVersions => {
+                    let counted = cluster.stored_versions(&crd).await;
+                    Answer::StoredVersions(unless(counted, "cannot count objects by version"))
+                }
                 Question::ResumePoint { through, objects } => {
                     let from = cluster.resume_point(&crd.resource(), through, objects).await;
                     Answer::ResumePoint(unless(from, "cannot find out whether objects have changed"))

@@ -17,11 +17,12 @@ pub use canary::{AfterCanary, Canary, CanaryProgress, CanaryState, RESUME_ANNOTA
 pub use change::{ChangeAction, ChangeRule, follow_line};
 pub use policy::{
     DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, Pause, PolicyConflict, Settings,
+    StoredVersions,
 };
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
-    DefaultsReportStatus, DroppedField, Exceptions, LostOwners, ObjectProblem, PreviousDefaults,
-    ServedVersion,
+    DefaultsReportStatus, DroppedField, Exceptions, KeptVersion, LostOwners, ObjectProblem, PreviousDefaults,
+    ServedVersion, StoredVersionsReport,
 };
 pub use selector::CrdSelector;
 

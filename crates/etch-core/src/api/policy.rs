@@ -134,6 +134,9 @@ pub struct DefaultsPolicySpec {
     /// YAML: nothing; this is the default with `mode: Ignore`. The same goes for the deletion of a CRD that has objects: `Warn`
     /// counts them, and `Deny` refuses it unless the annotation `etch-operator.io/allow-deletion` has the CRD's uid.
     pub guard: Option<GuardMode>,
+    /// What Etch does about versions in a CRD's `status.storedVersions` that are not its storage version. `Report` (the default):
+    /// report how many objects are proved to be stored at the storage version, and which old versions could go. `Ignore`: nothing.
+    pub stored_versions: Option<StoredVersions>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -155,6 +158,16 @@ pub enum Mode {
     Ignore,
 }
 
+/// What Etch does about old versions in `status.storedVersions`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StoredVersions {
+    /// Nothing.
+    Ignore,
+    /// Report which could go.
+    #[default]
+    Report,
+}
+
 /// What a policy sets for one CRD, with a value for everything that it leaves open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -172,6 +185,8 @@ pub struct Settings {
     pub stop_after_rejected: Option<Amount>,
     /// How many objects a pass writes before all others; none where it makes no difference.
     pub canary: Option<Canary>,
+    /// What becomes of old versions in `status.storedVersions`.
+    pub stored_versions: StoredVersions,
     /// Which policies have paused writes; none while objects may be written.
     pub pause: Option<Pause>,
     /// The places of defaults whose changes are followed.
@@ -196,6 +211,7 @@ impl DefaultsPolicySpec {
             max_writes_per_second: self.max_writes_per_second,
             stop_after_rejected: self.stop_after_rejected,
             canary: self.canary,
+            stored_versions: self.stored_versions.unwrap_or_default(),
             // A question to all policies: see `assign`.
             pause: None,
             follow: followed(&self.on_change),
@@ -235,7 +251,7 @@ pub struct DefaultsPolicyStatus {
     /// What Etch does with the objects of its CRDs; the default if the spec has no `mode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// How many CRDs the policy governs. Only CRDs with defaults have reports.
+    /// How many CRDs the policy governs. Only CRDs with defaults or with old stored versions have reports.
     #[serde(default)]
     pub crds: u64,
     /// The first of them, by name.

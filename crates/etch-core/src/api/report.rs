@@ -40,6 +40,12 @@ use super::change::ChangeAction;
     ),
     printcolumn(name = "TooDeep", type_ = "integer", json_path = ".status.counts.tooDeep", priority = 1),
     printcolumn(name = "Unknown", type_ = "integer", json_path = ".status.counts.unknown", priority = 1),
+    printcolumn(
+        name = "Removable",
+        type_ = "string",
+        json_path = ".status.storedVersions.removable",
+        priority = 1
+    ),
     printcolumn(name = "Settles", type_ = "string", json_path = ".status.settlesAt", priority = 1),
     printcolumn(name = "Finished", type_ = "date", json_path = ".status.finished")
 )]
@@ -110,6 +116,10 @@ pub struct DefaultsReportStatus {
     /// How far the policy's canary has come. Not set if the policy has none, or the pass did not begin with one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryProgress>,
+    /// At which versions etcd holds the objects. Set while the CRD's `status.storedVersions` names a version that is not its storage
+    /// version, unless the policy has `storedVersions: Ignore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stored_versions: Option<StoredVersionsReport>,
     /// How many objects there were, by result.
     #[serde(default)]
     pub counts: Counts,
@@ -148,6 +158,42 @@ pub struct DefaultsReportStatus {
     /// The defaults of earlier schemas, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
+}
+
+/// At which versions etcd holds the objects of a CRD.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredVersionsReport {
+    /// Objects that are proved to be stored at the storage version.
+    #[serde(default)]
+    pub proved: u64,
+    /// Objects that are known to be stored at another version.
+    #[serde(default)]
+    pub elsewhere: u64,
+    /// Objects of which nothing proves at which version they are stored.
+    #[serde(default)]
+    pub unknown: u64,
+    /// Whether a pass has asked about each object since no API server lags behind the storage version. Otherwise the numbers are what
+    /// reads prove.
+    #[serde(default)]
+    pub verified: bool,
+    /// The old versions in `status.storedVersions` that could go: each object is proved to be stored at the storage version.
+    #[serde(default)]
+    pub removable: Vec<String>,
+    /// The old versions in `status.storedVersions` that have to stay.
+    #[serde(default)]
+    pub kept: Vec<KeptVersion>,
+}
+
+/// An old version that has to stay in `status.storedVersions`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptVersion {
+    /// Its name.
+    pub name: String,
+    /// Why it has to stay, in sentences without values.
+    #[serde(default)]
+    pub reasons: Vec<String>,
 }
 
 /// A served version of the CRD, and what writes through it may leave out of etcd.

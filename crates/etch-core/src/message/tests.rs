@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::api::StoredVersions;
 use crate::object::Identity;
 use crate::object_state::{ObjectState, Skipped};
 use crate::plan::{Held, Terms};
@@ -28,6 +29,7 @@ fn settings() -> Settings {
         max_writes_per_second: None,
         stop_after_rejected: None,
         canary: None,
+        stored_versions: StoredVersions::default(),
         pause: None,
         follow: Vec::new(),
         names_paths: false,

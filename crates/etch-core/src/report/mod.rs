@@ -11,6 +11,7 @@ pub mod served;
 pub mod size;
 pub mod skipped;
 pub mod state;
+pub mod stored_versions;
 pub mod tally;
 pub mod versions;
 

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{
     CanaryProgress, CanaryState, DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem,
-    PreviousDefaults, ServedVersion, Settings,
+    PreviousDefaults, ServedVersion, Settings, StoredVersions, StoredVersionsReport,
 };
 use crate::condition::Reason;
 use crate::crd::Crd;
@@ -17,7 +17,7 @@ use crate::object::Identity;
 use crate::object_state::{Problem, StateKind};
 use crate::plan::{Since, Skip};
 use crate::report::dropped_fields::DroppedFields;
-use crate::report::served::{may_drop_defaults, served, served_since};
+use crate::report::served::{has_unknown, may_drop_defaults, served, served_since};
 use crate::report::size;
 use crate::report::tally::Tally;
 use kube_structural_schema::json::Json;
@@ -55,6 +55,8 @@ pub struct ReportState {
     defaults: Vec<DefaultPath>,
     more_defaults: u64,
     previous: Vec<PreviousDefaults>,
+    /// What is known of the versions that could go out of `status.storedVersions`.
+    stored_versions: Option<StoredVersionsReport>,
 }
 
 /// The times of a pass.
@@ -99,8 +101,17 @@ impl ReportState {
         let may_drop_by_lag = |report: &DefaultsReportStatus| {
             !crd.versions_disagree() && may_drop_defaults(&served_since(report, crd))
         };
+        let reports_versions = settings.stored_versions != StoredVersions::Ignore && crd.stored_elsewhere();
+        // No verification has asked about every object since the storage version may have changed.
+        let is_unasked = |report: &DefaultsReportStatus| {
+            let is_verified = report.stored_versions.as_ref().is_some_and(|versions| versions.verified);
+            let is_new = !is_verified && report.verify_at.is_none();
+            reports_versions && (is_new || has_unknown(&served_since(report, crd)))
+        };
         let verify_at = match still {
-            Some(report) if !may_drop_by_lag(report) => report.verify_at.as_ref().map(|time| time.0),
+            Some(report) if !may_drop_by_lag(report) && !is_unasked(report) => {
+                report.verify_at.as_ref().map(|time| time.0)
+            }
             Some(_) | None => now.checked_add(LAG).ok().filter(|_| crd.compiled().has_defaults()),
         };
         let (mut defaults, more_defaults) = list(crd);
@@ -118,6 +129,9 @@ impl ReportState {
             defaults,
             more_defaults,
             previous,
+            stored_versions: still
+                .filter(|_| reports_versions)
+                .and_then(|report| report.stored_versions.clone()),
         }
     }
 
@@ -144,6 +158,16 @@ impl ReportState {
     /// Sets how far the canary has come.
     pub fn set_canary(&mut self, canary: Option<CanaryProgress>) {
         self.canary = canary;
+    }
+
+    /// Sets what is known of the versions that could go out of `status.storedVersions`.
+    pub fn set_stored_versions(&mut self, stored_versions: Option<StoredVersionsReport>) {
+        self.stored_versions = stored_versions;
+    }
+
+    /// What is known of the versions that could go out of `status.storedVersions`.
+    pub fn stored_versions(&self) -> Option<&StoredVersionsReport> {
+        self.stored_versions.as_ref()
     }
 
     /// What earlier schemas gave, newest first.
@@ -211,6 +235,7 @@ impl ReportState {
             policy: self.policy.clone(),
             settles_at: None,
             canary: self.canary.clone(),
+            stored_versions: self.stored_versions.clone(),
             ..report.clone()
         };
         dropped.add_to_report(&mut status);
@@ -261,6 +286,7 @@ impl ReportState {
             owners_lost: None,
             exceptions: tally_on_record.and_then(Tally::reported_exceptions),
             canary: self.canary.clone(),
+            stored_versions: self.stored_versions.clone(),
             counts: tally.map(Tally::counts).unwrap_or_default(),
             defaults: self
                 .defaults

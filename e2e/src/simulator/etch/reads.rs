@@ -11,6 +11,7 @@ use etch_core::object::{Identity, Object};
 use etch_core::object_machine::Reconciled;
 use etch_core::object_state::ObjectState;
 use etch_core::report::versions::list_key;
+use etch_core::stored_versions::{VersionTally, Whereabouts};
 use kube_structural_schema::json::Json;
 
 use super::{Driver, Items, PER_PAGE, Snapshot, Surroundings, call_refused, lost, refused};
@@ -45,6 +46,12 @@ impl Driver {
                 let is_same = resource.generation() == self.knows;
                 self.is_over = !is_same;
                 Answer::Generation(answer(is_lost, is_same))
+            }
+            Question::StoredVersions => {
+                let mut tally = VersionTally::default();
+                // It lists no object: nothing shows where any is.
+                resource.objects.values().for_each(|_| tally.add(&Whereabouts::Unknown));
+                Answer::StoredVersions(answer(is_lost, tally))
             }
             Question::ResumePoint { through, objects } => {
                 let has_changed = resource.objects.len() as u64 != objects

@@ -14,6 +14,7 @@ use super::passing::{Passed, Passing, Purpose};
 use super::protocol::{Answer, Command, Next, Note, Question};
 use super::steady::{self, Outcome, Steady};
 use super::task::{Gate, Task};
+use super::versions::{COUNT_AGAIN, VersionCount, reports_versions};
 use crate::api::{Canary, CanaryProgress, CanaryState};
 use crate::api::{DefaultsReport, DefaultsReportStatus, Pause};
 use crate::call_error::CallError;
@@ -38,6 +39,8 @@ use crate::report::ledger::Ledger;
 use crate::report::open_report::OpenReport;
 use crate::report::rejected::Rejected;
 use crate::report::state::{LAG, ReportState};
+use crate::report::stored_versions;
+use crate::stored_versions::VersionTally;
 
 /// How often a missing permission is asked for again, at first and at most, while the schema settles.
 const ASK_AGAIN: [Duration; 2] = [Duration::from_secs(30), Duration::from_secs(600)];
@@ -69,6 +72,8 @@ pub struct CrdMachine<H> {
     settled_at: Option<Instant>,
     /// What was missing when it was last asked, while the schema settles.
     missing: Option<MissingPermissions>,
+    /// When the objects were listed to find out at which versions they are stored.
+    version_count: VersionCount,
     /// When to read the report, while nothing happens.
     restore_check: RestoreCheck,
     /// Since when, and why, changes of CRDs or policies are not noticed.
@@ -122,6 +127,8 @@ enum Asked {
     Report(Box<Opening>),
     /// What the CRD itself carries of an earlier pass.
     Record(Box<Opening>),
+    /// At which versions the objects are stored.
+    Versions(Box<Opening>),
     /// The schema settles for so long.
     Settling(Duration),
     /// A pass is about to begin.
@@ -154,6 +161,7 @@ impl<H> CrdMachine<H> {
             permission_backoff: Backoff::new(ask_first, ask_last, seed),
             settled_at: None,
             missing: None,
+            version_count: VersionCount::default(),
             restore_check,
             watch_failure: None,
             has_watched: false,
@@ -366,6 +374,10 @@ impl<H> CrdMachine<H> {
                 self.checkpoint = record.map(|record| Checkpoint { record, ..Checkpoint::default() });
                 self.settle_or_pass(&opening, now);
             }
+            (Asked::Versions(opening), Answer::StoredVersions(answer)) => {
+                self.versions_counted(answer, now);
+                self.opened_report(opening, now);
+            }
             (Asked::Settling(left), Answer::Permissions(answer)) => self.settle(left, answer, now),
             (Asked::Permissions, Answer::Permissions(answer)) => match answer {
                 Ok(None) => self.ask(Question::Server, Asked::Server),
@@ -432,6 +444,30 @@ impl<H> CrdMachine<H> {
         let report = self.status.report().cloned();
         let mut open = self.opened(report.as_deref(), now);
         self.open_canary(&mut open);
+        self.open = Some(open);
+        match self.version_count.is_due(&self.task, &opening, now.at) {
+            true => self.ask(Question::StoredVersions, Asked::Versions(opening)),
+            false => self.opened_report(opening, now),
+        }
+    }
+
+    /// Takes in at which versions the objects are stored.
+    fn versions_counted(&mut self, answer: Result<VersionTally, CallError>, now: Now) {
+        self.version_count.counted(now.at);
+        let crd = &self.task.crd;
+        let counted = match answer {
+            Ok(tally) => stored_versions::of_tally(crd, &tally),
+            Err(error) => stored_versions::unread(crd, &error),
+        };
+        if let Some(open) = &mut self.open {
+            Arc::make_mut(&mut open.state).set_stored_versions(Some(counted));
+        }
+    }
+
+    /// Finds out whether anything is to be done, by the report that was opened.
+    fn opened_report(&mut self, opening: Box<Opening>, now: Now) {
+        let Some(open) = self.open.take() else { return };
+        let report = self.status.report().cloned();
         if opening.is_idle(&self.task, &open, report.as_deref()) {
             if let Some(report) = opening.report_at_rest(&open, report.as_deref()) {
                 self.status.set_report(report);
@@ -439,8 +475,12 @@ impl<H> CrdMachine<H> {
             if let Some(no_defaults) = opening.no_defaults() {
                 self.status.set_conditions(no_defaults.clone());
             }
+            let next = match open.state.stored_versions() {
+                Some(_) if reports_versions(&self.task) => Next::Wait(COUNT_AGAIN),
+                _ => Next::Idle,
+            };
             self.open = Some(open);
-            self.phase = Phase::Writes(Then::End(Next::Idle));
+            self.phase = Phase::Writes(Then::End(next));
             return;
         }
         // A restart must not cost the owners of one more object.

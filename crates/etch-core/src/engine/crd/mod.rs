@@ -20,6 +20,7 @@
 //! | `opening` | whether anything is to be done, by the CRD and its report |
 //! | `passing` | how a pass begins, what is reported of it, what is known at its end |
 //! | `steady` | what is done beside the objects that are watched |
+//! | `versions` | when objects are listed only to find out at which versions they are stored |
 //! | [`error`] | what follows when an attempt cannot go on |
 
 pub mod error;
@@ -29,3 +30,4 @@ mod passing;
 pub mod protocol;
 mod steady;
 pub mod task;
+mod versions;

@@ -76,8 +76,8 @@ impl Opening {
         let about_this = report.filter(|report| open.state.is_about(report));
         let state = self.at_rest.as_ref().map_or(Reason::NoDefaults, |crd_status| crd_status.reason);
         match (&self.at_rest, report) {
-            // A CRD without defaults has no report, unless it had defaults once.
-            (None, None) => return None,
+            // A CRD without defaults has no report, unless it had defaults once, or has old versions.
+            (None, None) if open.state.stored_versions().is_none() => return None,
             // These defaults are in force still, and what is known of the objects stays true.
             (Some(at_rest), _) if at_rest.reason != Reason::Ignored => None,
             _ => about_this.map(|report| open.state.with_state(report, state.as_str(), &open.ledger.dropped)),

@@ -19,6 +19,7 @@ use crate::report::checkpoint::Checkpoint;
 use crate::report::open_report::OpenReport;
 use crate::report::state::{ReportState, Times, is_finished};
 use crate::report::tally::Tally;
+use crate::report::versions::ObjectVersions;
 
 /// How often the log says how far a pass has come.
 const LOG_EVERY: Duration = Duration::from_secs(30);
@@ -92,6 +93,11 @@ impl<H> Passing<H> {
         if verifies && ledger.changes.misses_suspects() {
             // What was said of objects that a server showed which lagged behind is on record.
             checkpoint.record = Record::empty(&task.crd);
+        }
+        if verifies && task.proves_versions() {
+            // A server that lagged behind may have taken an object for stored that is at an old version.
+            checkpoint.record = Record::empty(&task.crd);
+            (checkpoint.proved, checkpoint.upto) = (ObjectVersions::default(), None);
         }
         let covered = checkpoint.record.through;
         // What was written since the record asks for an answer in any case.

@@ -12,6 +12,7 @@ use crate::engine::{pass, status, watching};
 use crate::object::Identity;
 use crate::object_machine::Rules;
 use crate::rbac::{MissingPermissions, Verb};
+use crate::stored_versions::VersionTally;
 
 /// What is to be done next about a CRD whose attempt has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub enum Question {
     Server,
     /// Whether the CRD still has the generation that was read; answered by [`Answer::Generation`].
     Generation,
+    /// At which versions the objects are stored, by a list; answered by [`Answer::StoredVersions`].
+    StoredVersions,
     /// The resource version that a watch may go on from, where there still are so many objects, none of
     /// which was written since `through`; answered by [`Answer::ResumePoint`].
     ResumePoint {
@@ -65,6 +68,8 @@ pub enum Answer {
     Server(Result<(), CallError>),
     /// Whether it has.
     Generation(Result<bool, CallError>),
+    /// How many objects are proved to be where.
+    StoredVersions(Result<VersionTally, CallError>),
     /// None where something has happened since.
     ResumePoint(Result<Option<String>, CallError>),
 }

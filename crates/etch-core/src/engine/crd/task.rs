@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::versions::reports_versions;
 use crate::api::{Canary, Mode, Pause, Settings};
 use crate::condition::{CrdStatus, Reason};
 use crate::crd::Crd;
@@ -14,6 +15,7 @@ use crate::object_machine::Rules;
 use crate::rbac::Verb;
 use crate::report::ledger::Ledger;
 use crate::report::state::ReportState;
+use crate::report::stored_versions;
 use crate::report::tally::Tally;
 
 /// One CRD under one policy.
@@ -115,6 +117,12 @@ impl Task {
         }
     }
 
+    /// Whether a pass shows at which versions objects are stored, and that is reported: it writes each object
+    /// that may be stored at an old version.
+    pub(super) fn proves_versions(&self) -> bool {
+        self.writes() && self.crd.compiled().has_defaults() && reports_versions(self)
+    }
+
     /// See [`has_nothing_left`].
     pub(super) fn has_nothing_left(&self, tally: &Tally) -> bool {
         has_nothing_left(&self.crd, &self.settings, tally.counts())
@@ -155,7 +163,12 @@ impl Task {
         let nothing_left = self.has_nothing_left(&pass.tally);
         let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
         // The report comes first: whoever waits for the condition finds it there.
-        status.set_report(state.counted(ledger, reason, &pass.tally, pass.finished_through, pass.times));
+        let mut report = state.counted(ledger, reason, &pass.tally, pass.finished_through, pass.times);
+        if self.proves_versions() {
+            let (counts, verify_at) = (pass.tally.counts(), pass.times.verify_at);
+            report.stored_versions = Some(stored_versions::of_counts(&self.crd, counts, verify_at));
+        }
+        status.set_report(report);
         if !nothing_left {
             status.set_conditions(crd_status);
         }

@@ -16,7 +16,7 @@ use super::checkpoint::{Checkpoint, record_of};
 use super::dropped_fields::DroppedFields;
 use super::state::{ReportState, Times, object_problem, past};
 use super::tally::Tally;
-use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings};
+use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings, StoredVersions};
 use crate::crd::Crd;
 use crate::crd::sample::{things, with_spec};
 use crate::findings::SchemaFindings;
@@ -114,6 +114,7 @@ fn settings(mode: Mode, pause: Option<Pause>) -> Settings {
         max_writes_per_second: None,
         stop_after_rejected: None,
         canary: None,
+        stored_versions: StoredVersions::default(),
         pause,
         follow: Vec::new(),
         names_paths: false,

@@ -1,0 +1,148 @@
+//! At which versions etcd holds objects, and which versions could go out of `status.storedVersions`, on a real
+//! API server; the truth is the raw value in etcd.
+
+use anyhow::{Context, Result, ensure};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
+use e2e::scene::Scene;
+use serde_json::{Value, json};
+
+const GROUP: &str = "moved.example.com";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn old_versions_go_on_proof_only() -> Result<()> {
+    let scene = Scene::start(&[GROUP]).await?;
+    without_defaults(&scene).await.context("a CRD without defaults")?;
+    with_defaults(&scene).await.context("a CRD with defaults")?;
+    Ok(())
+}
+
+/// Etch writes none of its objects, and finds out where they are by reading alone.
+async fn without_defaults(scene: &Scene) -> Result<()> {
+    let kind = Kind { cluster: &scene.cluster, kind: "Plain" };
+    kind.moved(&spec(json!({}))).await?;
+    let seen = kind.audit(scene, &[]).await?;
+    ensure!(seen["oldVersions"][0]["removable"] == false && seen["unknown"] == 2, "{seen:#}");
+    let etcd = format!("--etcd-endpoints={}", scene.control_plane.etcd_url());
+    let seen = kind.audit(scene, &[&etcd, "--objects"]).await?;
+    ensure!(seen["at"] == json!({ "v1beta1": 2 }) && seen["proved"] == 0, "{seen:#}");
+    ensure!(seen["details"][0]["storedAt"] == "v1beta1", "{seen:#}");
+    // A user writes one: the API server stores it at the storage version.
+    let edit = json!({ "metadata": { "labels": { "seen": "yes" } } });
+    scene.cluster.patch(&kind.path("v1beta1", "a"), Patch::Merge, "user", &edit).await?.ok()?;
+    let seen = kind.audit(scene, &[&etcd]).await?;
+    ensure!((&seen["at"], &seen["proved"]) == (&json!({ "v1beta1": 1 }), &json!(1)), "{seen:#}");
+    let kept = &seen["oldVersions"][0];
+    ensure!(kept["name"] == "v1beta1" && kept["removable"] == false, "{seen:#}");
+    ensure!(kept["kept"][0] == "1 object is stored at v1beta1", "{seen:#}");
+    let operator = scene.operator(&[])?;
+    let report = kind.reported(scene, |versions| versions["unknown"] == 2).await?;
+    ensure!(report["removable"] == json!([]), "{report:#}");
+    ensure!(report["kept"][0]["reasons"][0] == "2 objects are not proved to be stored at v1", "{report:#}");
+    scene.cluster.persisted(&kind.crd(), "NoDefaults", GUARD).await?;
+    operator.stop().await?;
+    ensure!(kind.stored_at("b").await? == "v1beta1", "Etch wrote an object without defaults");
+    scene.cluster.delete(&format!("{CRDS}/{}", kind.crd())).await.map(drop)
+}
+
+/// Each object that Etch stores comes to the storage version. That is proved once no API server lags behind.
+async fn with_defaults(scene: &Scene) -> Result<()> {
+    let kind = Kind { cluster: &scene.cluster, kind: "Rich" };
+    kind.moved(&spec(json!({ "color": { "type": "string", "default": "red" } }))).await?;
+    let operator = scene.operator(&[])?;
+    scene.cluster.persisted(&kind.crd(), "AllPersisted", GUARD).await?;
+    for name in ["a", "b"] {
+        ensure!(kind.stored_at(name).await? == "v1", "{name} is not at the storage version");
+    }
+    let report = kind.reported(scene, |versions| versions["unknown"] == 2).await?;
+    ensure!(report["removable"] == json!([]), "{report:#}");
+    ensure!(report["kept"][0]["reasons"].to_string().contains("lag behind"), "{report:#}");
+    operator.stop().await?;
+    kind.let_time_pass().await?;
+    let operator = scene.operator(&[])?;
+    let report = kind.reported(scene, |versions| versions["proved"] == 2).await?;
+    ensure!(report["removable"] == json!(["v1beta1"]) && report["kept"] == json!([]), "{report:#}");
+    operator.stop().await
+}
+
+struct Kind<'a> {
+    cluster: &'a Cluster,
+    kind: &'static str,
+}
+
+impl Kind<'_> {
+    fn plural(&self) -> String {
+        format!("{}s", self.kind.to_lowercase())
+    }
+
+    fn crd(&self) -> String {
+        format!("{}.{GROUP}", self.plural())
+    }
+
+    fn path(&self, version: &str, name: &str) -> String {
+        format!("/apis/{GROUP}/{version}/namespaces/default/{}/{name}", self.plural())
+    }
+
+    /// Defines the CRD with `v1beta1`, creates `a` and `b` there, and makes `v1` the storage version.
+    async fn moved(&self, schema: &Value) -> Result<()> {
+        let plain = spec(json!({}));
+        let versions = [("v1beta1", true, plain.clone()), ("v1", false, plain.clone())];
+        self.cluster.apply_crd(&crd(GROUP, self.kind, &versions)).await?;
+        for name in ["a", "b"] {
+            let object = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": self.kind,
+                "metadata": { "name": name, "namespace": "default" }, "spec": { "schedule": "s" } });
+            let collection = format!("/apis/{GROUP}/v1beta1/namespaces/default/{}", self.plural());
+            self.cluster.create(&collection, "user", &object).await?;
+            ensure!(self.stored_at(name).await? == "v1beta1", "{name} is not where it was created");
+        }
+        let versions = [("v1beta1", false, schema.clone()), ("v1", true, schema.clone())];
+        self.cluster.apply_crd(&crd(GROUP, self.kind, &versions)).await?;
+        eventually(GUARD, "both versions are listed", async || {
+            Ok((self.listed().await? == json!(["v1beta1", "v1"])).then_some(()))
+        })
+        .await
+    }
+
+    async fn listed(&self) -> Result<Value> {
+        Ok(self.cluster.get(&format!("{CRDS}/{}", self.crd())).await?["status"]["storedVersions"].clone())
+    }
+
+    /// At which version etcd holds an object.
+    async fn stored_at(&self, name: &str) -> Result<String> {
+        let raw = self.cluster.raw(GROUP, &self.plural(), Some("default"), name).await?;
+        let version = raw["apiVersion"].as_str().and_then(|version| version.split_once('/'));
+        Ok(version.context("a version")?.1.to_owned())
+    }
+
+    /// The part of the report about versions, once it is as expected.
+    async fn reported(&self, scene: &Scene, is_expected: impl Fn(&Value) -> bool) -> Result<Value> {
+        eventually(GUARD, "the report is as expected", async || {
+            let Ok(report) = scene.report(&self.crd()).await else { return Ok(None) };
+            let versions = report["status"]["storedVersions"].clone();
+            Ok(is_expected(&versions).then_some(versions))
+        })
+        .await
+    }
+
+    /// Has the time come at which no API server lags behind any more.
+    async fn let_time_pass(&self) -> Result<()> {
+        let path = format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{}/status", self.crd());
+        let past = json!({ "status": { "verifyAt": "2020-01-01T00:00:00Z" } });
+        self.cluster.patch(&path, Patch::Merge, "etch", &past).await?.ok().map(drop)
+    }
+
+    /// What `etch audit --stored-versions` says of the CRD, for programs.
+    async fn audit(&self, scene: &Scene, flags: &[&str]) -> Result<Value> {
+        let name = self.crd();
+        let mut command = tokio::process::Command::new(e2e::operator::binary()?);
+        command.args(["audit", "--stored-versions", &name, "-o", "json"]).args(flags);
+        let output = command.env("KUBECONFIG", scene.kubeconfig()).output().await?;
+        let document: Value = serde_json::from_slice(&output.stdout)
+            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+        Ok(document["crds"][0].clone())
+    }
+}
+
+fn spec(mut properties: Value) -> Value {
+    properties["schedule"] = json!({ "type": "string" });
+    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
+}
