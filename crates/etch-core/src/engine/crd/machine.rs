@@ -14,7 +14,7 @@ use super::passing::{Passed, Passing, Purpose};
 use super::protocol::{Answer, Command, Next, Note, Question};
 use super::steady::{self, Outcome, Steady};
 use super::task::{Gate, Task};
-use super::versions::{COUNT_AGAIN, VersionCount, reports_versions};
+use super::versions::{COUNT_AGAIN, VersionCount};
 use crate::api::{Canary, CanaryProgress, CanaryState};
 use crate::api::{DefaultsReport, DefaultsReportStatus, Pause};
 use crate::call_error::CallError;
@@ -476,7 +476,7 @@ impl<H> CrdMachine<H> {
                 self.status.set_conditions(no_defaults.clone());
             }
             let next = match open.state.stored_versions() {
-                Some(_) if reports_versions(&self.task) => Next::Wait(COUNT_AGAIN),
+                Some(_) if self.task.reports_versions() => Next::Wait(COUNT_AGAIN),
                 _ => Next::Idle,
             };
             self.open = Some(open);

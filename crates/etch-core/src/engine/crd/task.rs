@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::versions::reports_versions;
-use crate::api::{Canary, Mode, Pause, Settings};
+use crate::api::{Canary, Mode, Pause, Settings, StoredVersions};
 use crate::condition::{CrdStatus, Reason};
 use crate::crd::Crd;
 use crate::engine::canary::CanaryHold;
@@ -117,10 +116,20 @@ impl Task {
         }
     }
 
+    /// Whether it is reported at which versions the objects are stored: `status.storedVersions` has an old one,
+    /// and the policy does not ignore that.
+    pub(super) fn reports_versions(&self) -> bool {
+        self.settings.stored_versions != StoredVersions::Ignore
+            && self.settings.mode != Mode::Ignore
+            && self.crd.stored_elsewhere()
+            && self.crd.storage().served
+            && !self.crd.is_shadowed()
+    }
+
     /// Whether a pass shows at which versions objects are stored, and that is reported: it writes each object
     /// that may be stored at an old version.
     pub(super) fn proves_versions(&self) -> bool {
-        self.writes() && self.crd.compiled().has_defaults() && reports_versions(self)
+        self.writes() && self.crd.compiled().has_defaults() && self.reports_versions()
     }
 
     /// See [`has_nothing_left`].

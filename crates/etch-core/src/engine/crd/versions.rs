@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::opening::Opening;
 use super::task::Task;
-use crate::api::{Mode, StoredVersions};
 
 /// How often such objects are listed again: what others write comes to the storage version meanwhile.
 pub(super) const COUNT_AGAIN: Duration = Duration::from_secs(6 * 3600);
@@ -20,22 +19,11 @@ impl VersionCount {
     /// Whether the objects are to be listed now.
     pub(super) fn is_due(self, task: &Task, opening: &Opening, now: Instant) -> bool {
         let is_long_ago = self.counted.is_none_or(|counted| counted + COUNT_AGAIN <= now);
-        reports_versions(task) && !(opening.has_defaults() && task.writes()) && is_long_ago
+        task.reports_versions() && !(opening.has_defaults() && task.writes()) && is_long_ago
     }
 
     /// Takes in that they were listed.
     pub(super) fn counted(&mut self, now: Instant) {
         self.counted = Some(now);
     }
-}
-
-/// Whether it is reported at which versions the objects are stored: `status.storedVersions` has an old one,
-/// and the policy does not ignore that.
-pub(super) fn reports_versions(task: &Task) -> bool {
-    let crd = &task.crd;
-    task.settings.stored_versions != StoredVersions::Ignore
-        && task.settings.mode != Mode::Ignore
-        && crd.stored_elsewhere()
-        && crd.storage().served
-        && !crd.is_shadowed()
 }
