@@ -13,6 +13,7 @@ async fn old_versions_go_on_proof_only() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
     without_defaults(&scene).await.context("a CRD without defaults")?;
     with_defaults(&scene).await.context("a CRD with defaults")?;
+    trimmed(&scene).await.context("a policy that trims")?;
     Ok(())
 }
 
@@ -64,6 +65,45 @@ async fn with_defaults(scene: &Scene) -> Result<()> {
     operator.stop().await
 }
 
+/// Etch takes the old version out, and not before no object can be there any more.
+async fn trimmed(scene: &Scene) -> Result<()> {
+    let kind = Kind { cluster: &scene.cluster, kind: "Trim" };
+    let both = json!(["v1beta1", "v1"]);
+    scene.policy("trim", json!({ "selector": { "names": [kind.crd()] }, "storedVersions": "Trim" })).await?;
+    // The owner of one asks Etch to leave it alone.
+    kind.moved_but(&spec(json!({ "color": { "type": "string", "default": "red" } })), "b").await?;
+    let operator = scene.operator(&[])?;
+    scene.cluster.persisted(&kind.crd(), "AllPersisted", GUARD).await?;
+    scene.barrier().await?;
+    ensure!(kind.listed().await? == both, "taken out while servers may lag behind");
+    operator.stop().await?;
+    kind.let_time_pass().await?;
+    let operator = scene.operator(&[])?;
+    let report = kind.reported(scene, |versions| versions["verified"] == true).await?;
+    ensure!(report["kept"][0]["reasons"] == json!(["1 object is ignored by annotation"]), "{report:#}");
+    scene.barrier().await?;
+    ensure!(kind.listed().await? == both, "taken out although nothing is proved of an object");
+    ensure!(kind.stored_at("b").await? == "v1beta1", "Etch wrote an object that it is to leave alone");
+    let not_ignored = json!({ "metadata": { "annotations": { "etch-operator.io/ignore": null } } });
+    scene.cluster.patch(&kind.path("v1", "b"), Patch::Merge, "user", &not_ignored).await?.ok()?;
+    eventually(GUARD, "the old version is taken out", async || {
+        Ok((kind.listed().await? == json!(["v1"])).then_some(()))
+    })
+    .await?;
+    for name in ["a", "b"] {
+        ensure!(kind.stored_at(name).await? == "v1", "{name} is not at the storage version");
+    }
+    // The API server lets the version go from the CRD.
+    let only = spec(json!({ "color": { "type": "string", "default": "red" } }));
+    scene.cluster.apply_crd(&crd(GROUP, kind.kind, &[("v1", true, only)])).await?;
+    eventually(GUARD, "the report says no more of it", async || {
+        let report = scene.report(&kind.crd()).await?;
+        Ok(report["status"]["storedVersions"].is_null().then_some(()))
+    })
+    .await?;
+    operator.stop().await
+}
+
 struct Kind<'a> {
     cluster: &'a Cluster,
     kind: &'static str,
@@ -84,12 +124,19 @@ impl Kind<'_> {
 
     /// Defines the CRD with `v1beta1`, creates `a` and `b` there, and makes `v1` the storage version.
     async fn moved(&self, schema: &Value) -> Result<()> {
+        self.moved_but(schema, "").await
+    }
+
+    /// The same; the object of this name has the annotation with which Etch ignores it.
+    async fn moved_but(&self, schema: &Value, ignored: &str) -> Result<()> {
         let plain = spec(json!({}));
         let versions = [("v1beta1", true, plain.clone()), ("v1", false, plain.clone())];
         self.cluster.apply_crd(&crd(GROUP, self.kind, &versions)).await?;
         for name in ["a", "b"] {
+            let is_ignored = name == ignored;
+            let annotations = json!({ "etch-operator.io/ignore": is_ignored.to_string() });
             let object = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": self.kind,
-                "metadata": { "name": name, "namespace": "default" }, "spec": { "schedule": "s" } });
+                "metadata": { "name": name, "namespace": "default", "annotations": annotations }, "spec": { "schedule": "s" } });
             let collection = format!("/apis/{GROUP}/v1beta1/namespaces/default/{}", self.plural());
             self.cluster.create(&collection, "user", &object).await?;
             ensure!(self.stored_at(name).await? == "v1beta1", "{name} is not where it was created");

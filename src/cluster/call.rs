@@ -148,6 +148,12 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
     built(Request::patch(target).header(CONTENT_TYPE, media_type), body)
 }
 
+/// A merge patch by a field manager that owns what ours must not.
+pub(super) fn merge_as(path: &str, manager: &str, body: Vec<u8>) -> Request<Vec<u8>> {
+    let target = format!("{path}?fieldManager={manager}");
+    built(Request::patch(target).header(CONTENT_TYPE, "application/merge-patch+json"), body)
+}
+
 /// A forced apply by our field manager, of nothing but what is Etch's own.
 pub(super) fn forced(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
     let joint = if path.contains('?') { '&' } else { '?' };

@@ -5,12 +5,30 @@ use std::pin::pin;
 
 use futures::TryStreamExt;
 
+use super::call::merge_as;
+use super::crds::{METADATA, answered_with};
 use super::scan::scan;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Crd;
 use etch_core::plan::{Clock, Record, Witness};
-use etch_core::stored_versions::{VersionTally, Whereabouts};
+use etch_core::stored_versions::{VersionTally, Whereabouts, trim};
 use kube_structural_schema::json::Json;
+
+/// How often a CRD is read and patched that changes in between.
+const ATTEMPTS: u32 = 5;
+/// The field manager: the owner of our conditions must own nothing else.
+const MANAGER: &str = "etch-stored-versions";
+
+/// What came of taking versions out of a CRD's `status.storedVersions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trim {
+    /// They are out.
+    Done,
+    /// The CRD is another one by now, or has changed.
+    Changed,
+    /// A StorageVersionMigration of its objects waits or runs.
+    Migrated,
+}
 
 impl Cluster {
     /// Counts the objects of a CRD by where they are stored.
@@ -37,5 +55,28 @@ impl Cluster {
             }
         }
         Ok(tally)
+    }
+
+    /// Takes versions out of a CRD's `status.storedVersions`, unless anything has happened to the CRD since it was
+    /// read.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn trim_stored_versions(&self, crd: &Crd, versions: &[String]) -> Result<Trim, CallError> {
+        if self.is_migrated(crd).await? {
+            return Ok(Trim::Migrated);
+        }
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}/status", crd.name());
+        for _ in 0..ATTEMPTS {
+            let Some(document) = self.crd(crd.name()).await? else { return Ok(Trim::Changed) };
+            let Some(body) = trim(&document, crd, versions) else { return Ok(Trim::Changed) };
+            let request = answered_with(merge_as(&path, MANAGER, body.to_vec()), METADATA);
+            match self.call(request).await {
+                // The CRD's conditions have changed meanwhile, or more.
+                Err(error) if error.code() == Some(409) => {}
+                answer => return answer.map(|_| Trim::Done),
+            }
+        }
+        Ok(Trim::Changed)
     }
 }

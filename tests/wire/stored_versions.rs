@@ -1,5 +1,7 @@
 //! What is reported of old versions in `status.storedVersions`, and what that costs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -87,6 +89,60 @@ async fn objects_are_proved_once_each_was_asked_about_when_no_server_lags_behind
     let log = world.operate(HOUR).await;
     assert_eq!((log.count(is_list), log.count(is_write)), (1, 0));
     assert_eq!(versions(&world), found);
+}
+
+fn is_trim(request: &Request) -> bool {
+    let versions = &request.body["status"]["storedVersions"];
+    request.method == "PATCH" && request.path.contains(CRDS) && !versions.is_null()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_of_the_objects_is_waited_for() {
+    let world = world(true);
+    set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let migrations = {
+        let is_over = is_over.clone();
+        move |request: &Request| match &*request.path {
+            "/apis/storagemigration.k8s.io" => {
+                let version = json!({ "groupVersion": "storagemigration.k8s.io/v1beta1" });
+                Some(Answer::json(json!({ "preferredVersion": version })))
+            }
+            "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations" => {
+                let resource = json!({ "group": "example.com", "resource": THINGS });
+                let status = if is_over.load(Relaxed) { "True" } else { "False" };
+                let conditions = json!([{ "type": "Succeeded", "status": status }]);
+                let spec = json!({ "resource": resource });
+                Some(Answer::json(
+                    json!({ "items": [{ "spec": spec, "status": { "conditions": conditions } }] }),
+                ))
+            }
+            _ => None,
+        }
+    };
+    world.fails(migrations);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(versions(&world)["removable"], json!(["v1beta1"]));
+    assert_eq!(log.count(is_trim), 0);
+    is_over.store(true, Relaxed);
+    tokio::time::sleep(11 * MINUTE).await;
+    assert!(log.count(is_trim) > 0);
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn old_versions_are_taken_out_once_all_objects_are_proved_and_no_sooner() {
+    let world = world(true);
+    set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(log.count(is_trim), 0, "servers may lag behind");
+    tokio::time::sleep(15 * MINUTE).await;
+    assert!(log.count(is_trim) > 0, "all objects are proved");
+    operator.abort();
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::crd::Crd;
 use crate::object::Object;
@@ -135,6 +135,39 @@ impl VersionTally {
     }
 }
 
+/// The merge patch of the CRD's status that takes these versions out, for the CRD as it was read now; none where it is
+/// another one than `crd`, has changed since, or no longer lists them. It is refused where anything happens to the CRD
+/// in between.
+pub fn trim(document: &Json, crd: &Crd, versions: &[String]) -> Option<Json> {
+    let metadata = &document["metadata"];
+    let is_this = metadata["uid"] == crd.uid()
+        && metadata["generation"] == crd.generation()
+        && metadata["deletionTimestamp"].is_null();
+    let revision = metadata["resourceVersion"].as_str().filter(|revision| is_this && !revision.is_empty())?;
+    let listed = document["status"]["storedVersions"].as_array()?;
+    let is_trimmed = |name: &&Value| versions.iter().any(|version| **name == version.as_str());
+    let kept: Vec<&Value> = listed.iter().filter(|name| !is_trimmed(name)).collect();
+    let is_apt = kept.len() < listed.len() && kept.iter().any(|name| **name == crd.storage().name.as_str());
+    let metadata = json!({ "uid": crd.uid(), "resourceVersion": revision });
+    is_apt.then(|| Json::from(json!({ "metadata": metadata, "status": { "storedVersions": kept } })))
+}
+
+/// Whether one of these StorageVersionMigrations is about a CRD's objects and has not come to its end.
+pub fn is_migrated(crd: &Crd, migrations: &Value) -> bool {
+    let of_crd = |migration: &&Value| {
+        let resource = &migration["spec"]["resource"];
+        resource["group"] == crd.group() && resource["resource"] == crd.resource().plural.as_str()
+    };
+    let is_over = |migration: &Value| {
+        let conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
+        let mut ends = conditions
+            .filter(|condition| ["Succeeded", "Failed"].iter().any(|end| condition["type"] == *end));
+        ends.any(|end| end["status"] == "True")
+    };
+    let mut migrations = migrations["items"].as_array().into_iter().flatten();
+    migrations.by_ref().filter(of_crd).any(|migration| !is_over(migration))
+}
+
 /// The names that could go.
 pub fn removable(versions: &[OldVersion]) -> impl Iterator<Item = &str> {
     versions.iter().filter(|version| version.kept.is_empty()).map(|version| version.name.as_str())
@@ -142,8 +175,6 @@ pub fn removable(versions: &[OldVersion]) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::crd::sample::{things_document, with_spec};
 
@@ -196,6 +227,53 @@ mod tests {
         }
         let proved = tally(&[Whereabouts::Storage]);
         assert_eq!(kept(&proved, &crd, Some("not all were read")), ["v1beta1: not all were read"]);
+    }
+
+    #[test]
+    fn versions_are_taken_out_of_the_very_crd_that_was_proved() {
+        let mut document = things_document(with_spec(json!({ "size": { "type": "integer" } })));
+        document["metadata"]["resourceVersion"] = json!("7");
+        document["status"] = json!({ "storedVersions": ["v1beta1", "v1"] });
+        let crd = Crd::read(&document.clone().into()).expect("a CRD");
+        let old = ["v1beta1".to_owned()];
+        let metadata = json!({ "uid": "crd", "resourceVersion": "7" });
+        let expected = json!({ "metadata": metadata, "status": { "storedVersions": ["v1"] } });
+        assert_eq!(trim(&document.clone().into(), &crd, &old), Some(expected.into()));
+        for (pointer, other) in [
+            ("/metadata/uid", json!("other")),
+            ("/metadata/generation", json!(2)),
+            ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")),
+            ("/metadata/resourceVersion", json!("")),
+            ("/status/storedVersions", json!(["v1"])),
+            ("/status/storedVersions", json!(["v1beta1"])),
+        ] {
+            let mut changed = document.clone();
+            let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
+            changed.pointer_mut(parent).expect("a parent")[name] = other;
+            assert_eq!(trim(&changed.into(), &crd, &old), None, "{pointer}");
+        }
+    }
+
+    #[test]
+    fn a_migration_of_these_objects_is_waited_for_until_it_has_ended() {
+        let of = |resource: &str, conditions: Value| {
+            json!({ "items": [{
+                "spec": { "resource": { "group": "example.com", "resource": resource } },
+                "status": { "conditions": conditions },
+            }] })
+        };
+        let condition = |kind: &str, status: &str| json!([{ "type": kind, "status": status }]);
+        for (migrations, expected) in [
+            (json!({ "items": null }), false),
+            (of("others", Value::Null), false),
+            (of("things", Value::Null), true),
+            (of("things", condition("Running", "True")), true),
+            (of("things", condition("Succeeded", "False")), true),
+            (of("things", condition("Succeeded", "True")), false),
+            (of("things", condition("Failed", "True")), false),
+        ] {
+            assert_eq!(is_migrated(&crd(&[]), &migrations), expected, "{migrations}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 use tracing::{Span, debug, info, warn};
 
-use crate::cluster::{GenerationCheck, Pace, Permissions, ResumingWatch, Scope, WatchUpdate};
+use crate::cluster::{GenerationCheck, Pace, Permissions, ResumingWatch, Scope, Trim, WatchUpdate};
 use crate::operator::crd::check::READ_PATIENCE;
 use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
 use crate::operator::object::pause::PauseWatch;
@@ -264,6 +264,11 @@ impl CrdTask {
                     let counted = cluster.stored_versions(&crd).await;
                     Answer::StoredVersions(unless(counted, "cannot count objects by version"))
                 }
+                Question::Trim(versions) => {
+                    let trimmed = cluster.trim_stored_versions(&crd, &versions).await;
+                    log_trim(&versions, &trimmed);
+                    Answer::Trimmed(trimmed.map(|trim| trim == Trim::Done))
+                }
                 Question::ResumePoint { through, objects } => {
                     let from = cluster.resume_point(&crd.resource(), through, objects).await;
                     Answer::ResumePoint(unless(from, "cannot find out whether objects have changed"))
@@ -419,6 +424,17 @@ fn unless<T>(answer: Result<T, CallError>, what: &str) -> Result<T, CallError> {
 }
 
 /// Logs the end of a pass; `asked` is the number of objects that needed a request.
+fn log_trim(versions: &[String], trimmed: &Result<Trim, CallError>) {
+    match trimmed {
+        Ok(Trim::Done) => info!(?versions, "took old versions out of status.storedVersions"),
+        Ok(Trim::Changed) => info!(?versions, "the CRD has changed; no version was taken out"),
+        Ok(Trim::Migrated) => {
+            info!(?versions, "waiting for a StorageVersionMigration; no version was taken out")
+        }
+        Err(error) => warn!(?versions, %error, "cannot take versions out of status.storedVersions"),
+    }
+}
+
 fn log_end(counts: Counts, asked: u64) {
     info!(
         objects = counts.objects,

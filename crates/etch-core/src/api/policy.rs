@@ -135,7 +135,8 @@ pub struct DefaultsPolicySpec {
     /// counts them, and `Deny` refuses it unless the annotation `etch-operator.io/allow-deletion` has the CRD's uid.
     pub guard: Option<GuardMode>,
     /// What Etch does about versions in a CRD's `status.storedVersions` that are not its storage version. `Report` (the default):
-    /// report how many objects are proved to be stored at the storage version, and which old versions could go. `Ignore`: nothing.
+    /// report how many objects are proved to be stored at the storage version, and which old versions could go. `Trim`: also take out
+    /// old versions of CRDs with defaults once each object is proved. `Ignore`: nothing.
     pub stored_versions: Option<StoredVersions>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -166,6 +167,8 @@ pub enum StoredVersions {
     /// Report which could go.
     #[default]
     Report,
+    /// Take them out once each object is proved to be stored at the storage version.
+    Trim,
 }
 
 /// What a policy sets for one CRD, with a value for everything that it leaves open.

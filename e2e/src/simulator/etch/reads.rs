@@ -53,6 +53,8 @@ impl Driver {
                 resource.objects.values().for_each(|_| tally.add(&Whereabouts::Unknown));
                 Answer::StoredVersions(answer(is_lost, tally))
             }
+            // Its policies do not ask for that.
+            Question::Trim(_) => Answer::Trimmed(answer(is_lost, false)),
             Question::ResumePoint { through, objects } => {
                 let has_changed = resource.objects.len() as u64 != objects
                     || resource.objects.values().any(|live| u64::from(live.tag.revision) > through);

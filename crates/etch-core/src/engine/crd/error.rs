@@ -56,6 +56,9 @@ pub enum CrdError {
     /// Nothing is to be done for a CRD without defaults.
     #[error("the CRD no longer has defaults, and no object waits for a write because of the old ones")]
     NothingLeft,
+    /// Versions were taken out of `status.storedVersions`.
+    #[error("old versions were taken out of status.storedVersions")]
+    Trimmed,
     /// It is time to verify, or a change may have been missed.
     #[error("verifying again the objects written since the schema changed")]
     Verify,
@@ -170,7 +173,7 @@ impl CrdError {
     /// What is to be done next. Whether the CRD has changed where a write has dropped fields, the server says.
     pub fn next(&self, backoff: &mut Backoff, now: Instant) -> Next {
         match self {
-            Self::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => Next::Changed,
+            Self::Trimmed | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => Next::Changed,
             Self::Forbidden(missing)
             | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
                 Next::Permission(missing.verbs.clone())
@@ -231,6 +234,7 @@ impl CrdError {
             Self::Overflow
             | Self::NothingLeft
             | Self::CanaryPassed(_)
+            | Self::Trimmed
             | Self::Verify
             | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged | StopReason::Pause)) => None,
             Self::Interrupted(SweepError::Stop(dropped @ StopReason::FieldsDropped { .. })) => {

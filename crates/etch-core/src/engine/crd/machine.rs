@@ -783,7 +783,9 @@ impl<H> CrdMachine<H> {
         self.commands.push_back(Command::Watch(state.watch_from.clone()));
         let (rules, retries) = (self.task.rules(&report), self.retries.clone());
         let watching = Watching::begin(rules, state, ledger, retries, verify_at, writes, now.at);
-        self.phase = Phase::Watches(Box::new(Steady::new(watching, report, before)));
+        let mut steady = Steady::new(watching, report, before);
+        steady.want_trim(&self.task, now.at);
+        self.phase = Phase::Watches(Box::new(steady));
         if self.task.has_pause_changed() {
             self.pause(now.at);
         }
@@ -824,6 +826,7 @@ impl<H> CrdMachine<H> {
                 self.commands.push_back(Command::Log(Note::ObjectsChanged { counts, phantoms }));
                 let ledger = steady.watching.ledger();
                 self.task.publish(&mut self.status, &steady.state, ledger, state);
+                steady.want_trim(&self.task, now.at);
             }
             Outcome::Published if self.task.has_nothing_left(&steady.watching.pass().tally) => {
                 self.halt(CrdError::NothingLeft, now);

@@ -45,6 +45,9 @@ pub enum Question {
     Generation,
     /// At which versions the objects are stored, by a list; answered by [`Answer::StoredVersions`].
     StoredVersions,
+    /// To take these versions out of `status.storedVersions`, where the CRD is still the one that was read; answered by
+    /// [`Answer::Trimmed`].
+    Trim(Vec<String>),
     /// The resource version that a watch may go on from, where there still are so many objects, none of
     /// which was written since `through`; answered by [`Answer::ResumePoint`].
     ResumePoint {
@@ -70,6 +73,8 @@ pub enum Answer {
     Generation(Result<bool, CallError>),
     /// How many objects are proved to be where.
     StoredVersions(Result<VersionTally, CallError>),
+    /// Whether they were taken out: not where the CRD is another one by now.
+    Trimmed(Result<bool, CallError>),
     /// None where something has happened since.
     ResumePoint(Result<Option<String>, CallError>),
 }

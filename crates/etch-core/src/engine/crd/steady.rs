@@ -1,7 +1,7 @@
 //! The steady state of the operator's: the objects are watched, and one job at a time is done beside that.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::error::{CrdError, Sign};
 use super::protocol::{Answer, Question};
@@ -12,6 +12,9 @@ use crate::engine::status::Status;
 use crate::engine::watching::Watching;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::ReportState;
+
+/// How long to wait where versions could not be taken out of `status.storedVersions`.
+const TRIM_AGAIN: Duration = Duration::from_secs(600);
 
 /// A CRD whose objects are watched.
 #[derive(Clone, Debug)]
@@ -24,6 +27,8 @@ pub(super) struct Steady<H> {
     job: Option<Job>,
     wants_publish: bool,
     has_new_permissions: bool,
+    /// When to take old versions out of `status.storedVersions`, if all objects are proved by then.
+    trim_at: Option<Instant>,
     expired: Option<Expired>,
 }
 
@@ -34,6 +39,7 @@ enum Job {
     Recheck,
     CheckPermissions,
     CheckReport,
+    Trim,
     Resume,
 }
 
@@ -68,6 +74,7 @@ impl<H> Steady<H> {
             job: None,
             wants_publish: false,
             has_new_permissions: false,
+            trim_at: None,
             expired: None,
         }
     }
@@ -80,6 +87,13 @@ impl<H> Steady<H> {
     /// Brings conditions and report up to date as soon as nothing else is being done.
     pub(super) fn want_publish(&mut self) {
         self.wants_publish = true;
+    }
+
+    /// Takes old versions out of `status.storedVersions` as soon as nothing else is being done, if there are any that
+    /// could go.
+    pub(super) fn want_trim(&mut self, task: &Task, now: Instant) {
+        let could_go = !task.versions_to_trim(self.watching.pass()).is_empty();
+        self.trim_at = could_go.then(|| self.trim_at.unwrap_or(now));
     }
 
     /// What we may do has changed.
@@ -99,7 +113,7 @@ impl<H> Steady<H> {
     /// When to come back though nothing has happened.
     pub(super) fn timeout(&self, status: &Status, restore_check: &RestoreCheck) -> Option<Instant> {
         let is_free = self.is_free(status);
-        let of_jobs = [status.recheck_due(), Some(restore_check.due())].into_iter().flatten();
+        let of_jobs = [status.recheck_due(), Some(restore_check.due()), self.trim_at].into_iter().flatten();
         of_jobs.filter(|_| is_free).chain(self.watching.timeout()).min()
     }
 
@@ -141,6 +155,14 @@ impl<H> Steady<H> {
         } else if status.recheck_due().is_some_and(|due| due <= now) {
             status.recheck();
             (Job::Recheck, None)
+        } else if self.trim_at.is_some_and(|due| due <= now) {
+            self.trim_at = Some(now + TRIM_AGAIN);
+            let versions = task.versions_to_trim(self.watching.pass());
+            // What is known of an object that is being processed may be over.
+            if versions.is_empty() || self.watching.objects_at_rest().is_none() {
+                return None;
+            }
+            (Job::Trim, Some(Outcome::Ask(Question::Trim(versions))))
         } else if restore_check.due() <= now {
             restore_check.checked(now);
             (Job::CheckReport, Some(Outcome::Ask(Question::Report)))
@@ -165,6 +187,7 @@ impl<H> Steady<H> {
             {
                 Err(CrdError::Restored(Sign::Report))
             }
+            (Job::Trim, Answer::Trimmed(Ok(true))) => Err(CrdError::Trimmed),
             (Job::Resume, Answer::Server(Ok(()))) => {
                 self.job = Some(job);
                 // A restore of etcd compacts as well, and may have set objects back.

@@ -132,6 +132,17 @@ impl Task {
         self.writes() && self.crd.compiled().has_defaults() && self.reports_versions()
     }
 
+    /// The old versions to take out of `status.storedVersions`: none while anything is open about any object.
+    pub(super) fn versions_to_trim(&self, pass: &PassState) -> Vec<String> {
+        let trims = self.settings.stored_versions == StoredVersions::Trim
+            && self.pause.is_none()
+            && pass.watch_failure.is_none();
+        if !trims || !self.proves_versions() {
+            return Vec::new();
+        }
+        stored_versions::of_counts(&self.crd, pass.tally.counts(), pass.times.verify_at).removable
+    }
+
     /// See [`has_nothing_left`].
     pub(super) fn has_nothing_left(&self, tally: &Tally) -> bool {
         has_nothing_left(&self.crd, &self.settings, tally.counts())

@@ -1,0 +1,37 @@
+//! Whether Kubernetes' own migrator is at work on the objects of a CRD.
+
+use serde::Deserialize;
+
+use super::call::{get, if_there};
+use super::{CallError, Cluster};
+use etch_core::crd::Crd;
+use etch_core::stored_versions::is_migrated;
+
+/// What a server answers about a group.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Group {
+    preferred_version: Version,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    group_version: String,
+}
+
+impl Cluster {
+    /// Whether a StorageVersionMigration of a CRD's objects waits or runs. A server without that API has none.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub(super) async fn is_migrated(&self, crd: &Crd) -> Result<bool, CallError> {
+        let Some(group) = if_there(self.call(get("/apis/storagemigration.k8s.io")).await)? else {
+            return Ok(false);
+        };
+        let group: Group = serde_json::from_slice(&group).map_err(CallError::malformed)?;
+        let path = format!("/apis/{}/storageversionmigrations", group.preferred_version.group_version);
+        let Some(list) = if_there(self.call(get(&path)).await)? else { return Ok(false) };
+        Ok(is_migrated(crd, &serde_json::from_slice(&list).map_err(CallError::malformed)?))
+    }
+}
