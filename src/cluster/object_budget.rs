@@ -14,7 +14,7 @@ use super::Cluster;
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 
-/// For all objects together, in KiB. With the pages of lists that is 40 MiB.
+/// For all objects together, in KiB. With the pages of lists that is 44 MiB.
 const ROOM: usize = 28 << 10;
 /// For those of one resource: what hangs there holds up no other.
 const OWN: usize = ROOM / 2;

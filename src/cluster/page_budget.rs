@@ -22,7 +22,7 @@ const LARGEST_PAGE: usize = 2 * PAGE_BYTES;
 const RETREAT: u32 = 5;
 /// …and all pages that are held at the same time: hundreds of CRDs may wait for their writes, each with a
 /// page in hand.
-const ROOM: usize = 12 << 20;
+const ROOM: usize = 16 << 20;
 /// No page takes more than this part of the room that is left, so that some is left for the next one.
 const SHARE: usize = 4;
 /// How much larger than the page before one may be: the objects on it may be larger, too.

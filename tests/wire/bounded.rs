@@ -177,7 +177,7 @@ async fn pages_of_hundreds_of_crds_that_wait_for_their_writes_share_a_room() {
     let objects: usize =
         lists.iter().map(|list| list.asked("limit").parse::<usize>().expect("a limit")).sum();
     // Each CRD has one object at least.
-    let most = (12 << 20) / SIZE + KINDS;
+    let most = (16 << 20) / SIZE + KINDS;
     assert!(objects <= most, "{objects} objects are held");
 }
 
