@@ -38,6 +38,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         WELL,
     ),
     ("kubectl get defaultsreports", WELL),
+    ("kubectl get defaultsreports -o wide", WELL),
+    ("kubectl get defaultsreport widgets.example.com -o jsonpath='{.status.storedVersions}'", WELL),
     ("kubectl wait --for=condition=DefaultsPersisted crd/NAME", WELL),
     ("etch plan -f new.yaml --live", LOOKED),
     ("etch status", LOOKED),
