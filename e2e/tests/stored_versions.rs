@@ -69,6 +69,7 @@ async fn with_defaults(scene: &Scene) -> Result<()> {
 async fn trimmed(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Trim" };
     let both = json!(["v1beta1", "v1"]);
+    scene.grant("storagemigration.k8s.io").await?;
     scene.policy("trim", json!({ "selector": { "names": [kind.crd()] }, "storedVersions": "Trim" })).await?;
     // The owner of one asks Etch to leave it alone.
     kind.moved_but(&spec(json!({ "color": { "type": "string", "default": "red" } })), "b").await?;

@@ -15,6 +15,8 @@ use crate::report::state::ReportState;
 
 /// How long to wait where versions could not be taken out of `status.storedVersions`.
 const TRIM_AGAIN: Duration = Duration::from_secs(600);
+/// How long to wait where an object was being processed.
+const TRIM_SOON: Duration = Duration::from_secs(2);
 
 /// A CRD whose objects are watched.
 #[derive(Clone, Debug)]
@@ -156,10 +158,12 @@ impl<H> Steady<H> {
             status.recheck();
             (Job::Recheck, None)
         } else if self.trim_at.is_some_and(|due| due <= now) {
-            self.trim_at = Some(now + TRIM_AGAIN);
             let versions = task.versions_to_trim(self.watching.pass());
+            let is_at_rest = self.watching.objects_at_rest().is_some();
             // What is known of an object that is being processed may be over.
-            if versions.is_empty() || self.watching.objects_at_rest().is_none() {
+            let again = if is_at_rest { TRIM_AGAIN } else { TRIM_SOON };
+            self.trim_at = (!versions.is_empty()).then(|| now + again);
+            if versions.is_empty() || !is_at_rest {
                 return None;
             }
             (Job::Trim, Some(Outcome::Ask(Question::Trim(versions))))
