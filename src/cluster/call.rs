@@ -133,6 +133,11 @@ pub(super) fn send(method: Method, path: &str, body: Vec<u8>) -> Request<Vec<u8>
 
 /// A patch by our field manager; an apply is not forced.
 pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u8>> {
+    patch_as(etch_core::ownership::MANAGER, path, kind, body)
+}
+
+/// A patch by another field manager, which owns what ours must not.
+pub(super) fn patch_as(manager: &str, path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u8>> {
     let media_type = match kind {
         PatchKind::Apply | PatchKind::ApplyDryRun => "application/apply-patch+yaml",
         PatchKind::Merge => "application/merge-patch+json",
@@ -144,14 +149,8 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
     };
     let path = format!("{path}{dry}");
     let joint = if path.contains('?') { '&' } else { '?' };
-    let target = format!("{path}{joint}fieldManager={}", etch_core::ownership::MANAGER);
+    let target = format!("{path}{joint}fieldManager={manager}");
     built(Request::patch(target).header(CONTENT_TYPE, media_type), body)
-}
-
-/// A merge patch by a field manager that owns what ours must not.
-pub(super) fn merge_as(path: &str, manager: &str, body: Vec<u8>) -> Request<Vec<u8>> {
-    let target = format!("{path}?fieldManager={manager}");
-    built(Request::patch(target).header(CONTENT_TYPE, "application/merge-patch+json"), body)
 }
 
 /// A forced apply by our field manager, of nothing but what is Etch's own.

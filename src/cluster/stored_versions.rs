@@ -5,12 +5,12 @@ use std::pin::pin;
 
 use futures::TryStreamExt;
 
-use super::call::merge_as;
+use super::call::patch_as;
 use super::crds::{METADATA, answered_with};
 use super::scan::scan;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Crd;
-use etch_core::plan::{Clock, Record, Witness};
+use etch_core::plan::{Clock, PatchKind, Record, Witness};
 use etch_core::stored_versions::{VersionTally, Whereabouts, trim};
 use kube_structural_schema::json::Json;
 
@@ -70,7 +70,7 @@ impl Cluster {
         for _ in 0..ATTEMPTS {
             let Some(document) = self.crd(crd.name()).await? else { return Ok(Trim::Changed) };
             let Some(body) = trim(&document, crd, versions) else { return Ok(Trim::Changed) };
-            let request = answered_with(merge_as(&path, MANAGER, body.to_vec()), METADATA);
+            let request = answered_with(patch_as(MANAGER, &path, PatchKind::Merge, body.to_vec()), METADATA);
             match self.call(request).await {
                 // The CRD's conditions have changed meanwhile, or more.
                 Err(error) if error.code() == Some(409) => {}

@@ -159,13 +159,12 @@ pub fn is_migrated(crd: &Crd, migrations: &Value) -> bool {
         resource["group"] == crd.group() && resource["resource"] == crd.resource().plural.as_str()
     };
     let is_over = |migration: &Value| {
-        let conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
-        let mut ends = conditions
-            .filter(|condition| ["Succeeded", "Failed"].iter().any(|end| condition["type"] == *end));
-        ends.any(|end| end["status"] == "True")
+        let mut conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
+        let is_end = |kind: &Value| kind == "Succeeded" || kind == "Failed";
+        conditions.any(|condition| is_end(&condition["type"]) && condition["status"] == "True")
     };
-    let mut migrations = migrations["items"].as_array().into_iter().flatten();
-    migrations.by_ref().filter(of_crd).any(|migration| !is_over(migration))
+    let migrations = migrations["items"].as_array().into_iter().flatten();
+    migrations.filter(of_crd).any(|migration| !is_over(migration))
 }
 
 /// The names that could go.

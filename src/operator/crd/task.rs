@@ -423,7 +423,6 @@ fn unless<T>(answer: Result<T, CallError>, what: &str) -> Result<T, CallError> {
     answer.inspect_err(|error| debug!(%error, "{what}"))
 }
 
-/// Logs the end of a pass; `asked` is the number of objects that needed a request.
 fn log_trim(versions: &[String], trimmed: &Result<Trim, CallError>) {
     match trimmed {
         Ok(Trim::Done) => info!(?versions, "took old versions out of status.storedVersions"),
@@ -435,6 +434,7 @@ fn log_trim(versions: &[String], trimmed: &Result<Trim, CallError>) {
     }
 }
 
+/// Logs the end of a pass; `asked` is the number of objects that needed a request.
 fn log_end(counts: Counts, asked: u64) {
     info!(
         objects = counts.objects,

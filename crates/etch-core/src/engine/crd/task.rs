@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::{Canary, Mode, Pause, Settings, StoredVersions};
+use crate::api::{Canary, Mode, Pause, Settings, StoredVersions, StoredVersionsReport};
 use crate::condition::{CrdStatus, Reason};
 use crate::crd::Crd;
 use crate::engine::canary::CanaryHold;
@@ -137,10 +137,14 @@ impl Task {
         let trims = self.settings.stored_versions == StoredVersions::Trim
             && self.pause.is_none()
             && pass.watch_failure.is_none();
-        if !trims || !self.proves_versions() {
-            return Vec::new();
-        }
-        stored_versions::of_counts(&self.crd, pass.tally.counts(), pass.times.verify_at).removable
+        let proved = self.proved_versions(pass).filter(|_| trims);
+        proved.map(|versions| versions.removable).unwrap_or_default()
+    }
+
+    /// What a pass has shown of the versions that could go; none where passes do not show it.
+    fn proved_versions(&self, pass: &PassState) -> Option<StoredVersionsReport> {
+        let report = || stored_versions::of_counts(&self.crd, pass.tally.counts(), pass.times.verify_at);
+        self.proves_versions().then(report)
     }
 
     /// See [`has_nothing_left`].
@@ -184,9 +188,8 @@ impl Task {
         let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
         // The report comes first: whoever waits for the condition finds it there.
         let mut report = state.counted(ledger, reason, &pass.tally, pass.finished_through, pass.times);
-        if self.proves_versions() {
-            let (counts, verify_at) = (pass.tally.counts(), pass.times.verify_at);
-            report.stored_versions = Some(stored_versions::of_counts(&self.crd, counts, verify_at));
+        if let Some(proved) = self.proved_versions(pass) {
+            report.stored_versions = Some(proved);
         }
         status.set_report(report);
         if !nothing_left {
