@@ -323,10 +323,14 @@ pub fn parse_documents(text: &str) -> Result<Vec<Value>> {
     Ok(documents)
 }
 
+/// The plural of a kind, as [`crd`] names it.
+pub fn plural(kind: &str) -> String {
+    format!("{}s", kind.to_lowercase())
+}
+
 /// A CRD of one group with these versions: `(name, storage, openAPIV3Schema)`.
 pub fn crd(group: &str, kind: &str, versions: &[(&str, bool, Value)]) -> Value {
-    let singular = kind.to_lowercase();
-    let plural = format!("{singular}s");
+    let (singular, plural) = (kind.to_lowercase(), plural(kind));
     let versions: Vec<Value> = versions
         .iter()
         .map(|(name, storage, schema)| {

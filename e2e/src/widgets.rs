@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
+use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
 
 /// How many writes for each object and default are borne on average: what was in flight in a crash is
 /// repeated.
@@ -223,7 +223,7 @@ impl Widgets {
     }
 
     fn plural(&self) -> String {
-        format!("{}s", self.kind.to_lowercase())
+        plural(&self.kind)
     }
 }
 

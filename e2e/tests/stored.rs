@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually};
+use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually, plural};
 use e2e::scene::Scene;
 use e2e::webhook::Webhook;
 use k8s_openapi::ByteString;
@@ -163,7 +163,7 @@ impl<'a> Kind<'a> {
     }
 
     fn plural(&self) -> String {
-        format!("{}s", self.kind.to_lowercase())
+        plural(self.kind)
     }
 
     fn crd(&self) -> String {

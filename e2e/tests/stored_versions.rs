@@ -2,7 +2,7 @@
 //! API server; the truth is the raw value in etcd.
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ struct Kind<'a> {
 
 impl Kind<'_> {
     fn plural(&self) -> String {
-        format!("{}s", self.kind.to_lowercase())
+        plural(self.kind)
     }
 
     fn crd(&self) -> String {

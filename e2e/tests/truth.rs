@@ -298,6 +298,6 @@ fn object(kind: &str, name: &str, spec: Value) -> Value {
 }
 
 async fn create(cluster: &Cluster, kind: &str, name: &str, spec: Value) -> Result<Value> {
-    let plural = format!("{}s", kind.to_lowercase());
+    let plural = e2e::cluster::plural(kind);
     cluster.create(&objects(&plural), "creator", &object(kind, name, spec)).await
 }

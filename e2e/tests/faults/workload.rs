@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use e2e::cluster::{Cluster, Patch, crd};
+use e2e::cluster::{Cluster, Patch, crd, plural};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
@@ -136,7 +136,7 @@ impl Subject {
     }
 
     pub(crate) fn plural(&self) -> String {
-        format!("{}s", self.kind.to_lowercase())
+        plural(&self.kind)
     }
 
     pub(crate) fn crd(&self) -> String {

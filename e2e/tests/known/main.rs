@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, plural};
 use e2e::operator;
 use e2e::scene::{self, Scene};
 use serde_json::{Value, json};
@@ -32,10 +32,6 @@ fn of_type(kind: &str, is_new: bool) -> Value {
     }
     let spec = json!({ "type": "object", "properties": properties });
     crd(GROUP, kind, &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
-}
-
-fn plural(kind: &str) -> String {
-    format!("{}s", kind.to_lowercase())
 }
 
 fn collection(kind: &str) -> String {

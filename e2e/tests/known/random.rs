@@ -8,7 +8,7 @@ use std::env;
 use std::io::Write as _;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, plural};
 use e2e::scene::Scene;
 use fastrand::Rng;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -96,7 +96,7 @@ impl Type {
     }
 
     fn plural(&self) -> String {
-        format!("{}s", self.kind.to_lowercase())
+        plural(&self.kind)
     }
 
     fn name(&self) -> String {

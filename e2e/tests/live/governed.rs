@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, plural};
 use e2e::operator;
 use e2e::scene::Scene;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn all() -> Vec<Governed> {
 
 impl Governed {
     fn plural(&self) -> String {
-        format!("{}s", self.kind.to_lowercase())
+        plural(self.kind)
     }
 
     fn crd(&self) -> String {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, plural};
 use e2e::operator;
 use e2e::scene::Scene;
 use serde_json::{Value, json};
@@ -261,7 +261,7 @@ async fn apply(cluster: &Cluster, kind: &str, name: &str, mut metadata: Value, s
     metadata["name"] = name.into();
     let object =
         json!({ "apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": metadata, "spec": spec });
-    let path = path(&format!("{}s", kind.to_lowercase()), name);
+    let path = path(&plural(kind), name);
     cluster.patch(&path, Patch::Apply, "owner", &object).await?.ok().map(drop)
 }
 
