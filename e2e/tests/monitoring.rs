@@ -176,11 +176,8 @@ fn links_in_the_documentation_lead_somewhere() -> Result<()> {
             if !anchor.is_empty() {
                 let text = fs::read_to_string(&target)?;
                 let headings = text.lines().filter(|line| line.starts_with('#'));
-                let mut anchors = headings.map(|line| {
-                    line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-").replace('`', "")
-                });
                 ensure!(
-                    anchors.any(|known| known == anchor),
+                    headings.map(anchor_of).any(|known| known == anchor),
                     "{}: {link} leads to no heading",
                     path.display()
                 );
@@ -190,6 +187,16 @@ fn links_in_the_documentation_lead_somewhere() -> Result<()> {
     }
     ensure!(checked > 10, "only {checked} links were found");
     Ok(())
+}
+
+/// The anchor that GitHub and mdBook give to a heading: without punctuation.
+fn anchor_of(heading: &str) -> String {
+    let words = heading.trim_start_matches('#').trim().to_lowercase();
+    words
+        .chars()
+        .filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'))
+        .map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect()
 }
 
 /// The list of pages for readers and the one that mdBook reads have every page, in the same order.
