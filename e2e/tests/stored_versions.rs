@@ -13,7 +13,9 @@ async fn old_versions_go_on_proof_only() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
     without_defaults(&scene).await.context("a CRD without defaults")?;
     with_defaults(&scene).await.context("a CRD with defaults")?;
+    scene.grant("storagemigration.k8s.io").await?;
     trimmed(&scene).await.context("a policy that trims")?;
+    trimmed_without_defaults(&scene).await.context("a policy that trims, and a CRD without defaults")?;
     Ok(())
 }
 
@@ -69,7 +71,6 @@ async fn with_defaults(scene: &Scene) -> Result<()> {
 async fn trimmed(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Trim" };
     let both = json!(["v1beta1", "v1"]);
-    scene.grant("storagemigration.k8s.io").await?;
     scene.policy("trim", json!({ "selector": { "names": [kind.crd()] }, "storedVersions": "Trim" })).await?;
     // The owner of one asks Etch to leave it alone.
     kind.moved_but(&spec(json!({ "color": { "type": "string", "default": "red" } })), "b").await?;
@@ -102,6 +103,42 @@ async fn trimmed(scene: &Scene) -> Result<()> {
         Ok(report["status"]["storedVersions"].is_null().then_some(()))
     })
     .await?;
+    operator.stop().await
+}
+
+/// Etch writes objects without defaults only to move them, and the condition says all along that there are none.
+async fn trimmed_without_defaults(scene: &Scene) -> Result<()> {
+    let kind = Kind { cluster: &scene.cluster, kind: "Bare" };
+    let selector = json!({ "names": [kind.crd()] });
+    scene.policy("trim-bare", json!({ "selector": selector, "storedVersions": "Trim" })).await?;
+    kind.moved(&spec(json!({}))).await?;
+    let operator = scene.operator(&[])?;
+    for name in ["a", "b"] {
+        eventually(GUARD, "the object is moved", async || {
+            Ok((kind.stored_at(name).await? == "v1").then_some(()))
+        })
+        .await?;
+    }
+    let report = kind.reported(scene, |versions| versions["unknown"] == 2).await?;
+    ensure!(report["kept"][0]["reasons"].to_string().contains("lag behind"), "{report:#}");
+    scene.barrier().await?;
+    ensure!(kind.listed().await? == json!(["v1beta1", "v1"]), "taken out while servers may lag behind");
+    let before = scene.cluster.persisted(&kind.crd(), "NoDefaults", GUARD).await?;
+    operator.stop().await?;
+    kind.let_time_pass().await?;
+    let operator = scene.operator(&[])?;
+    eventually(GUARD, "the old version is taken out", async || {
+        Ok((kind.listed().await? == json!(["v1"])).then_some(()))
+    })
+    .await?;
+    eventually(GUARD, "the report says no more of it", async || {
+        let report = scene.report(&kind.crd()).await?;
+        Ok(report["status"]["storedVersions"].is_null().then_some(()))
+    })
+    .await?;
+    let after = scene.cluster.persisted(&kind.crd(), "NoDefaults", GUARD).await?;
+    ensure!(before.status == "True" && after.status == "True", "{before:?} {after:?}");
+    ensure!(before.last_transition_time == after.last_transition_time, "{before:?} {after:?}");
     operator.stop().await
 }
 

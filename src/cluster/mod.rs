@@ -76,7 +76,6 @@ pub use read::{Page, RawPage, Scope};
 pub use resolve::ResolveError;
 pub use resuming_watch::{ResumingWatch, WatchUpdate};
 pub use secret::SecretData;
-pub use stored_versions::Trim;
 pub use watch::{Change, Watch};
 pub use watch_health::WatchHealth;
 pub use watcher::CrdMeta;

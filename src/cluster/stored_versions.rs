@@ -11,24 +11,13 @@ use super::scan::scan;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Crd;
 use etch_core::plan::{Clock, PatchKind, Record, Witness};
-use etch_core::stored_versions::{VersionTally, Whereabouts, trim};
+use etch_core::stored_versions::{Trim, VersionTally, Whereabouts, trim};
 use kube_structural_schema::json::Json;
 
 /// How often a CRD is read and patched that changes in between.
 const ATTEMPTS: u32 = 5;
 /// The field manager: the owner of our conditions must own nothing else.
 const MANAGER: &str = "etch-stored-versions";
-
-/// What came of taking versions out of a CRD's `status.storedVersions`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trim {
-    /// They are out.
-    Done,
-    /// The CRD is another one by now, or has changed.
-    Changed,
-    /// A StorageVersionMigration of its objects waits or runs.
-    Migrated,
-}
 
 impl Cluster {
     /// Counts the objects of a CRD by where they are stored.

@@ -14,6 +14,10 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const CRD: &str = "things.example.com";
 
+fn is_object_write(request: &Request) -> bool {
+    is_write(request) && is_about_objects(request)
+}
+
 fn is_list(request: &Request) -> bool {
     request.is_list() && is_about_objects(request)
 }
@@ -124,7 +128,9 @@ async fn a_migration_of_the_objects_is_waited_for() {
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(operate(cluster, 3 * HOUR));
     tokio::time::sleep(HOUR).await;
-    assert_eq!(versions(&world)["removable"], json!(["v1beta1"]));
+    let found = versions(&world);
+    let why = "a StorageVersionMigration of these objects waits or runs; Etch tries again after it";
+    assert_eq!((&found["removable"], &found["kept"][0]["reasons"]), (&json!([]), &json!([why])));
     assert_eq!(log.count(is_trim), 0);
     is_over.store(true, Relaxed);
     tokio::time::sleep(11 * MINUTE).await;
@@ -143,6 +149,65 @@ async fn old_versions_are_taken_out_once_all_objects_are_proved_and_no_sooner() 
     tokio::time::sleep(15 * MINUTE).await;
     assert!(log.count(is_trim) > 0, "all objects are proved");
     operator.abort();
+}
+
+/// Where a change of the CRD's status is refused, the report says why the version is there still.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_the_change_is_reported() {
+    let world = world(true);
+    set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
+    world.fails(|request| is_trim(request).then(|| Answer::status(403, "Forbidden", "not for Etch")));
+    let log = world.operate(HOUR).await;
+    assert!(log.count(is_trim) > 1);
+    let found = versions(&world);
+    assert_eq!((&found["removable"], &found["proved"]), (&json!([]), &json!(2)));
+    let why = found["kept"][0]["reasons"][0].as_str().expect("a reason");
+    assert!(why.starts_with("it could not be taken out: ") && why.contains("403 Forbidden"), "{why}");
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
+}
+
+/// Without defaults, objects are written only to be moved, and the condition says all along that there are none.
+#[tokio::test(start_paused = true)]
+async fn objects_without_defaults_are_moved_where_a_policy_asks_for_it() {
+    let world = world(false);
+    set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(
+        world.persisted(),
+        "True NoDefaults: the storage version v1 has no defaults; objects are moved to it: 2 of 2 objects are stored there"
+    );
+    let writes = log.count(is_object_write);
+    assert_eq!((writes, log.count(is_trim)), (2, 0), "servers may lag behind");
+    tokio::time::sleep(15 * MINUTE).await;
+    assert_eq!(log.count(is_object_write), writes + 2, "one question about each object");
+    assert!(log.count(is_trim) > 0, "all objects are proved");
+    let of_ours = |request: &Request| {
+        let conditions = request.body["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|condition| condition["type"] == "DefaultsPersisted" && condition["status"] != "True")
+    };
+    assert_eq!(log.count(of_ours), 0, "it has no defaults, whatever is done about its objects");
+    operator.abort();
+}
+
+/// An object that cannot be moved keeps the version; what was moved is not asked about again after a restart.
+#[tokio::test(start_paused = true)]
+async fn objects_that_were_moved_are_not_asked_about_again() {
+    let world = world(false);
+    set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
+    let of_b = |request: &Request| is_object_write(request) && request.path.ends_with("/b");
+    let denied = "admission webhook \"v.example.com\" denied the request: no";
+    world.fails(move |request| of_b(request).then(|| Answer::status(403, "Forbidden", denied)));
+    let log = world.operate(HOUR).await;
+    assert!(log.count(is_object_write) > 0 && log.count(is_trim) == 0);
+    let found = versions(&world);
+    assert_eq!(found["kept"][0]["reasons"], json!(["1 object is rejected"]));
+    assert!(world.persisted().starts_with("True NoDefaults"), "{}", world.persisted());
+    let log = world.operate(HOUR).await;
+    let of_a = |request: &Request| is_object_write(request) && request.path.ends_with("/a");
+    assert_eq!((log.count(of_a), log.count(is_trim)), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -83,6 +83,17 @@ pub struct OldVersion {
     pub kept: Vec<String>,
 }
 
+/// What came of taking versions out of a CRD's `status.storedVersions`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trim {
+    /// They are out.
+    Done,
+    /// The CRD is another one by now, or has changed.
+    Changed,
+    /// A StorageVersionMigration of its objects waits or runs.
+    Migrated,
+}
+
 impl VersionTally {
     /// Counts an object.
     pub fn add(&mut self, whereabouts: &Whereabouts) {

@@ -298,6 +298,7 @@ impl Persist {
                 HiddenFieldsArg::Hold => HiddenFields::Hold,
                 HiddenFieldsArg::Drop => HiddenFields::Drop,
             },
+            moves: false,
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 use tracing::{Span, debug, info, warn};
 
-use crate::cluster::{GenerationCheck, Pace, Permissions, ResumingWatch, Scope, Trim, WatchUpdate};
+use crate::cluster::{GenerationCheck, Pace, Permissions, ResumingWatch, Scope, WatchUpdate};
 use crate::operator::crd::check::READ_PATIENCE;
 use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
 use crate::operator::object::pause::PauseWatch;
@@ -27,6 +27,7 @@ use etch_core::engine::pass;
 use etch_core::engine::status::Status;
 use etch_core::engine::watching::Change;
 use etch_core::object_machine::Rules;
+use etch_core::stored_versions::Trim;
 
 /// What happens around a CRD that its machine is to know.
 pub(crate) struct Signals {
@@ -267,7 +268,7 @@ impl CrdTask {
                 Question::Trim(versions) => {
                     let trimmed = cluster.trim_stored_versions(&crd, &versions).await;
                     log_trim(&versions, &trimmed);
-                    Answer::Trimmed(trimmed.map(|trim| trim == Trim::Done))
+                    Answer::Trimmed(trimmed)
                 }
                 Question::ResumePoint { through, objects } => {
                     let from = cluster.resume_point(&crd.resource(), through, objects).await;

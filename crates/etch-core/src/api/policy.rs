@@ -135,8 +135,9 @@ pub struct DefaultsPolicySpec {
     /// counts them, and `Deny` refuses it unless the annotation `etch-operator.io/allow-deletion` has the CRD's uid.
     pub guard: Option<GuardMode>,
     /// What Etch does about versions in a CRD's `status.storedVersions` that are not its storage version. `Report` (the default):
-    /// report how many objects are proved to be stored at the storage version, and which old versions could go. `Trim`: also take out
-    /// old versions of CRDs with defaults once each object is proved. `Ignore`: nothing.
+    /// report how many objects are proved to be stored at the storage version, and which old versions could go. `Trim`: also store
+    /// the objects of CRDs without defaults at the storage version, and take out old versions once each object is proved.
+    /// `Ignore`: nothing.
     pub stored_versions: Option<StoredVersions>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -209,6 +210,7 @@ impl DefaultsPolicySpec {
             terms: Terms {
                 ownership: self.ownership.unwrap_or_default(),
                 hidden_fields: self.hidden_fields.unwrap_or_default(),
+                moves: self.stored_versions == Some(StoredVersions::Trim),
             },
             settle: self.settle.as_deref().and_then(|text| duration::parse(text).ok()).unwrap_or(settle),
             max_writes_per_second: self.max_writes_per_second,

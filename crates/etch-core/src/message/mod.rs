@@ -223,6 +223,34 @@ fn sentences(
     sentences.join("; ")
 }
 
+/// The status of a CRD without defaults, by what is said of its objects while they are moved to the storage version:
+/// its condition stays `NoDefaults`, whatever that comes to.
+pub fn of_moves(crd: &Crd, about_objects: CrdStatus) -> CrdStatus {
+    let with_aim = |message: String| {
+        let storage = &crd.storage().name;
+        format!("the storage version {storage} has no defaults; objects are moved to it: {message}")
+    };
+    let CrdStatus { message, nameless, .. } = about_objects;
+    CrdStatus {
+        persisted: Some(true),
+        reason: Reason::NoDefaults,
+        message: with_aim(message),
+        nameless: nameless.map(with_aim),
+        ..about_objects
+    }
+}
+
+/// What is said of objects after a pass that moves them.
+pub fn moved(findings: &SchemaFindings, hold: Option<&CanaryHold>, tally: &Tally) -> CrdStatus {
+    let counts = tally.counts();
+    let there = counts.written + counts.already_stored;
+    let verb = if there == 1 { "is" } else { "are" };
+    let sentence = format!("{there} of {} {verb} stored there", objects(counts.objects));
+    let hold = hold.filter(|_| there < counts.objects).map(canary);
+    let sentences: Vec<String> = hold.into_iter().chain([sentence]).collect();
+    crd_status(findings, Some(true), Reason::NoDefaults, sentences.join("; "))
+}
+
 /// The status while changes of the objects are not noticed, by what is known of them from before.
 pub fn watch_failing(known: CrdStatus, failure: &str) -> CrdStatus {
     let after = |known: &str| format!("{failure}; before that: {known}");

@@ -12,7 +12,7 @@ use crate::ownership::{MANAGER, Owner, are_readable, owners};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
-/// Decides about one object of a CRD whose storage version has defaults.
+/// Decides about one object of a CRD whose storage version has defaults, or whose objects are moved there.
 ///
 /// Rows of the table, in order; the first that holds decides:
 /// 1. terminating, ignored or nested too deeply: skip;
@@ -48,7 +48,7 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     }
     let gaps = missing.len();
     missing.extend(filled(object, crd, record.trust_claims));
-    if missing.is_empty() && !must_release && !may_be_stored_elsewhere(object, crd, record) {
+    if missing.is_empty() && !must_release && !may_be_stored_elsewhere(object, crd, terms, record) {
         return Plan::Stored(Proof::NothingToFill);
     }
     if terms.hidden_fields == HiddenFields::Hold {
@@ -97,16 +97,18 @@ pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -
 
 /// Whether an object that the record does not cover, and that no default is missing in, is to be written all
 /// the same: stored at an old version, it is read with that version's defaults (fact R2), and nothing is
-/// proved until it is stored at the storage version. A storage version without defaults has nothing to prove.
+/// proved until it is stored at the storage version. A storage version without defaults has nothing to prove, unless
+/// its objects are moved there.
 ///
 /// A pass has moved every object but its exceptions to the storage version, and so does each write after it,
 /// unless a server that lags behind still stores at another one.
-fn may_be_stored_elsewhere(object: &Object, crd: &Crd, record: &Record) -> bool {
+fn may_be_stored_elsewhere(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
     let was_moved = record.through.is_some()
         && !record.storage_changed
         && !record.servers_lag
         && !record.exceptions.contains(object.uid());
-    crd.compiled().has_defaults() && crd.stored_elsewhere() && !was_moved && !record.trust_claims
+    let matters = crd.compiled().has_defaults() || terms.moves;
+    matters && crd.stored_elsewhere() && !was_moved && !record.trust_claims
 }
 
 /// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one

@@ -231,6 +231,8 @@ pub struct Terms {
     pub ownership: Ownership,
     /// What Etch does with objects with hidden fields.
     pub hidden_fields: HiddenFields,
+    /// Whether Etch also writes objects of a storage version without defaults, to have them stored there.
+    pub moves: bool,
 }
 
 /// Who owns the defaults that Etch has stored.

@@ -20,8 +20,9 @@ pub struct Record {
     /// Whether a write since then may have dropped defaults: under some generation of the CRD since then, a
     /// served version has another schema (fact W10), or a webhook converts it.
     pub versions_disagree: bool,
-    /// Whether another version may have been the storage version for a time since then: an object that was
-    /// written meanwhile is stored there, and is read with its defaults (fact R2).
+    /// Whether objects may be stored at another version than the storage version all the same: that was another one
+    /// for a time since then, and what was written meanwhile is stored there and read with its defaults (fact R2);
+    /// or the pass did not move them.
     pub storage_changed: bool,
     /// Whether an object that was written since may have been created since, without its defaults at or below
     /// `status` (fact D11).

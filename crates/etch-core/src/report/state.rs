@@ -102,6 +102,7 @@ impl ReportState {
             !crd.versions_disagree() && may_drop_defaults(&served_since(report, crd))
         };
         let reports_versions = settings.stored_versions != StoredVersions::Ignore && crd.stored_elsewhere();
+        let may_write = crd.compiled().has_defaults() || settings.terms.moves && reports_versions;
         // No verification has asked about every object since the storage version may have changed.
         let is_unasked = |report: &DefaultsReportStatus| {
             let is_verified = report.stored_versions.as_ref().is_some_and(|versions| versions.verified);
@@ -112,7 +113,7 @@ impl ReportState {
             Some(report) if !may_drop_by_lag(report) && !is_unasked(report) => {
                 report.verify_at.as_ref().map(|time| time.0)
             }
-            Some(_) | None => now.checked_add(LAG).ok().filter(|_| crd.compiled().has_defaults()),
+            Some(_) | None => now.checked_add(LAG).ok().filter(|_| may_write),
         };
         let (mut defaults, more_defaults) = list(crd);
         date(&mut defaults, report, revision);

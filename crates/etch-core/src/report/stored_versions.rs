@@ -56,6 +56,15 @@ pub fn unread(crd: &Crd, error: &CallError) -> StoredVersionsReport {
     StoredVersionsReport { removable, kept, ..StoredVersionsReport::default() }
 }
 
+/// The same where the versions that could go were not taken out, for this reason.
+#[must_use]
+pub fn hindered(report: StoredVersionsReport, why: &str) -> StoredVersionsReport {
+    let StoredVersionsReport { removable, mut kept, .. } = report;
+    let reasons = vec![why.to_owned()];
+    kept.extend(removable.into_iter().map(|name| KeptVersion { name, reasons: reasons.clone() }));
+    StoredVersionsReport { removable: Vec::new(), kept, ..report }
+}
+
 /// The old versions that could go, and those that stay for these reasons.
 fn split(crd: &Crd, reasons: &[String]) -> (Vec<String>, Vec<KeptVersion>) {
     let names = || crd.versions_elsewhere().map(str::to_owned);

@@ -11,7 +11,7 @@ use etch_core::object::{Identity, Object};
 use etch_core::object_machine::Reconciled;
 use etch_core::object_state::ObjectState;
 use etch_core::report::versions::list_key;
-use etch_core::stored_versions::{VersionTally, Whereabouts};
+use etch_core::stored_versions::{Trim, VersionTally, Whereabouts};
 use kube_structural_schema::json::Json;
 
 use super::{Driver, Items, PER_PAGE, Snapshot, Surroundings, call_refused, lost, refused};
@@ -54,7 +54,7 @@ impl Driver {
                 Answer::StoredVersions(answer(is_lost, tally))
             }
             // Its policies do not ask for that.
-            Question::Trim(_) => Answer::Trimmed(answer(is_lost, false)),
+            Question::Trim(_) => Answer::Trimmed(answer(is_lost, Trim::Changed)),
             Question::ResumePoint { through, objects } => {
                 let has_changed = resource.objects.len() as u64 != objects
                     || resource.objects.values().any(|live| u64::from(live.tag.revision) > through);

@@ -445,7 +445,7 @@ impl<H> CrdMachine<H> {
         let mut open = self.opened(report.as_deref(), now);
         self.open_canary(&mut open);
         self.open = Some(open);
-        match self.version_count.is_due(&self.task, &opening, now.at) {
+        match self.version_count.is_due(&self.task, now.at) {
             true => self.ask(Question::StoredVersions, Asked::Versions(opening)),
             false => self.opened_report(opening, now),
         }
@@ -601,9 +601,10 @@ impl<H> CrdMachine<H> {
     /// Waits for as long as the schema must stand unchanged before objects are written, or makes a pass.
     fn settle_or_pass(&mut self, opening: &Opening, now: Now) {
         let Some(open) = &self.open else { return };
-        // Where no default is left and none is followed, nothing is written: what is only counted need not
-        // settle.
-        let may_write = opening.has_defaults() || !self.task.settings.follow.is_empty();
+        // Where no default is left and none is followed, and no object is moved, nothing is written: what is only
+        // counted need not settle.
+        let may_write =
+            opening.has_defaults() || self.task.moves_objects() || !self.task.settings.follow.is_empty();
         if self.checkpoint.is_none() && may_write {
             let stood = Duration::try_from(now.date.duration_since(open.state.first_seen()));
             let left = self.task.settings.settle.saturating_sub(stood.unwrap_or_default());
@@ -620,7 +621,7 @@ impl<H> CrdMachine<H> {
         if std::mem::take(&mut self.is_restored)
             && let Some(crd_status) = CrdError::Restored(Sign::Report).crd_status(&self.task.findings)
         {
-            self.status.set_conditions(crd_status);
+            self.status.set_conditions(self.task.shown(crd_status));
         }
         self.phase = Phase::Writes(Then::CheckPermissions);
     }
@@ -753,7 +754,7 @@ impl<H> CrdMachine<H> {
                 self.status.set_report(passing.state.confirmed(&ledger, &report, reason, state.times));
                 self.status.set_conditions(crd_status);
             }
-            None => self.task.publish(&mut self.status, &passing.state, &ledger, &state),
+            None => self.task.publish(&mut self.status, &passing.state, &ledger, &state, None),
         }
         let (counts, phantoms, reason) = (state.tally.counts(), state.tally.phantoms(), self.status.reason());
         self.commands.push_back(Command::Log(Note::PassEnds { counts, phantoms, asked, reason }));
@@ -825,7 +826,8 @@ impl<H> CrdMachine<H> {
                 let (counts, phantoms) = (state.tally.counts(), state.tally.phantoms());
                 self.commands.push_back(Command::Log(Note::ObjectsChanged { counts, phantoms }));
                 let ledger = steady.watching.ledger();
-                self.task.publish(&mut self.status, &steady.state, ledger, state);
+                let hindrance = steady.hindrance();
+                self.task.publish(&mut self.status, &steady.state, ledger, state, hindrance);
                 steady.want_trim(&self.task, now.at);
             }
             Outcome::Published if self.task.has_nothing_left(&steady.watching.pass().tally) => {
@@ -947,7 +949,7 @@ impl<H> CrdMachine<H> {
 
     fn set_conditions_of(&mut self, error: &CrdError) {
         if let Some(crd_status) = error.crd_status(&self.task.findings) {
-            self.status.set_conditions(crd_status);
+            self.status.set_conditions(self.task.shown(crd_status));
         }
     }
 

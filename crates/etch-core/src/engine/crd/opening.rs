@@ -63,7 +63,9 @@ impl Opening {
         let waits = report
             .filter(|report| open.state.is_about(report))
             .is_some_and(|report| !has_nothing_left(&task.crd, &task.settings, report.counts));
-        let is_needed = self.has_defaults() || may_look && (open.ledger.changes.are_pending() || waits);
+        let is_needed = self.has_defaults()
+            || task.moves_objects()
+            || may_look && (open.ledger.changes.are_pending() || waits);
         self.at_rest.is_some() || !is_needed
     }
 
@@ -96,7 +98,7 @@ pub(super) fn settling(
     let until = whole_second(until.unwrap_or(Timestamp::MAX));
     let pause = task.settings.pause.as_ref().filter(|_| task.settings.mode == Mode::Persist);
     (
-        message::settling(&task.findings, pause, missing, until),
+        task.shown(message::settling(&task.findings, pause, missing, until)),
         open.state.settling(until, &open.ledger.dropped),
     )
 }

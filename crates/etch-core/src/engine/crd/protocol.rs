@@ -12,7 +12,7 @@ use crate::engine::{pass, status, watching};
 use crate::object::Identity;
 use crate::object_machine::Rules;
 use crate::rbac::{MissingPermissions, Verb};
-use crate::stored_versions::VersionTally;
+use crate::stored_versions::{Trim, VersionTally};
 
 /// What is to be done next about a CRD whose attempt has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,8 +73,8 @@ pub enum Answer {
     Generation(Result<bool, CallError>),
     /// How many objects are proved to be where.
     StoredVersions(Result<VersionTally, CallError>),
-    /// Whether they were taken out: not where the CRD is another one by now.
-    Trimmed(Result<bool, CallError>),
+    /// Whether they were taken out.
+    Trimmed(Result<Trim, CallError>),
     /// None where something has happened since.
     ResumePoint(Result<Option<String>, CallError>),
 }

@@ -12,6 +12,7 @@ use crate::engine::status::Status;
 use crate::engine::watching::Watching;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::ReportState;
+use crate::stored_versions::Trim;
 
 /// How long to wait where versions could not be taken out of `status.storedVersions`.
 const TRIM_AGAIN: Duration = Duration::from_secs(600);
@@ -31,6 +32,8 @@ pub(super) struct Steady<H> {
     has_new_permissions: bool,
     /// When to take old versions out of `status.storedVersions`, if all objects are proved by then.
     trim_at: Option<Instant>,
+    /// Why they were not, when that was tried last.
+    hindrance: Option<String>,
     expired: Option<Expired>,
 }
 
@@ -77,6 +80,7 @@ impl<H> Steady<H> {
             wants_publish: false,
             has_new_permissions: false,
             trim_at: None,
+            hindrance: None,
             expired: None,
         }
     }
@@ -89,6 +93,11 @@ impl<H> Steady<H> {
     /// Brings conditions and report up to date as soon as nothing else is being done.
     pub(super) fn want_publish(&mut self) {
         self.wants_publish = true;
+    }
+
+    /// Why old versions that could go were not taken out of `status.storedVersions`; none where that has not been tried.
+    pub(super) fn hindrance(&self) -> Option<&str> {
+        self.hindrance.as_deref()
     }
 
     /// Takes old versions out of `status.storedVersions` as soon as nothing else is being done, if there are any that
@@ -191,7 +200,13 @@ impl<H> Steady<H> {
             {
                 Err(CrdError::Restored(Sign::Report))
             }
-            (Job::Trim, Answer::Trimmed(Ok(true))) => Err(CrdError::Trimmed),
+            (Job::Trim, Answer::Trimmed(Ok(Trim::Done))) => Err(CrdError::Trimmed),
+            (Job::Trim, Answer::Trimmed(answer)) => {
+                let hindrance = hindrance(&answer);
+                self.wants_publish |= hindrance != self.hindrance;
+                self.hindrance = hindrance;
+                Ok(None)
+            }
             (Job::Resume, Answer::Server(Ok(()))) => {
                 self.job = Some(job);
                 // A restore of etcd compacts as well, and may have set objects back.
@@ -217,6 +232,17 @@ impl<H> Steady<H> {
             }
             _ => Err(CrdError::watch(expired.error)),
         }
+    }
+}
+
+/// Why versions were not taken out; none where the CRD has changed, which is noticed by itself.
+fn hindrance(answer: &Result<Trim, CallError>) -> Option<String> {
+    match answer {
+        Ok(Trim::Done | Trim::Changed) => None,
+        Ok(Trim::Migrated) => Some(
+            "a StorageVersionMigration of these objects waits or runs; Etch tries again after it".to_owned(),
+        ),
+        Err(error) => Some(format!("it could not be taken out: {error}; Etch tries again")),
     }
 }
 

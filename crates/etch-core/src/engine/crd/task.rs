@@ -126,10 +126,17 @@ impl Task {
             && !self.crd.is_shadowed()
     }
 
+    /// Whether objects are written only to have them stored at the storage version, which has no defaults.
+    pub(super) fn moves_objects(&self) -> bool {
+        let has_defaults = self.crd.compiled().has_defaults();
+        !has_defaults && self.settings.terms.moves && self.may_write() && self.reports_versions()
+    }
+
     /// Whether a pass shows at which versions objects are stored, and that is reported: it writes each object
     /// that may be stored at an old version.
     pub(super) fn proves_versions(&self) -> bool {
-        self.writes() && self.crd.compiled().has_defaults() && self.reports_versions()
+        let is_asked = self.crd.compiled().has_defaults() || self.settings.terms.moves;
+        self.writes() && is_asked && self.reports_versions()
     }
 
     /// The old versions to take out of `status.storedVersions`: none while anything is open about any object.
@@ -149,18 +156,31 @@ impl Task {
 
     /// See [`has_nothing_left`].
     pub(super) fn has_nothing_left(&self, tally: &Tally) -> bool {
-        has_nothing_left(&self.crd, &self.settings, tally.counts())
+        !self.moves_objects() && has_nothing_left(&self.crd, &self.settings, tally.counts())
+    }
+
+    /// What is said about the objects, as it is shown: a CRD without defaults goes on having none, whatever keeps its
+    /// objects from being moved.
+    pub(super) fn shown(&self, crd_status: CrdStatus) -> CrdStatus {
+        if self.only_moves() { message::of_moves(&self.crd, crd_status) } else { crd_status }
+    }
+
+    fn only_moves(&self) -> bool {
+        self.moves_objects() && self.settings.follow.is_empty()
     }
 
     /// The status while a pass is under way, or has just been paused.
     pub(super) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
         let pause = self.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
-        message::in_progress(&self.findings, pause, self.hold(), tally, verified)
+        self.shown(message::in_progress(&self.findings, pause, self.hold(), tally, verified))
     }
 
     /// The status after a pass, with what became of the values of changed defaults.
     pub(super) fn after_pass(&self, ledger: &Ledger, pass: &PassState, settings: &Settings) -> CrdStatus {
-        let mut crd_status = message::held(&self.findings, settings, self.hold(), &pass.tally);
+        let mut crd_status = match self.only_moves() {
+            true => message::moved(&self.findings, self.hold(), &pass.tally),
+            false => message::held(&self.findings, settings, self.hold(), &pass.tally),
+        };
         let changes = ledger.changes.summary();
         if !changes.is_empty() {
             crd_status.append(&changes);
@@ -168,19 +188,21 @@ impl Task {
         if let Some(lost) = ledger.dropped.lost() {
             crd_status.append(&lost);
         }
-        match &pass.watch_failure {
+        self.shown(match &pass.watch_failure {
             Some(failure) => message::watch_failing(crd_status, failure),
             None => crd_status,
-        }
+        })
     }
 
-    /// Brings the report and, unless the CRD has nothing left, its conditions up to date.
+    /// Brings the report and, unless the CRD has nothing left, its conditions up to date. `hindrance` is why versions
+    /// that could go were not taken out.
     pub(super) fn publish(
         &self,
         status: &mut Status,
         state: &ReportState,
         ledger: &Ledger,
         pass: &PassState,
+        hindrance: Option<&str>,
     ) {
         let crd_status = self.after_pass(ledger, pass, &self.settings);
         // That a CRD has no defaults left is reported once this has ended.
@@ -189,7 +211,10 @@ impl Task {
         // The report comes first: whoever waits for the condition finds it there.
         let mut report = state.counted(ledger, reason, &pass.tally, pass.finished_through, pass.times);
         if let Some(proved) = self.proved_versions(pass) {
-            report.stored_versions = Some(proved);
+            report.stored_versions = Some(match hindrance {
+                Some(why) => stored_versions::hindered(proved, why),
+                None => proved,
+            });
         }
         status.set_report(report);
         if !nothing_left {

@@ -3,7 +3,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::opening::Opening;
 use super::task::Task;
 
 /// How often such objects are listed again: what others write comes to the storage version meanwhile.
@@ -17,9 +16,9 @@ pub(super) struct VersionCount {
 
 impl VersionCount {
     /// Whether the objects are to be listed now.
-    pub(super) fn is_due(self, task: &Task, opening: &Opening, now: Instant) -> bool {
+    pub(super) fn is_due(self, task: &Task, now: Instant) -> bool {
         let is_long_ago = self.counted.is_none_or(|counted| counted + COUNT_AGAIN <= now);
-        task.reports_versions() && !(opening.has_defaults() && task.writes()) && is_long_ago
+        task.reports_versions() && !task.proves_versions() && is_long_ago
     }
 
     /// Takes in that they were listed.

@@ -62,6 +62,8 @@ pub(super) struct Case {
     #[serde(default)]
     drop_hidden: bool,
     #[serde(default)]
+    moves: bool,
+    #[serde(default)]
     record: RecordInShort,
     pub(super) plan: Expected,
     /// What changed defaults mean for it; nothing where this is not given.
@@ -90,6 +92,7 @@ struct RecordInShort {
     through: Option<u64>,
     exceptions: Vec<String>,
     versions_disagree: bool,
+    storage_changed: bool,
     creates_drop_status: bool,
     trust_claims: bool,
     /// Fields that are known to be gone from the object that every case is about.
@@ -203,6 +206,7 @@ impl Case {
         Terms {
             ownership: if self.own { Ownership::Own } else { Ownership::None },
             hidden_fields: if self.drop_hidden { HiddenFields::Drop } else { HiddenFields::Hold },
+            moves: self.moves,
         }
     }
 
@@ -211,6 +215,7 @@ impl Case {
             through,
             exceptions,
             versions_disagree,
+            storage_changed,
             creates_drop_status,
             trust_claims,
             cleared,
@@ -220,6 +225,7 @@ impl Case {
             through: *through,
             exceptions: exceptions.iter().cloned().collect(),
             versions_disagree: *versions_disagree,
+            storage_changed: *storage_changed,
             creates_drop_status: *creates_drop_status,
             trust_claims: *trust_claims,
             cleared: Arc::new([("u1".to_owned(), cleared)].into()),

@@ -28,7 +28,7 @@ pub(super) fn assert_hold(
     leaves_the_deep_alone(case, crd, object, terms, record);
     let Plan::Write(write) = plan else { return };
     assert!(skip(object).is_none(), "{case}: not ours to touch");
-    holds_hidden_fields(case, crd, object, record);
+    holds_hidden_fields(case, crd, object, terms, record);
     names_the_uid(case, object, write.body.json());
     says_nothing_new(case, crd, object, write.body.json());
     match terms.ownership {
@@ -64,14 +64,14 @@ fn leaves_the_terminating_alone(case: &str, crd: &Crd, object: &Object, terms: &
 }
 
 /// Law 4: one owner of an unknown field is enough to hold any write.
-fn holds_hidden_fields(case: &str, crd: &Crd, object: &Object, record: &Record) {
+fn holds_hidden_fields(case: &str, crd: &Crd, object: &Object, terms: &Terms, record: &Record) {
     let mut entries: Vec<Value> = entries(object.json()).cloned().collect();
     entries.push(json!({
         "manager": "legacy", "operation": "Update", "apiVersion": crd.api_version(),
         "fieldsV1": { "f:neverKnown": {} },
     }));
     let object = with_metadata(object, "managedFields", entries.into());
-    let terms = Terms { hidden_fields: HiddenFields::Hold, ..Terms::default() };
+    let terms = Terms { ownership: Ownership::None, hidden_fields: HiddenFields::Hold, ..*terms };
     let plan = decide(&object, crd, &terms, record);
     assert!(
         matches!(plan, Plan::Hold(Held { reason: Hold::HiddenFields, .. })),
@@ -175,7 +175,13 @@ fn is_stored_then(case: &str, crd: &Crd, terms: &Terms, record: &Record, after: 
         let entries = entries(object.json()).filter(|entry| entry["manager"] != MANAGER).cloned().collect();
         object = with_metadata(&object, "managedFields", entries);
     }
-    let record = Record { through: Some(11), exceptions: Exceptions::default(), ..record.clone() };
+    // A pass proves it from then on, whatever was open before.
+    let record = Record {
+        through: Some(11),
+        exceptions: Exceptions::default(),
+        storage_changed: false,
+        ..record.clone()
+    };
     assert!(matches!(decide(&object, crd, terms, &record), Plan::Stored(_)), "{case}: once written");
 }
 
