@@ -60,6 +60,7 @@ fn each_sabotage_is_found() {
         Sabotage::HearsNothing,
         Sabotage::NeverAsksForTheGeneration,
         Sabotage::TakesStatusForStored,
+        Sabotage::TrimsAhead,
         Sabotage::TrustsTheWebhook,
     ]
     .into_iter()

@@ -56,16 +56,17 @@ impl Cluster {
             return Ok(Trim::Migrated);
         }
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}/status", crd.name());
-        for _ in 0..ATTEMPTS {
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
             let Some(document) = self.crd(crd.name()).await? else { return Ok(Trim::Changed) };
             let Some(body) = trim(&document, crd, versions) else { return Ok(Trim::Changed) };
             let request = answered_with(patch_as(MANAGER, &path, PatchKind::Merge, body.to_vec()), METADATA);
             match self.call(request).await {
                 // The CRD's conditions have changed meanwhile, or more.
-                Err(error) if error.code() == Some(409) => {}
+                Err(error) if error.code() == Some(409) && attempts < ATTEMPTS => {}
                 answer => return answer.map(|_| Trim::Done),
             }
         }
-        Ok(Trim::Changed)
     }
 }

@@ -117,6 +117,7 @@ impl Context {
             resumed: known.resumed,
             conditions: known.conditions,
             condition_changes: known.condition_changes,
+            version_edits: known.version_edits,
         })
     }
 

@@ -47,6 +47,8 @@ pub(super) struct CrdEntry {
     pub(super) conditions: Option<u64>,
     /// How often that has changed: two changes may be seen as one, and the second take back the first.
     pub(super) condition_changes: u64,
+    /// A hash of who has edited `status.storedVersions`, and when, as managedFields name them.
+    pub(super) version_edits: u64,
 }
 
 /// What an event has changed.
@@ -173,6 +175,7 @@ impl Index {
             resumed: crd.annotations().get(RESUME_ANNOTATION).and_then(|generation| generation.parse().ok()),
             conditions,
             condition_changes,
+            version_edits: version_edits(crd),
         };
         let is_new = self.crds.items.get(&name) != Some(&known);
         self.crds.insert(&name, known);
@@ -240,6 +243,19 @@ fn conditions(crd: &CrdMeta) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     ours.fields_v1.as_ref().map(|fields| fields.0.to_string()).hash(&mut hasher);
     Some(hasher.finish())
+}
+
+/// What says that somebody has taken versions out of `status.storedVersions`: only the API server itself puts one in, and
+/// with a new generation.
+fn version_edits(crd: &CrdMeta) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for entry in crd.metadata.managed_fields.iter().flatten() {
+        let fields = entry.fields_v1.as_ref().map(|fields| &fields.0["f:status"]["f:storedVersions"]);
+        if fields.is_some_and(|fields| !fields.is_null()) {
+            (&entry.manager, entry.time.as_ref().map(|time| time.0.as_second())).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
 }
 
 /// Objects by name, from a watcher that lists and then watches.

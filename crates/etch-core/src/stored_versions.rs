@@ -88,7 +88,7 @@ pub struct OldVersion {
 pub enum Trim {
     /// They are out.
     Done,
-    /// The CRD is another one by now, or has changed.
+    /// The CRD is another one by now, has changed, or lists them no more.
     Changed,
     /// A StorageVersionMigration of its objects waits or runs.
     Migrated,

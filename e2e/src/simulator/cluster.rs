@@ -219,7 +219,7 @@ impl Cluster {
             settle: self.settle,
             max_writes_per_second: None,
             stop_after_rejected: None,
-            stored_versions: StoredVersions::default(),
+            stored_versions: if terms.moves { StoredVersions::Trim } else { StoredVersions::default() },
             canary: None,
             pause: None,
             names_paths: !follow.is_empty(),
@@ -497,8 +497,8 @@ impl Cluster {
             && drivers.iter_mut().zip(resources).all(|(driver, resource)| {
                 let report = resource.report.as_ref().and_then(|report| report.status.as_ref());
                 // The report on a CRD that has no defaults any more keeps what was known of its objects.
-                let has_defaults = resource.crd().compiled().has_defaults();
-                let waits = report.filter(|_| has_defaults).is_some_and(|status| {
+                let is_about_work = resource.crd().compiled().has_defaults() || resource.is_to_be_trimmed();
+                let waits = report.filter(|_| is_about_work).is_some_and(|status| {
                     status.counts.rejected + status.counts.unknown > 0 || status.verify_at.is_some()
                 });
                 driver.is_at_rest() && driver.choices(resource) == 0 && !waits
@@ -534,6 +534,10 @@ impl Cluster {
         let Some(said) = said else { return Err(self.in_the_end("a CRD has no condition")) };
         let status = resource.report.as_ref().and_then(|report| report.status.as_ref());
         let has_defaults = resource.crd().compiled().has_defaults();
+        let is_held = status.is_some_and(|status| status.counts.held > 0);
+        if resource.is_to_be_trimmed() && !is_held {
+            return Err(self.in_the_end("a version is listed at which no object is stored"));
+        }
         if !has_defaults {
             return match said.reason == Reason::NoDefaults.as_str() {
                 true => Ok(()),

@@ -13,6 +13,7 @@ use etch_core::engine::status;
 use etch_core::findings::{SchemaFindings, judge};
 use etch_core::object::Object;
 use etch_core::report::state::LAG;
+use etch_core::stored_versions::{Trim, trim};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
 use serde_json::{Value, json};
@@ -124,6 +125,7 @@ struct Backup {
     generation: usize,
     conditions: Vec<Condition>,
     report: Option<DefaultsReport>,
+    stored_versions: Vec<String>,
     objects: BTreeMap<String, Live>,
 }
 
@@ -189,6 +191,11 @@ impl Resource {
             Server::Current => self.generation(),
             Server::Behind => self.behind,
         }
+    }
+
+    /// Whether old versions are listed, and are to go.
+    pub fn is_to_be_trimmed(&self) -> bool {
+        self.world.terms.moves && self.stored_versions.len() > 1
     }
 
     /// Whether a server lags behind.
@@ -436,12 +443,41 @@ impl Resource {
         Ok(version)
     }
 
+    /// Takes versions out of `status.storedVersions`, unless the CRD is another one by now.
+    ///
+    /// # Errors
+    /// An object is stored at one of them. What a restored etcd holds nobody could know who had asked before.
+    pub fn trim(&mut self, crd: &Crd, versions: &[String], clock: &mut Clock) -> Result<Trim, Law> {
+        if trim(&Json::from(self.document()), crd, versions).is_none() {
+            return Ok(Trim::Changed);
+        }
+        let is_there = |live: &Live| versions.contains(&live.content.version);
+        if !self.is_restored && self.objects.values().any(is_there) {
+            return Err(Law::Persisted);
+        }
+        self.stored_versions.retain(|name| !versions.contains(name));
+        self.list_versions();
+        clock.revision += 1;
+        self.revision = clock.revision;
+        Ok(Trim::Done)
+    }
+
+    /// Has the CRD that is in force list the versions at which objects are stored.
+    fn list_versions(&mut self) {
+        let Some(last) = self.generations.pop() else { return };
+        let release = Release::new(last.release.document.clone(), &self.stored_versions);
+        let release = release.converted_by(self.world.webhook_knows);
+        let Generation { variant, ref findings, .. } = *last;
+        self.generations.push(Arc::new(Generation { variant, release, findings: findings.clone() }));
+    }
+
     /// Takes a backup of etcd.
     pub fn back_up(&mut self) {
         self.backup = Some(Backup {
             generation: self.generation(),
             conditions: self.conditions.clone(),
             report: self.report.clone(),
+            stored_versions: self.stored_versions.clone(),
             objects: self.objects.clone(),
         });
     }
@@ -459,6 +495,8 @@ impl Resource {
         }
         clock.revision += 1;
         (self.conditions, self.report, self.objects) = (backup.conditions, backup.report, backup.objects);
+        self.stored_versions = backup.stored_versions;
+        self.list_versions();
         self.compact();
         self.is_restored = true;
         true

@@ -362,7 +362,10 @@ impl Driver {
                 Command::End(Next::Changed) => return (true, true),
                 Command::End(next) => {
                     self.abandon(at.strays);
+                    let has_pause_changed = self.machine.task().settings.pause != self.machine.task().pause;
                     let until = match next {
+                        // A pause that has begun or ended meanwhile ends the wait.
+                        Next::Wait(_) | Next::Settle(_) if has_pause_changed => Some(at.now.at),
                         Next::Wait(wait) | Next::Settle(wait) => Some(at.now.at + wait),
                         Next::Permission(_) => Some(at.now.at + ASK_AGAIN),
                         Next::Idle | Next::Changed => None,
@@ -468,7 +471,7 @@ impl Driver {
     ) -> Result<(), Law> {
         match self.tasks.swap_remove(index) {
             Task::Status(command) => self.write_status(command, resource, at),
-            Task::Ask(question) => self.ask(question, resource, at),
+            Task::Ask(question) => return self.ask(question, resource, at),
             Task::List(request) => {
                 let page = self.page(&request, resource, at);
                 self.with_pass(|pass| pass.page(page));

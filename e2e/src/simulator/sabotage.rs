@@ -63,13 +63,15 @@ pub enum Sabotage {
     NeverAsksForTheGeneration,
     /// That a create drops the status is not known.
     TakesStatusForStored,
+    /// Old versions are taken out of `status.storedVersions` before the objects are asked about.
+    TrimsAhead,
     /// A webhook is taken to convert as nothing does: by the `apiVersion` alone.
     TrustsTheWebhook,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::NamesNoRevision,
         Self::NamesNobody,
         Self::CreatesWhatIsGone,
@@ -95,6 +97,7 @@ impl Sabotage {
         Self::HearsNothing,
         Self::NeverAsksForTheGeneration,
         Self::TakesStatusForStored,
+        Self::TrimsAhead,
         Self::TrustsTheWebhook,
     ];
 

@@ -9,7 +9,7 @@ use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, V
 
 /// The worlds that are about more than one object's writes: what is held, how an object came to be, and whether
 /// the CRD is still the one that was read. Only the simulator has all that.
-pub const SIMULATED: [&str; 4] = ["stated", "holding", "losing a field", "converting"];
+pub const SIMULATED: [&str; 6] = ["stated", "holding", "losing a field", "converting", "trimming", "moving"];
 
 /// One cluster's possible lives.
 pub struct World {
@@ -118,6 +118,7 @@ pub fn all() -> Vec<World> {
     let keep = Terms::default();
     let own = Terms { ownership: Ownership::Own, ..keep };
     let drop = Terms { hidden_fields: HiddenFields::Drop, ..keep };
+    let trims = Terms { moves: true, ..keep };
     let size = || vec![".spec.size".parse().expect("a path")];
     let world = |name, releases: Vec<Versions>, menu, terms, follow, untypable| World {
         name,
@@ -196,6 +197,12 @@ pub fn all() -> Vec<World> {
             ],
             vec![("v2", json!({ "note": text(), "color": with(text(), "blue") }))],
         ]
+    };
+    // Versions without defaults.
+    let renamed = {
+        let properties = || json!({ "note": text(), "color": text() });
+        let both = || vec![("v1", properties()), ("v2", properties())];
+        vec![vec![("v1", properties())], both(), vec![("v2", properties())], both()]
     };
     let colored = || {
         menu(vec![
@@ -313,5 +320,7 @@ pub fn all() -> Vec<World> {
         world("hiding", hiding(), olds(), keep, Vec::new(), Keeps),
         world("dropping", hiding(), olds(), drop, Vec::new(), Keeps),
         world("losing a field", losing, olds(), keep, Vec::new(), Keeps),
+        world("trimming", introduced(), colored(), trims, Vec::new(), Keeps),
+        world("moving", renamed, colored(), trims, Vec::new(), Keeps),
     ]
 }

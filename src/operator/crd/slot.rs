@@ -57,6 +57,8 @@ pub(crate) struct Target {
     pub(crate) conditions: Option<u64>,
     /// See [`super::super::index::CrdEntry::condition_changes`].
     pub(crate) condition_changes: u64,
+    /// See [`super::super::index::CrdEntry::version_edits`].
+    pub(crate) version_edits: u64,
 }
 
 /// One CRD.
@@ -134,7 +136,8 @@ impl Slot {
                 (Some(begun), Some(target)) => begun.same_apart_from_pause(target),
                 (begun, target) => begun == target,
             };
-            begun.uid == target.uid && begun.generation >= target.generation && same_settings
+            let is_this = begun.uid == target.uid && begun.version_edits == target.version_edits;
+            is_this && begun.generation >= target.generation && same_settings
         })
     }
 

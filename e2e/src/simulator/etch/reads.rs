@@ -16,10 +16,16 @@ use kube_structural_schema::json::Json;
 
 use super::{Driver, Items, PER_PAGE, Snapshot, Surroundings, call_refused, lost, refused};
 use crate::simulator::etcd::{Happened, Live, Resource, Server};
+use crate::simulator::laws::Law;
 use crate::simulator::sabotage::Sabotage;
 
 impl Driver {
-    pub(super) fn ask(&mut self, question: Question, resource: &Resource, at: &mut Surroundings<'_>) {
+    pub(super) fn ask(
+        &mut self,
+        question: Question,
+        resource: &mut Resource,
+        at: &mut Surroundings<'_>,
+    ) -> Result<(), Law> {
         let is_lost = Self::fails(at);
         fn answer<T>(is_lost: bool, answer: T) -> Result<T, CallError> {
             if is_lost { Err(lost()) } else { Ok(answer) }
@@ -40,7 +46,14 @@ impl Driver {
                 Answer::Report(answer(is_lost, report.map(Box::new)))
             }
             Question::Crd => Answer::Crd(answer(is_lost, Some(Json::from(resource.document())))),
-            Question::Permissions(_) => Answer::Permissions(answer(is_lost, None)),
+            Question::Permissions(_) => {
+                if at.sabotage == Some(Sabotage::TrimsAhead) {
+                    let crd = self.machine.task().crd.clone();
+                    let versions: Vec<String> = crd.versions_elsewhere().map(str::to_owned).collect();
+                    resource.trim(&crd, &versions, at.clock)?;
+                }
+                Answer::Permissions(answer(is_lost, None))
+            }
             Question::Server => Answer::Server(answer(is_lost, ())),
             Question::Generation => {
                 let is_same = resource.generation() == self.knows;
@@ -53,8 +66,13 @@ impl Driver {
                 resource.objects.values().for_each(|_| tally.add(&Whereabouts::Unknown));
                 Answer::StoredVersions(answer(is_lost, tally))
             }
-            // Its policies do not ask for that.
-            Question::Trim(_) => Answer::Trimmed(answer(is_lost, Trim::Changed)),
+            Question::Trim(versions) => {
+                let crd = self.machine.task().crd.clone();
+                // What is lost may have been carried out.
+                let is_done = !is_lost || at.dice.roll(2) == 0;
+                let trimmed = if is_done { resource.trim(&crd, &versions, at.clock)? } else { Trim::Changed };
+                Answer::Trimmed(answer(is_lost, trimmed))
+            }
             Question::ResumePoint { through, objects } => {
                 let has_changed = resource.objects.len() as u64 != objects
                     || resource.objects.values().any(|live| u64::from(live.tag.revision) > through);
@@ -63,6 +81,7 @@ impl Driver {
             }
         };
         self.machine.answered(at.now, answered);
+        Ok(())
     }
 
     pub(super) fn version(&self) -> String {

@@ -9,6 +9,8 @@ use super::task::Task;
 use crate::call_error::CallError;
 use crate::engine::restore_check::RestoreCheck;
 use crate::engine::status::Status;
+use crate::engine::stop_reason::StopReason;
+use crate::engine::sweep::SweepError;
 use crate::engine::watching::Watching;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::ReportState;
@@ -201,6 +203,9 @@ impl<H> Steady<H> {
                 Err(CrdError::Restored(Sign::Report))
             }
             (Job::Trim, Answer::Trimmed(Ok(Trim::Done))) => Err(CrdError::Trimmed),
+            (Job::Trim, Answer::Trimmed(Ok(Trim::Changed))) => {
+                Err(SweepError::from(StopReason::CrdChanged).into())
+            }
             (Job::Trim, Answer::Trimmed(answer)) => {
                 let hindrance = hindrance(&answer);
                 self.wants_publish |= hindrance != self.hindrance;
@@ -235,7 +240,7 @@ impl<H> Steady<H> {
     }
 }
 
-/// Why versions were not taken out; none where the CRD has changed, which is noticed by itself.
+/// Why versions were not taken out.
 fn hindrance(answer: &Result<Trim, CallError>) -> Option<String> {
     match answer {
         Ok(Trim::Done | Trim::Changed) => None,
