@@ -95,6 +95,31 @@ async fn objects_are_proved_once_each_was_asked_about_when_no_server_lags_behind
     assert_eq!(versions(&world), found);
 }
 
+/// The API server gives a CRD no new generation for that.
+#[tokio::test(start_paused = true)]
+async fn a_report_says_no_more_of_versions_that_somebody_else_takes_out() {
+    for has_default in [false, true] {
+        let world = world(has_default);
+        let (cluster, log) = world.serve();
+        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        tokio::time::sleep(30 * MINUTE).await;
+        assert!(!versions(&world).is_null());
+        let writes = log.count(is_object_write);
+        let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+        crd["status"]["storedVersions"] = json!(["v1"]);
+        let edit = json!({ "manager": "kubectl-edit", "operation": "Update", "subresource": "status",
+            "time": "2026-01-01T00:30:00Z", "fieldsV1": { "f:status": { "f:storedVersions": {} } } });
+        let mut owners = crd["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+        owners.push(edit);
+        crd["metadata"]["managedFields"] = owners.into();
+        world.put(CRDS, crd);
+        tokio::time::sleep(MINUTE).await;
+        assert_eq!(versions(&world), Value::Null);
+        assert_eq!(log.count(is_object_write), writes);
+        operator.abort();
+    }
+}
+
 fn is_trim(request: &Request) -> bool {
     let versions = &request.body["status"]["storedVersions"];
     request.method == "PATCH" && request.path.contains(CRDS) && !versions.is_null()
