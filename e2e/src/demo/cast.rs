@@ -37,6 +37,12 @@ pub(super) struct Kind {
     pub(super) releases: [Release; 3],
 }
 
+/// The last release of CronTabs: the same, stored at another version.
+pub(super) static NEW_VERSION: Release = Release {
+    file: "crd-4-new-version.yaml",
+    origin: "the same, with a version v2, at which objects are stored",
+};
+
 /// A CRD file, and where it comes from.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Release {
@@ -182,6 +188,18 @@ impl Kind {
             && spec.get("conversion").is_some_and(|conversion| conversion["strategy"] == "Webhook")
         {
             spec.remove("conversion");
+        }
+        Ok(crd)
+    }
+
+    /// The CRD of a release without one of its versions.
+    ///
+    /// # Errors
+    /// See [`Kind::crd`].
+    pub(super) fn crd_without(&self, release: &Release, version: &str) -> Result<Value> {
+        let mut crd = self.crd(release)?;
+        if let Some(versions) = crd["spec"]["versions"].as_array_mut() {
+            versions.retain(|other| other["name"] != version);
         }
         Ok(crd)
     }

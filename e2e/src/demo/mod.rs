@@ -102,7 +102,7 @@ async fn build() -> Result<()> {
 /// What can be done with a cluster that is left up.
 fn suggest<W: Write>(screen: &mut Screen<W>, stage: &Stage) -> io::Result<()> {
     screen.flush_left("\nThe cluster stays up, with Etch at work, until Ctrl-C. In another terminal:\n")?;
-    let example = ACTORS.iter().rfind(|actor| actor.role == Role::Ignored).unwrap_or(&ACTORS[0]);
+    let example = ACTORS.iter().find(|actor| actor.role == Role::Ignored).unwrap_or(&ACTORS[0]);
     let (plural, name, key) = (example.kind.plural, example.name, view::key(example));
     for command in [
         format!("export KUBECONFIG={}", stage.kubeconfig().display()),

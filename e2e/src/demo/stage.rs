@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cast::{Actor, Field, Kind};
 use super::view::Snapshot;
-use crate::cluster::{Answer, CRDS, Cluster, Condition, eventually};
+use crate::cluster::{Answer, CRDS, Cluster, Condition, Patch, eventually};
 use crate::operator::Operator;
 use crate::scene::Scene;
 
@@ -68,6 +68,71 @@ impl Stage {
     /// It cannot be started.
     pub(super) fn start_etch(&self) -> Result<Operator> {
         self.scene.operator(&[])
+    }
+
+    /// Has a policy take old versions of a kind out of `status.storedVersions`, for which Etch also has to list
+    /// StorageVersionMigrations.
+    ///
+    /// # Errors
+    /// Anything is refused.
+    pub(super) async fn trim(&self, kind: &Kind) -> Result<()> {
+        self.scene.grant("storagemigration.k8s.io").await?;
+        let selector = json!({ "names": [kind.crd_name()] });
+        self.scene.policy("trim", json!({ "selector": selector, "storedVersions": "Trim" })).await.map(drop)
+    }
+
+    /// Sets the time at which Etch verifies what it has stored to the past, while it is stopped.
+    ///
+    /// # Errors
+    /// There is no report, or the change is refused.
+    pub(super) async fn verify_now(&self, kind: &Kind) -> Result<()> {
+        let path = format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{}/status", kind.crd_name());
+        let past = json!({ "status": { "verifyAt": "2020-01-01T00:00:00Z" } });
+        self.cluster().patch(&path, Patch::Merge, "demo", &past).await?.ok().map(drop)
+    }
+
+    /// Has Etch ignore an object no more.
+    ///
+    /// # Errors
+    /// It is refused.
+    pub(super) async fn end_ignoring(&self, actor: &Actor) -> Result<()> {
+        let change = json!({ "metadata": { "annotations": { "etch-operator.io/ignore": null } } });
+        self.cluster().patch(&actor.path(), Patch::Merge, actor.manager, &change).await?.ok().map(drop)
+    }
+
+    /// Waits until the part of the report about versions is as expected.
+    ///
+    /// # Errors
+    /// It does not come to that in time.
+    pub(super) async fn reported(&self, kind: &Kind, is_expected: impl Fn(&Value) -> bool) -> Result<Value> {
+        eventually(LIMIT, &format!("the report on the versions of {}", kind.crd_name()), async || {
+            let versions = self.scene.report(&kind.crd_name()).await?["status"]["storedVersions"].take();
+            Ok(is_expected(&versions).then_some(versions))
+        })
+        .await
+    }
+
+    /// Waits until the CRD lists these versions and no other in `status.storedVersions`.
+    ///
+    /// # Errors
+    /// It does not come to that in time.
+    pub(super) async fn until_listed(&self, kind: &Kind, versions: &[&str]) -> Result<()> {
+        let name = kind.crd_name();
+        eventually(LIMIT, &format!("{name} lists {versions:?}"), async || {
+            let crd = self.cluster().get(&format!("{CRDS}/{name}")).await?;
+            Ok((crd["status"]["storedVersions"] == json!(versions)).then_some(()))
+        })
+        .await
+    }
+
+    /// Tries out whether a CRD would be accepted.
+    ///
+    /// # Errors
+    /// There is no answer; a refusal is an answer.
+    pub(super) async fn dry_run_crd(&self, crd: &Value) -> Result<Answer> {
+        let name = crd["metadata"]["name"].as_str().context("a name")?;
+        let path = format!("{CRDS}/{name}?fieldManager=e2e&force=true&dryRun=All");
+        self.cluster().send("PATCH", &path, "application/apply-patch+yaml", serde_json::to_vec(crd)?).await
     }
 
     /// Applies a CRD; it is served, but maybe still as it was before.

@@ -4,6 +4,7 @@
 mod change;
 mod etch;
 mod upgrade;
+mod versions;
 mod yesterday;
 
 use std::io::{self, Write};
@@ -40,7 +41,10 @@ pub(super) async fn tell<W: Write>(stage: &Stage, screen: &mut Screen<W>) -> Res
     if screen.all_hold() {
         change::tell(stage, screen, &stored).await?;
     }
-    Ok(Some(operator))
+    match screen.all_hold() {
+        true => versions::tell(stage, screen, operator).await.map(Some),
+        false => Ok(Some(operator)),
+    }
 }
 
 /// Shows both sides of objects.
