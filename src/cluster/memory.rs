@@ -17,7 +17,7 @@ use kube_structural_schema::json::Json;
 /// How long a watch stays open, in seconds: what is remembered comes at once, and nothing tells its end.
 const OPEN: u32 = 1;
 /// The versions at which MutatingAdmissionPolicies may be served.
-const POLICY_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+const POLICY_VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
 /// What the API server remembers of CRDs and of mutating admission. It is read once, when it is needed.
 #[derive(Debug, Default)]

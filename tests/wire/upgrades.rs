@@ -1,4 +1,4 @@
-//! What is answered to the author of an upgrade or of the deletion of a CRD: the objects are listed within the request, and nothing waits
+//! What is answered to the author of an upgrade, of the deletion or of a migration of a CRD: the objects are listed within the request, and nothing waits
 //! for them for long.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use axum::body::Body;
 use etch::metrics::Metrics;
 use etch::operator::{Operator, UpgradeGuard};
 use etch::server::admission::{AdmissionHandler, References, ServedSchemas, Upgrades};
-use etch_core::upgrade::{ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, digest};
+use etch_core::upgrade::{ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, ALLOW_MIGRATION_ANNOTATION, digest};
 use futures::FutureExt;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -206,6 +206,48 @@ async fn the_deletion_of_a_crd_with_objects_is_warned_of_or_refused() {
     let world = World::with(&[]);
     govern(&world, json!({ "guard": "Deny" }));
     assert_eq!(Replica::start(&world).await.ask(deletion(|_| ())).await, allowed, "it has no objects");
+}
+
+/// The creation of a StorageVersionMigration for this resource.
+fn migration(resource: &str, annotations: &Value) -> Value {
+    let group = json!({ "group": "example.com", "resource": resource });
+    json!({
+        "uid": "7", "operation": "CREATE", "name": "m",
+        "kind": { "group": "storagemigration.k8s.io", "version": "v1", "kind": "StorageVersionMigration" },
+        "resource": { "group": "storagemigration.k8s.io", "version": "v1", "resource": "storageversionmigrations" },
+        "object": { "metadata": { "name": "m", "annotations": annotations }, "spec": { "resource": group } },
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_is_warned_of_or_refused_where_it_destroys_hidden_fields() {
+    let world = World::with(&["a", "b"]);
+    let replica = Replica::start(&world).await;
+    let filled = "etch: 2 of 2 objects: the migration may store defaults that etcd lacks: ns/a, ns/b";
+    let expected = json!({ "uid": "7", "allowed": true, "warnings": [filled] });
+    assert_eq!(replica.ask(migration("things", &Value::Null)).await, expected);
+    let (lists, allowed) = (replica.lists(), json!({ "uid": "7", "allowed": true }));
+    assert_eq!(replica.ask(migration("others", &Value::Null)).await, allowed, "it is no CRD");
+    assert_eq!(replica.lists(), lists);
+
+    govern(&world, json!({ "guard": "Deny" }));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(replica.ask(migration("things", &Value::Null)).await, expected, "that is no harm");
+    let mut hiding = thing("c");
+    hiding["metadata"]["managedFields"] = json!([{ "manager": "user", "operation": "Update",
+        "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": { "f:old": {} } } }]);
+    world.put(super::world::THINGS, hiding);
+    let refused = replica.ask(migration("things", &Value::Null)).await;
+    let message = refused["status"]["message"].as_str().expect("a message");
+    let expected = format!(
+        "migrating the objects of {NAME} would harm them:\n- 1 of 3 objects: the migration destroys hidden fields: ns/c"
+    );
+    assert!(message.starts_with(&expected), "{message}");
+    let uid = crd_named("things")["metadata"]["uid"].clone();
+    let uid = uid.as_str().expect("a uid");
+    assert!(message.ends_with(&format!("{ALLOW_MIGRATION_ANNOTATION}: {uid}")), "{message}");
+    let annotated = migration("things", &json!({ ALLOW_MIGRATION_ANNOTATION: uid }));
+    assert_eq!(replica.ask(annotated).await["allowed"], true);
 }
 
 #[tokio::test(start_paused = true)]

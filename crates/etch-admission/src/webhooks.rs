@@ -1,5 +1,5 @@
-//! The webhook configurations by which the API server asks: one webhook for each schema, and one for upgrades
-//! and deletions of CRDs.
+//! The webhook configurations by which the API server asks: one webhook for each schema, one for upgrades
+//! and deletions of CRDs, and one for migrations of their objects.
 
 use std::collections::BTreeMap;
 
@@ -30,6 +30,8 @@ const SUFFIX: &str = ".etch-operator.io";
 /// The name of the webhook that is asked about upgrades and deletions of CRDs. No schema's ends so, whatever the schema is
 /// called.
 pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
+/// The name of the webhook that is asked about StorageVersionMigrations.
+pub const MIGRATION_GUARD: &str = "migrations.guard.etch-operator";
 
 /// Where the API server finds the server, and how it trusts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +72,8 @@ pub fn configurations<'d>(
     let client = Client { endpoint, authority, keys };
     let of = |mutates: bool| -> Vec<Value> {
         let webhooks = schemas.iter().map(|(name, declared)| webhook(name, declared, mutates, &client));
-        let guard = (guard && !mutates).then(|| guard_webhook(&client));
-        webhooks.flatten().chain(guard).collect()
+        let guards = (guard && !mutates).then(|| [guard_webhook(&client), migration_webhook(&client)]);
+        webhooks.flatten().chain(guards.into_iter().flatten()).collect()
     };
     let body = |kind: &str, webhooks: Vec<Value>| {
         json!({
@@ -225,6 +227,26 @@ fn guard_webhook(client: &Client<'_>) -> Value {
     })
 }
 
+/// The webhook for StorageVersionMigrations: each has all objects of a resource written.
+fn migration_webhook(client: &Client<'_>) -> Value {
+    json!({
+        "name": MIGRATION_GUARD,
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": client.config("/guard"),
+        "failurePolicy": FailurePolicy::Ignore,
+        "matchPolicy": "Equivalent",
+        "rules": [{
+            "apiGroups": ["storagemigration.k8s.io"],
+            "apiVersions": ["*"],
+            "resources": ["storageversionmigrations"],
+            "operations": ["CREATE"],
+            "scope": "Cluster",
+        }],
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    })
+}
+
 impl Client<'_> {
     fn config(&self, path: &str) -> Value {
         let Self { endpoint, authority, keys } = self;
@@ -347,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn upgrades_of_crds_are_one_webhook_more() {
+    fn upgrades_of_crds_and_migrations_are_one_webhook_more_each() {
         let one = declaration(json!({}));
         let at = endpoint(Injection::None);
         let [mutating, validating] = configurations([("one", &one)], true, &at, Some(b"PEM"), &keys());
@@ -359,9 +381,12 @@ mod tests {
         assert_eq!((&guard["failurePolicy"], &guard["timeoutSeconds"]), (&json!("Ignore"), &json!(3)));
         assert_eq!(guard["rules"][0]["resources"], json!(["customresourcedefinitions"]), "no subresource");
         assert_eq!(guard["rules"][0]["operations"], json!(["UPDATE", "DELETE"]));
-        assert_eq!(schema_of(GUARD), None);
+        let migrations = &validating["webhooks"][2];
+        assert_eq!(migrations["name"], MIGRATION_GUARD);
+        assert_eq!(migrations["rules"][0]["resources"], json!(["storageversionmigrations"]));
+        assert_eq!([GUARD, MIGRATION_GUARD].map(schema_of), [None, None]);
         let [_, alone] = configurations([], true, &at, None, &keys());
-        assert_eq!(alone["webhooks"].as_array().map(Vec::len), Some(1));
+        assert_eq!(alone["webhooks"].as_array().map(Vec::len), Some(2));
     }
 
     #[test]

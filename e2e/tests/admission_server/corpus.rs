@@ -33,7 +33,7 @@ async fn real_upgrades_are_warned_of_as_impact_finds_them() -> Result<()> {
     stage.scene.policy("default", json!({ "mode": "Audit" })).await?;
     let operator = stage.operator()?;
     eventually(GUARD, "the webhook is there", async || {
-        Ok((webhooks(&stage.scene.cluster, 1).await? == 1).then_some(()))
+        Ok((webhooks(&stage.scene.cluster, 1).await? == 2).then_some(()))
     })
     .await?;
     let mut ends: BTreeMap<String, usize> = BTreeMap::new();

@@ -85,12 +85,12 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     let operator = stage.operator()?;
     vectors::each_platform_is_answered_by_its_schema(cluster).await?;
 
-    // They go with their schemas, and with `etch clean`. The installed policy asks about upgrades.
+    // They go with their schemas, and with `etch clean`. The installed policy asks about upgrades and migrations.
     for platform in stage::PLATFORMS {
         cluster.delete(&schema(platform)).await?;
     }
     eventually(GUARD, "the webhooks are gone", async || {
-        Ok(((webhooks(cluster, 0).await?, webhooks(cluster, 1).await?) == (0, 1)).then_some(()))
+        Ok(((webhooks(cluster, 0).await?, webhooks(cluster, 1).await?) == (0, 2)).then_some(()))
     })
     .await?;
     dry(cluster, &machine("x", bad())).await?.ok()?;

@@ -50,11 +50,14 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
     scene.policy("default", json!({ "mode": "Audit", "guard": "Off" })).await?;
     eventually(GUARD, "nobody is asked", async || Ok((webhooks(cluster, 1).await? == 0).then_some(())))
         .await?;
-    scene.policy("default", json!({ "mode": "Audit" })).await?;
+    a_field_is_hidden(cluster).await?;
+    scene.policy("default", json!({ "mode": "Audit", "guard": "Deny" })).await?;
     eventually(GUARD, "the guard is asked again", async || {
-        Ok((webhooks(cluster, 1).await? == 1).then_some(()))
+        Ok((webhooks(cluster, 1).await? == 2).then_some(()))
     })
     .await?;
+    a_migration_that_destroys_it_is_denied_until_it_is_allowed(cluster).await?;
+    scene.policy("default", json!({ "mode": "Audit" })).await?;
     // Nobody answers, or not in time, and nothing fails.
     operator.pause().await?;
     apply(cluster, &present(), "").await?.ok()?;
@@ -199,6 +202,51 @@ async fn denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
 }
 
 /// The objects of a CRD that may not be deleted stay; with the annotation they go.
+/// An object of which only etcd still holds a field, and one without.
+async fn a_field_is_hidden(cluster: &Cluster) -> Result<()> {
+    let crates = |fields: Value| {
+        let spec = json!({ "type": "object", "properties": fields });
+        let schema = json!({ "type": "object", "properties": { "spec": spec } });
+        crd(GROUP, "Crate", &[("v1", true, schema)])
+    };
+    cluster.apply_crd(&crates(json!({ "old": { "type": "string" } }))).await?;
+    for (name, spec) in [("a", json!({ "old": "canary" })), ("b", json!({}))] {
+        let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Crate",
+            "metadata": { "name": name }, "spec": spec });
+        cluster.create("/apis/upgrades.example.com/v1/namespaces/default/crates", "author", &object).await?;
+    }
+    cluster.apply_crd(&crates(json!({ "new": { "type": "string" } }))).await.map(drop)
+}
+
+/// Kubernetes' own migrator writes all objects, past every policy.
+async fn a_migration_that_destroys_it_is_denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
+    const MIGRATIONS: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
+    if cluster.send("GET", MIGRATIONS, "application/json", Vec::new()).await?.code == 404 {
+        return Ok(());
+    }
+    let create = async |annotations: Value| {
+        let migration = json!({ "apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration",
+            "metadata": { "name": "crates", "annotations": annotations },
+            "spec": { "resource": { "group": GROUP, "resource": "crates" } } });
+        let path = format!("{MIGRATIONS}?dryRun=All");
+        cluster.send("POST", &path, "application/json", serde_json::to_vec(&migration)?).await
+    };
+    let refused = eventually(GUARD, "the migration is denied", async || {
+        let answer = create(json!({})).await?;
+        Ok((answer.code == 403).then_some(answer))
+    })
+    .await?;
+    let message = refused.body["message"].as_str().context("a message")?;
+    ensure!(message.contains("1 of 2 objects: the migration destroys hidden fields: default/a"), "{message}");
+    ensure!(!message.contains("canary"), "{message}");
+    let uid = cluster.get(&format!("{CRDS}/crates.{GROUP}")).await?["metadata"]["uid"].clone();
+    let allowed = create(json!({ "etch-operator.io/allow-migration": uid })).await?;
+    ensure!(allowed.code == 201 && allowed.warnings.len() == 1, "{allowed:?}");
+    let other = create(json!({ "etch-operator.io/allow-migration": "another" })).await?;
+    ensure!(other.code == 403, "{other:?}");
+    Ok(())
+}
+
 async fn deletion_is_denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
     let bins = "bins.upgrades.example.com";
     let (path, objects) = (format!("{CRDS}/{bins}"), "/apis/upgrades.example.com/v1/namespaces/default/bins");

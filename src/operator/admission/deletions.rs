@@ -10,12 +10,22 @@ use super::upgrades::{UpgradeGuard, is_stored, text};
 use etch_core::crd::Crd;
 use etch_core::plan::Witness;
 use etch_core::prediction::record_of;
-use etch_core::upgrade::{DeletionBuilder, Extent, Findings};
+use etch_core::upgrade::{DeletionBuilder, Extent, Findings, GuardDecision, Guarded, decide};
 use kube_structural_schema::json::Json;
 
 impl UpgradeGuard {
+    /// Judges the deletion of a CRD by what is known of it at `until`, at the latest.
+    pub(super) async fn judge_deletion(&self, document: Json, until: Instant) -> GuardDecision {
+        let Some(governing) = self.guarded(&document) else { return GuardDecision::default() };
+        let metadata: Json = document["metadata"].clone().into();
+        let findings = self.deletion(document, until).await;
+        let guarded = Guarded::Deletion { uid: text(&metadata, "/uid") };
+        let allowed = metadata["annotations"][guarded.annotation()].as_str();
+        decide(text(&metadata, "/name"), guarded, governing.guard_mode, &findings, allowed)
+    }
+
     /// What the deletion of a CRD takes along, by what is known at `until`.
-    pub(super) async fn deletion(&self, document: Json, until: Instant) -> Findings {
+    async fn deletion(&self, document: Json, until: Instant) -> Findings {
         let unknown = |why: &str| DeletionBuilder::unknown(text(&document, "/metadata/name"), why);
         let Ok(crd) = Crd::read(&document) else { return unknown("cannot read the CRD") };
         // Requests for its objects would be answered with built-in ones.

@@ -9,6 +9,7 @@ mod existing;
 mod issue;
 mod keys;
 mod listing;
+mod migrations;
 mod persist;
 mod state;
 mod status;

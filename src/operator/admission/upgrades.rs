@@ -32,7 +32,7 @@ use kube_structural_schema::schema::DEEPEST;
 /// How many requests are checked at once: each lists all objects of a CRD.
 const AT_ONCE: usize = 2;
 
-/// Looks at upgrades and deletions of CRDs on this replica; cheap to clone.
+/// Looks at upgrades and deletions of CRDs, and at migrations of their objects, on this replica; cheap to clone.
 #[derive(Clone)]
 pub struct UpgradeGuard {
     pub(super) cluster: Cluster,
@@ -57,28 +57,27 @@ impl UpgradeGuard {
 
     /// Judges a request by what is known of it at `until`, at the latest.
     pub async fn judge(&self, request: CrdRequest, until: Instant) -> GuardDecision {
-        let (CrdRequest::Update(Update { new: document, .. }) | CrdRequest::Deletion(document)) = &request;
-        let Some(GoverningPolicy { settings, guard_mode }) = self.policies.of(document) else {
-            return GuardDecision::default();
-        };
-        if guard_mode == GuardMode::Off {
-            return GuardDecision::default();
-        }
-        let metadata: Json = document["metadata"].clone().into();
-        let decide = |guarded: Guarded<'_>, findings: &Findings| {
-            let allowed = metadata["annotations"][guarded.annotation()].as_str();
-            decide(text(&metadata, "/name"), guarded, guard_mode, findings, allowed)
-        };
         match request {
-            CrdRequest::Update(update) => {
-                let (findings, digest) = self.check(update, settings, until).await;
-                decide(Guarded::Upgrade { digest: &digest }, &findings)
-            }
-            CrdRequest::Deletion(crd) => {
-                let findings = self.deletion(crd, until).await;
-                decide(Guarded::Deletion { uid: text(&metadata, "/uid") }, &findings)
-            }
+            CrdRequest::Update(update) => self.judge_update(update, until).await,
+            CrdRequest::Deletion(crd) => self.judge_deletion(crd, until).await,
+            CrdRequest::Migration(migration) => self.judge_migration(&migration, until).await,
         }
+    }
+
+    async fn judge_update(&self, update: Update, until: Instant) -> GuardDecision {
+        let Some(GoverningPolicy { settings, guard_mode }) = self.guarded(&update.new) else {
+            return GuardDecision::default();
+        };
+        let metadata: Json = update.new["metadata"].clone().into();
+        let (findings, digest) = self.check(update, settings, until).await;
+        let guarded = Guarded::Upgrade { digest: &digest };
+        let allowed = metadata["annotations"][guarded.annotation()].as_str();
+        decide(text(&metadata, "/name"), guarded, guard_mode, &findings, allowed)
+    }
+
+    /// The policy for a CRD as this document has it; none where its requests are not judged.
+    pub(super) fn guarded(&self, document: &Json) -> Option<GoverningPolicy> {
+        self.policies.of(document).filter(|governing| governing.guard_mode != GuardMode::Off)
     }
 
     /// What the upgrade does, and the digest of its schemas, which is empty where there was no time to find

@@ -10,7 +10,9 @@ use tracing::{info, warn};
 use super::status::Unserved;
 use crate::cluster::{Cluster, WebhookConfiguration};
 use crate::server::admission::AcceptedKeys;
-use etch_admission::{Declaration, Endpoint, GUARD, KeyRing, PathKey, configurations, is_applied, schema_of};
+use etch_admission::{
+    Declaration, Endpoint, GUARD, KeyRing, MIGRATION_GUARD, PathKey, configurations, is_applied, schema_of,
+};
 use etch_core::call_error::CallError;
 use kube_structural_schema::json::Json;
 
@@ -69,12 +71,11 @@ pub(super) async fn write(
             if named.is_empty() {
                 return Err(error);
             }
-            if let Some(field) = named.remove(GUARD) {
-                warn!(
-                    field,
-                    "the API server refuses the webhook for upgrades of CRDs, so Etch does not guard them"
-                );
-                guards = false;
+            for guard in [GUARD, MIGRATION_GUARD] {
+                if let Some(field) = named.remove(guard) {
+                    warn!(field, guard, "the API server refuses this webhook, so Etch guards no CRD");
+                    guards = false;
+                }
             }
             let of_schemas = named
                 .into_iter()

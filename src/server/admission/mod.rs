@@ -15,7 +15,7 @@ mod router;
 mod served_schemas;
 mod upgrades;
 
-pub use etch_admission::admission_review::upgrade::{CrdRequest, Update};
+pub use etch_admission::admission_review::upgrade::{CrdRequest, Migration, Update};
 pub use etch_admission::admission_review::{Asked, Malformed, Phase, Reviewed, Served, review};
 
 pub use certificates::{Authority, Certificates, Presented, trusted, validity};

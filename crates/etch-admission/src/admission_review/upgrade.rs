@@ -1,4 +1,4 @@
-//! Updates and deletions of CRDs: which of them are judged, and the answer.
+//! Updates and deletions of CRDs, and migrations of their objects: which of them are judged, and the answer.
 //! It must not judge.
 
 use serde_json::{Value, json};
@@ -27,11 +27,27 @@ pub enum CrdRequest {
     Update(Update),
     /// It deletes the CRD, which is this.
     Deletion(Json),
+    /// It is about the objects of a resource, which may be a CRD's.
+    Migration(Migration),
+}
+
+/// A StorageVersionMigration that is to be created.
+#[derive(Debug)]
+pub struct Migration {
+    /// The name of the CRD whose objects it has written, if they are those of a CRD.
+    pub crd: String,
+    /// Its metadata.
+    pub metadata: Json,
 }
 
 /// What a request does with a CRD; none if it cannot touch an object, or is none of ours to judge.
 pub fn crd_request(asked: &Asked) -> Option<CrdRequest> {
     let is = |pointer: &str, wanted: &str| asked.text(pointer) == wanted;
+    if is("/resource/group", "storagemigration.k8s.io")
+        && is("/resource/resource", "storageversionmigrations")
+    {
+        return migration(asked).map(CrdRequest::Migration);
+    }
     let is_crd = is("/resource/group", "apiextensions.k8s.io")
         && is("/resource/version", "v1")
         && is("/resource/resource", "customresourcedefinitions");
@@ -48,6 +64,15 @@ pub fn crd_request(asked: &Asked) -> Option<CrdRequest> {
     // The objects of one that is being deleted are on their way already.
     let is_first = old["metadata"]["deletionTimestamp"].is_null();
     (is_deletion && is_first).then(|| CrdRequest::Deletion(old.clone().into()))
+}
+
+fn migration(asked: &Asked) -> Option<Migration> {
+    let (object, resource) =
+        (&asked.request()["object"], |field| asked.text(&format!("/object/spec/resource/{field}")));
+    let (group, plural) = (resource("group"), resource("resource"));
+    let is_of_crd = asked.operation() == "CREATE" && !group.is_empty() && !plural.is_empty() && group != OWN;
+    is_of_crd
+        .then(|| Migration { crd: format!("{plural}.{group}"), metadata: object["metadata"].clone().into() })
 }
 
 /// The answer in the form that the API server reads.
@@ -128,7 +153,7 @@ mod tests {
             };
             match crd_request(&asked(deletion)) {
                 Some(CrdRequest::Deletion(crd)) => crd["metadata"]["name"] == "tabs.example.com",
-                Some(CrdRequest::Update(_)) => panic!("it is no update"),
+                Some(request) => panic!("{request:?}"),
                 None => false,
             }
         };
@@ -138,6 +163,42 @@ mod tests {
         assert!(!judged(|request| request["oldObject"]["spec"]["group"] = json!(OWN)));
         assert!(!judged(|request| request["oldObject"] = Value::Null));
         assert!(!judged(|request| request["oldObject"]["metadata"]["deletionTimestamp"] = json!("now")));
+    }
+
+    #[test]
+    fn only_new_migrations_of_custom_resources_are_judged() {
+        let judged = |change: fn(&mut Value)| {
+            let creation = |request: &mut Value| {
+                let resource = json!({ "group": "storagemigration.k8s.io", "version": "v1",
+                    "resource": "storageversionmigrations" });
+                request["operation"] = json!("CREATE");
+                request["resource"] = resource;
+                request["oldObject"] = Value::Null;
+                request["object"] = json!({ "metadata": { "name": "m" },
+                    "spec": { "resource": { "group": "example.com", "resource": "tabs" } } });
+                change(request);
+            };
+            match crd_request(&asked(creation)) {
+                Some(CrdRequest::Migration(Migration { crd, metadata })) => {
+                    assert_eq!(metadata["name"], "m");
+                    Some(crd)
+                }
+                Some(request) => panic!("{request:?}"),
+                None => None,
+            }
+        };
+        assert_eq!(judged(|_| ()).as_deref(), Some("tabs.example.com"));
+        assert_eq!(
+            judged(|request| request["resource"]["version"] = json!("v1beta1")).as_deref(),
+            Some("tabs.example.com")
+        );
+        let update = |request: &mut Value| {
+            request["operation"] = json!("UPDATE");
+            request["oldObject"] = request["object"].clone();
+        };
+        assert_eq!(judged(update), None);
+        assert_eq!(judged(|request| request["object"]["spec"]["resource"]["group"] = json!("")), None);
+        assert_eq!(judged(|request| request["object"]["spec"]["resource"]["group"] = json!(OWN)), None);
     }
 
     #[test]

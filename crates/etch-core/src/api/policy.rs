@@ -132,7 +132,8 @@ pub struct DefaultsPolicySpec {
     /// that change or disappear, fields that become hidden, and objects that become invalid. `Deny`: refuse such an upgrade,
     /// unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal names. `Off`, in quotes in
     /// YAML: nothing; this is the default with `mode: Ignore`. The same goes for the deletion of a CRD that has objects: `Warn`
-    /// counts them, and `Deny` refuses it unless the annotation `etch-operator.io/allow-deletion` has the CRD's uid.
+    /// counts them, and `Deny` refuses it unless the annotation `etch-operator.io/allow-deletion` has the CRD's uid. And for a
+    /// StorageVersionMigration of its objects: `Deny` refuses one that destroys hidden fields.
     pub guard: Option<GuardMode>,
     /// What Etch does about versions in a CRD's `status.storedVersions` that are not its storage version. `Report` (the default):
     /// report how many objects are proved to be stored at the storage version, and which old versions could go. `Trim`: also store

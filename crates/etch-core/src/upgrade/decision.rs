@@ -1,6 +1,6 @@
-//! What is answered to the author of an upgrade or of the deletion of a CRD.
+//! What is answered to the author of an upgrade, of the deletion or of a migration of a CRD.
 
-use super::{ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, Findings, GuardMode};
+use super::{ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, ALLOW_MIGRATION_ANNOTATION, Findings, GuardMode};
 use crate::warning::shortened;
 
 /// The answer to a request.
@@ -12,7 +12,7 @@ pub struct GuardDecision {
     pub warnings: Vec<String>,
 }
 
-/// What a request does with a CRD.
+/// What a request does with a CRD, or its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarded<'r> {
     /// It upgrades the CRD to the schemas of this digest.
@@ -25,9 +25,14 @@ pub enum Guarded<'r> {
         /// The uid; no other CRD ever has it.
         uid: &'r str,
     },
+    /// It has all objects of the CRD of this uid written.
+    Migration {
+        /// The uid; no other CRD ever has it.
+        uid: &'r str,
+    },
 }
 
-/// Decides. `allowed` is what the CRD has under [`Guarded::annotation`].
+/// Decides. `allowed` is what the CRD, or the StorageVersionMigration, has under [`Guarded::annotation`].
 pub fn decide(
     crd: &str,
     guarded: Guarded<'_>,
@@ -50,11 +55,12 @@ pub fn decide(
 }
 
 impl<'r> Guarded<'r> {
-    /// The annotation on the CRD that lets such a request through.
+    /// The annotation on the CRD, or on the StorageVersionMigration, that lets such a request through.
     pub fn annotation(self) -> &'static str {
         match self {
             Self::Upgrade { .. } => ALLOW_ANNOTATION,
             Self::Deletion { .. } => ALLOW_DELETION_ANNOTATION,
+            Self::Migration { .. } => ALLOW_MIGRATION_ANNOTATION,
         }
     }
 
@@ -62,7 +68,7 @@ impl<'r> Guarded<'r> {
     fn value(self) -> &'r str {
         match self {
             Self::Upgrade { digest } => digest,
-            Self::Deletion { uid } => uid,
+            Self::Deletion { uid } | Self::Migration { uid } => uid,
         }
     }
 
@@ -76,6 +82,10 @@ impl<'r> Guarded<'r> {
             Self::Deletion { .. } => format!(
                 "deleting {crd} would delete its objects:{listed}\nTo allow it, annotate the CRD first: \
                  kubectl annotate crd {crd} {annotation}={value}"
+            ),
+            Self::Migration { .. } => format!(
+                "migrating the objects of {crd} would harm them:{listed}\nTo allow it, give the \
+                 StorageVersionMigration the annotation {annotation}: {value}"
             ),
         }
     }

@@ -1,5 +1,5 @@
-//! What the author of an upgrade or of the deletion of a CRD is warned of, or refused for, at the moment of
-//! the request.
+//! What the author of an upgrade, of the deletion, or of a StorageVersionMigration of a CRD is warned of, or refused
+//! for, at the moment of the request.
 //! It must not find out what objects there are, nor what a policy says: both are given.
 //!
 //! What happens to the values of objects is for [`impact`](super::impact) alone to say, so that the request, `etch impact` and the
@@ -8,12 +8,13 @@
 //! # Laws
 //! 1. An update that cannot touch an object passes without a word: [`matters`].
 //! 2. What could not be found out is a warning, and refuses nothing.
-//! 3. A refusal names the annotation that lets exactly this upgrade, or the deletion of this very CRD, through.
+//! 3. A refusal names the annotation that lets exactly this upgrade, or what is done to this very CRD, through.
 
 mod decision;
 mod deletion;
 mod digest;
 mod findings;
+mod migration;
 mod named;
 mod new_violations;
 #[cfg(test)]
@@ -28,14 +29,17 @@ pub use decision::{GuardDecision, Guarded, decide};
 pub use deletion::DeletionBuilder;
 pub use digest::digest;
 pub use findings::{Extent, Findings, FindingsBuilder};
+pub use migration::MigrationBuilder;
 pub use new_violations::{NewViolations, new_violations};
 
 /// The annotation on a CRD that lets one upgrade through: the digest of the new schemas.
 pub const ALLOW_ANNOTATION: &str = "etch-operator.io/allow-upgrade";
 /// The annotation on a CRD that lets its deletion through: its uid.
 pub const ALLOW_DELETION_ANNOTATION: &str = "etch-operator.io/allow-deletion";
+/// The annotation on a StorageVersionMigration that lets it through: the uid of the CRD whose objects it writes.
+pub const ALLOW_MIGRATION_ANNOTATION: &str = "etch-operator.io/allow-migration";
 
-/// What becomes of the request that upgrades or deletes a CRD.
+/// What becomes of the request that upgrades or deletes a CRD, or has all its objects written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum GuardMode {
     /// Nothing: Etch does not look at it.
