@@ -159,6 +159,10 @@ bench-guard *flags:
 bench-restart *flags:
     cargo run --quiet --release --package e2e --bin bench -- restart {{ flags }}
 
+# Measure the operator's memory while objects of 1 MB are stored and change; do not use the machine meanwhile
+bench-memory *flags:
+    cargo run --quiet --release --package e2e --bin bench -- memory {{ flags }}
+
 # Measure the admission server over HTTPS: reviews of a 10 kB Machine, compared with an empty handler, and its memory; do not use the machine meanwhile
 bench-admission *flags:
     cargo run --quiet --release --package e2e --bin bench -- admission-server {{ flags }}

@@ -10,6 +10,7 @@ mod go;
 pub mod guard;
 mod inputs;
 pub mod judging;
+pub mod memory;
 mod objects;
 pub mod pass;
 pub mod restart;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use e2e::bench::{
-    WANTED, Worst, admission, admission_server, audit, guard, inputs, judging, measure, pass, restart,
-    verdicts,
+    WANTED, Worst, admission, admission_server, audit, guard, inputs, judging, measure, memory, pass,
+    restart, verdicts,
 };
 
 /// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
@@ -58,6 +58,18 @@ enum Other {
     /// What a restart costs where there are many objects that store their defaults. Ends with exit 1 if it takes longer than is wanted, or
     /// writes an object.
     Restart(Many),
+    /// How much memory the operator takes where objects are large. Ends with exit 1 if that is more than is wanted.
+    Memory {
+        /// How many objects each of three CRDs has.
+        #[arg(long, default_value_t = 20)]
+        objects: usize,
+        /// Their size in bytes.
+        #[arg(long, default_value_t = 1_000_000)]
+        bytes: usize,
+        /// How often all of them change.
+        #[arg(long, default_value_t = 4)]
+        rounds: usize,
+    },
     /// How long it takes until all objects of a CRD store a new default, and what another client notices of it: Etch, a bare
     /// loop that sends the same patches, and the migration that Kubernetes brings.
     Pass {
@@ -98,6 +110,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Some(Other::Audit { objects, rounds }) => audit(objects, rounds)?,
         Some(Other::Guard(many)) => guarded(&many)?,
         Some(Other::Restart(many)) => restarted(&many)?,
+        Some(Other::Memory { objects, bytes, rounds }) => remembered(objects, bytes, rounds)?,
         Some(Other::Pass { objects, bytes, rounds, writers, bare_per_second }) => {
             let wanted =
                 |bytes| pass::Wanted { objects, bytes, rounds, writers: writers.clone(), bare_per_second };
@@ -244,6 +257,14 @@ fn restarted(many: &Many) -> anyhow::Result<bool> {
         measured.passed,
         measured.writes,
     )?;
+    Ok(measured.is_good())
+}
+
+fn remembered(objects: usize, bytes: usize, rounds: usize) -> anyhow::Result<bool> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let measured = runtime.block_on(memory::measure(objects, bytes, rounds, &say))?;
+    println(&measured)?;
+    writeln!(io::stderr(), "{} MiB at most (wanted: {})", measured.peak, memory::WANTED)?;
     Ok(measured.is_good())
 }
 
