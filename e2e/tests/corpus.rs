@@ -1,5 +1,5 @@
 //! Real upgrades of well-known projects, with objects made up from their schemas: all is stored, and nothing
-//! else changes.
+//! else changes; nor is anything lost where the upgrade is taken back, or old versions go.
 
 #![expect(clippy::print_stdout, reason = "how each upgrade ended is worth a line")]
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Condition, Patch, eventually};
+use e2e::cluster::{CRDS, Cluster, Condition, GUARD, Patch, eventually};
 use e2e::corpus::{Made, load, make, pairs, storage_version, text};
 use e2e::scene::Scene;
 use etch_core::crd::Crd;
@@ -27,17 +27,22 @@ async fn real_upgrades_are_stored_and_nothing_else_changes() -> Result<()> {
     }
     groups.dedup();
     let scene = Scene::start(&groups.iter().map(String::as_str).collect::<Vec<_>>()).await?;
+    scene.grant("storagemigration.k8s.io").await?;
     scene.policy("default", json!({ "mode": "Audit" })).await?;
     let operator = scene.operator(&[])?;
-    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut ends, mut told) = (BTreeMap::<String, usize>::new(), Vec::new());
     for pair in &pairs {
         let name = pair.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let end = upgrade(&scene, pair).await.unwrap_or_else(|error| format!("failed: {error:#}"));
         println!("{name}: {end}");
         *ends.entry(end.split(':').next().unwrap_or_default().to_owned()).or_default() += 1;
+        told.push(end);
     }
     ensure!(!ends.contains_key("failed"), "upgrades failed: {ends:?}");
     println!("{ends:?}");
+    let trips = |what: &str| told.iter().filter(|end| end.contains(what)).count();
+    ensure!(trips("back and again") >= 15, "too few upgrades could be taken back: {ends:?}");
+    ensure!(trips("trimmed") >= 3, "too few old versions were taken out: {ends:?}");
     let stored = ends.get("AllPersisted").copied().unwrap_or_default();
     ensure!(stored * 10 >= pairs.len() * 6, "too few upgrades could be carried through: {ends:?}");
     operator.stop().await
@@ -64,7 +69,14 @@ async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
         cluster.delete(&format!("{CRDS}/{name}")).await?;
         return Ok("no object was accepted".to_owned());
     }
-    let outcome = carry(scene, &new, &name, &objects).await;
+    let before = read(cluster, &objects, &old).await?;
+    let outcome = match carry(scene, &new, &name, &objects).await {
+        Ok(end) if end.starts_with("AllPersisted") => {
+            let trip = Trip { scene, old: &old, new: &new, name: &name, objects: &objects };
+            trip.there_and_back(&before).await.map(|trip| format!("{end}, {trip}"))
+        }
+        other => other,
+    };
     scene.policy("default", json!({ "mode": "Audit" })).await?;
     cluster.delete(&format!("{CRDS}/{name}")).await?;
     eventually(Duration::from_secs(30), "the CRD is gone", async || {
@@ -131,6 +143,122 @@ async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Resu
     let counted = report["status"]["counts"]["objects"].as_u64();
     ensure!(counted == Some(objects.len() as u64), "{counted:?} objects instead of {}", objects.len());
     Ok(format!("{}: {} objects", condition.reason, objects.len()))
+}
+
+/// The objects as they are read at the storage version of this CRD, which is served.
+async fn read(cluster: &Cluster, objects: &[Made], crd: &Value) -> Result<Vec<Value>> {
+    let version = storage_version(crd)?;
+    let mut all = Vec::new();
+    for object in objects {
+        let path = object.path.replace(&format!("/{}/", object.version), &format!("/{version}/"));
+        all.push(cluster.get(&path).await?);
+    }
+    Ok(all)
+}
+
+/// An upgrade whose defaults are stored.
+struct Trip<'t> {
+    scene: &'t Scene,
+    old: &'t Value,
+    new: &'t Value,
+    name: &'t str,
+    objects: &'t [Made],
+}
+
+impl Trip<'_> {
+    /// Takes the upgrade back, makes it again, and has old versions taken out, each as far as the API server allows it;
+    /// what was done. `before` is how the objects were before the upgrade.
+    async fn there_and_back(&self, before: &[Value]) -> Result<String> {
+        let Self { scene, old, new, objects, .. } = self;
+        let cluster = &scene.cluster;
+        let after = read(cluster, objects, new).await?;
+        let mut done = Vec::new();
+        match cluster.apply_crd(old).await {
+            // It has no version at which they are stored.
+            Err(_) => done.push("not to be taken back"),
+            Ok(_) => {
+                self.settled().await.context("the old release")?;
+                all_kept(before, &read(cluster, objects, old).await?).context("taken back")?;
+                cluster.apply_crd(new).await?;
+                self.settled().await.context("the new release again")?;
+                all_kept(&after, &read(cluster, objects, new).await?).context("made again")?;
+                done.push("back and again");
+            }
+        }
+        if self.listed().await?.len() > 1 {
+            self.trim().await.context("old versions")?;
+            all_kept(&after, &read(cluster, objects, new).await?).context("trimmed")?;
+            done.push("trimmed");
+        }
+        Ok(done.join(", "))
+    }
+
+    /// Waits until nothing more is to be done about the CRD as it is now.
+    async fn settled(&self) -> Result<()> {
+        eventually(GUARD, "a pass ends", async || {
+            let condition = self.scene.cluster.condition(self.name, "DefaultsPersisted").await?;
+            let is_final = |condition: &Condition| {
+                condition.current
+                    && (FINAL.contains(&condition.reason.as_str()) || condition.reason == "NoDefaults")
+            };
+            Ok(condition.filter(is_final).map(drop))
+        })
+        .await
+    }
+
+    /// The versions at which objects may be stored, as the CRD lists them.
+    async fn listed(&self) -> Result<Vec<Value>> {
+        let crd = self.scene.cluster.get(&format!("{CRDS}/{}", self.name)).await?;
+        Ok(crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Has a policy take old versions out, some minutes sooner than it would.
+    async fn trim(&self) -> Result<()> {
+        let Self { scene, new, name, objects, .. } = self;
+        let version = storage_version(new)?;
+        scene.policy("default", json!({ "mode": "Audit" })).await?;
+        audited(scene, name).await?;
+        let path = format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{name}/status");
+        let past = json!({ "status": { "verifyAt": "2020-01-01T00:00:00Z" } });
+        scene.cluster.patch(&path, Patch::Merge, "test", &past).await?.ok()?;
+        scene.policy("default", json!({ "mode": "Persist", "storedVersions": "Trim" })).await?;
+        eventually(GUARD, "old versions are taken out", async || {
+            Ok((self.listed().await? == [json!(version)]).then_some(()))
+        })
+        .await?;
+        let (group, plural) = (text(new, &["spec", "group"])?, text(new, &["spec", "names", "plural"])?);
+        let namespace = (new["spec"]["scope"] == "Namespaced").then_some("default");
+        for object in *objects {
+            let stored = scene.cluster.raw(&group, &plural, namespace, &object.name).await?;
+            ensure!(stored["apiVersion"] == format!("{group}/{version}"), "{}", object.name);
+        }
+        Ok(())
+    }
+}
+
+/// Every value that objects had is there still; defaults that were stored stay where the upgrade is taken back.
+fn all_kept(before: &[Value], now: &[Value]) -> Result<()> {
+    for (before, now) in before.iter().zip(now) {
+        for part in ["spec", "status"] {
+            kept(&before[part], &now[part], part).with_context(|| before["metadata"]["name"].to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn kept(before: &Value, now: &Value, path: &str) -> Result<()> {
+    match (before, now) {
+        (Value::Object(before), Value::Object(now)) => before.iter().try_for_each(|(name, value)| {
+            kept(value, now.get(name).unwrap_or(&Value::Null), &format!("{path}.{name}"))
+        }),
+        (Value::Array(before), Value::Array(now)) if before.len() == now.len() => {
+            before.iter().zip(now).try_for_each(|(before, now)| kept(before, now, &format!("{path}[]")))
+        }
+        _ => {
+            ensure!(before == now || before.is_null(), "{path} was {before} and is {now}");
+            Ok(())
+        }
+    }
 }
 
 /// The report of an audit, once it is finished.

@@ -35,6 +35,7 @@ pub(super) fn message(finding: &Finding, with: &str) -> String {
     let inside = inside.trim_start_matches('.');
     let detail = match finding.kind {
         Kind::Duplicate => "the item is in the list twice",
+        Kind::Required if finding.detail.is_empty() => "it is required",
         // Upstream's words begin with the name of the value, and a default has none.
         _ => finding.detail.strip_prefix(" in body ").unwrap_or(&finding.detail),
     };

@@ -172,6 +172,9 @@ impl Finding {
                     ".anyOf[",
                     ".oneOf[",
                     ".not",
+                    ".required[",
+                    ".enum[",
+                    ".x-kubernetes-",
                 ];
                 let end = after.match_indices(']').map(|(index, _)| index).find(|index| {
                     ends.iter().any(|end| after[index + 1..].starts_with(end)) || *index + 1 == after.len()
@@ -208,6 +211,7 @@ mod tests {
             ("openAPIV3Schema.properties[a]b].default", ".a]b"),
             ("openAPIV3Schema.properties[a].anyOf[0].default", ".a"),
             ("openAPIV3Schema.properties[a].x-kubernetes-validations[0].rule", ".a"),
+            ("openAPIV3Schema.properties[a].x-kubernetes-list-map-keys[0]", ".a"),
         ];
         for (field, expected) in cases {
             assert_eq!(Finding::new(Kind::Invalid, field, "").default_site().to_string(), expected);
