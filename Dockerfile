@@ -3,20 +3,15 @@
 # Alpine's Rust builds for musl, statically, on whatever platform it runs. The version is that of rust-toolchain.toml.
 ARG RUST=1.95.0
 FROM rust:${RUST}-alpine AS build
-# ring, psm, tree-sitter and jemalloc are partly C and assembly.
+# ring, psm and tree-sitter are partly C and assembly.
 # hadolint ignore=DL3018
-RUN apk add --no-cache make musl-dev
-# Some kernels for arm64 have pages of 64 KiB.
-RUN if [ "$(uname -m)" = aarch64 ]; then \
-      printf '[env]\nJEMALLOC_SYS_WITH_LG_PAGE = "16"\n' >> "$CARGO_HOME/config.toml"; \
-    fi
+RUN apk add --no-cache musl-dev
 WORKDIR /src
 # Features of the cargo package that are off by default, such as otlp.
 ARG FEATURES=""
 
 # The dependencies first, with sources that are empty, so that this layer lasts until a manifest changes.
 COPY Cargo.toml Cargo.lock ./
-COPY .cargo/config.toml .cargo/
 COPY crates/etcd-snapshot/Cargo.toml crates/etcd-snapshot/
 COPY crates/etch-admission/Cargo.toml crates/etch-admission/
 COPY crates/etch-core/Cargo.toml crates/etch-core/

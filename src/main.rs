@@ -17,12 +17,6 @@ use crate::commands::outcome::{FAILURE, Outcome};
 use crate::commands::{Failures, STACK, asynchronous};
 use crate::telemetry::Telemetry;
 
-/// One arena for all threads, which gives memory back soon (`.cargo/config.toml`): objects are large, and freed by
-/// other threads than those that have read them.
-#[cfg(target_os = "linux")]
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 fn main() -> ExitCode {
     let cli = match Cli::read() {
         Ok(cli) => cli,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use etch::operator::{Admission, Clock, Operator};
 use etch::server::Readiness;
 use etch::server::admission::{AcceptedKeys, Authority, ServedSchemas};
-use etch_admission::{Endpoint, GUARD, Injection};
+use etch_admission::{Endpoint, GUARD, Injection, MIGRATION_GUARD};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -181,12 +181,15 @@ async fn the_api_server_asks_about_upgrades_while_a_policy_asks_for_that() {
     assert_eq!(replica.log.count(is_apply), 0, "nothing is made for nothing");
     govern(3, json!({}));
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(webhooks(&world), [vec![], vec![GUARD]]);
+    assert_eq!(webhooks(&world), [vec![], vec![GUARD, MIGRATION_GUARD]]);
     let webhook = world.stored(WEBHOOKS[1], "etch").expect("it is there")["webhooks"][0].take();
     assert_eq!(webhook["clientConfig"]["caBundle"], "UEVN");
     world.put(SCHEMAS, schema("one", ".spec"));
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(webhooks(&world), [vec!["one.etch-operator.io"], vec!["one.etch-operator.io", GUARD]]);
+    assert_eq!(
+        webhooks(&world),
+        [vec!["one.etch-operator.io"], vec!["one.etch-operator.io", GUARD, MIGRATION_GUARD]]
+    );
     govern(4, json!({ "guard": "Off" }));
     sleep(Duration::from_secs(1)).await;
     assert_eq!(webhooks(&world), [["one.etch-operator.io"], ["one.etch-operator.io"]]);
@@ -304,8 +307,10 @@ async fn no_webhook_that_is_refused_holds_up_the_others_whatever_the_refusal_nam
         refuses(&world, refused, names_it);
         let replica = Replica::start(&world, signed());
         sleep(2 * MINUTE).await;
-        let all = ["bad.etch-operator.io", "good.etch-operator.io", GUARD];
-        let left: Vec<_> = all.into_iter().filter(|name| *name != refused).collect();
+        let all = ["bad.etch-operator.io", "good.etch-operator.io", GUARD, MIGRATION_GUARD];
+        // Both guards go together.
+        let goes = |name: &str| name == refused || refused == GUARD && name == MIGRATION_GUARD;
+        let left: Vec<_> = all.into_iter().filter(|name| !goes(name)).collect();
         assert_eq!(webhooks(&world)[1], left, "{refused} {names_it}");
         let expected = if refused == GUARD { "Served" } else { "WebhookRefused" };
         assert_eq!(reasons(&world, "bad"), ["AllKnown", "Compiled", expected], "{refused} {names_it}");

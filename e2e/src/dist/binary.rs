@@ -166,10 +166,6 @@ fn build(target: &str) -> Result<PathBuf> {
     cargo.current_dir(root()).env("CARGO_ENCODED_RUSTFLAGS", rust.collect::<Vec<_>>().join("\u{1f}"));
     // The same for C code, whose assertions name files.
     cargo.env(format!("CFLAGS_{}", target.replace('-', "_")), renamed("-ffile-prefix-map").join(" "));
-    if target.starts_with("aarch64") {
-        // Some kernels for arm64 have pages of 64 KiB.
-        cargo.env("JEMALLOC_SYS_WITH_LG_PAGE", "16");
-    }
     forget_package(&mut cargo);
     let status = cargo.status().context("run cargo")?;
     ensure!(status.success(), "etch does not build for {target}: {status}");
