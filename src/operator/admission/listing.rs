@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::cluster::{Cluster, ObjectPage, ObjectPages, ObjectSource, ReadError, Scope};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
+use etch_core::plan::{Record, Witness};
 use etch_core::upgrade::{Extent, Findings};
 
 /// A list within a request.
@@ -87,6 +88,14 @@ impl Listing {
 }
 
 impl<B> Objects<B> {
+    /// Evaluates each by what is on record, and by what those before it show of when objects were written.
+    pub(super) fn each(mut self, mut record: Record, mut evaluate: impl FnMut(&Self, &Object, &Record)) {
+        while let Some(object) = self.next() {
+            Witness::of(&object).into_iter().for_each(|witness| record.clock.hear(witness));
+            evaluate(&self, &object, &record);
+        }
+    }
+
     /// Changes what is built of the objects.
     pub(super) fn build(&self, change: impl FnOnce(&mut B)) {
         change(&mut lock(&self.progress).builder);

@@ -15,6 +15,7 @@ mod state;
 mod status;
 mod upgrades;
 mod webhooks;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;

@@ -20,7 +20,6 @@ use crate::server::admission::{CrdRequest, Update};
 use etch_core::api::{DefaultsReportStatus, Settings};
 use etch_core::crd::{Crd, Version};
 use etch_core::impact::Upgrade;
-use etch_core::plan::Witness;
 use etch_core::prediction::{record_of, upgrade_under_policy};
 use etch_core::upgrade::{
     Findings, FindingsBuilder, GuardDecision, GuardMode, Guarded, NewViolations, decide, digest,
@@ -70,9 +69,13 @@ impl UpgradeGuard {
         };
         let metadata: Json = update.new["metadata"].clone().into();
         let (findings, digest) = self.check(update, settings, until).await;
-        let guarded = Guarded::Upgrade { digest: &digest };
-        let allowed = metadata["annotations"][guarded.annotation()].as_str();
-        decide(text(&metadata, "/name"), guarded, guard_mode, &findings, allowed)
+        decided(
+            text(&metadata, "/name"),
+            &metadata,
+            Guarded::Upgrade { digest: &digest },
+            guard_mode,
+            &findings,
+        )
     }
 
     /// The policy for a CRD as this document has it; none where its requests are not judged.
@@ -135,6 +138,18 @@ impl UpgradeGuard {
     }
 }
 
+/// Decides; `metadata` has the annotation that may allow the request.
+pub(super) fn decided(
+    crd: &str,
+    metadata: &Json,
+    guarded: Guarded<'_>,
+    guard_mode: GuardMode,
+    findings: &Findings,
+) -> GuardDecision {
+    let allowed = metadata["annotations"][guarded.annotation()].as_str();
+    decide(crd, guarded, guard_mode, findings, allowed)
+}
+
 /// Whether a request is about the CRD as it is stored: objects are listed for that one only.
 pub(super) fn is_stored(old: &Json, stored: &Json) -> bool {
     let at = |pointer| {
@@ -164,16 +179,14 @@ fn evaluate(
     crds: &Crds,
     settings: &Settings,
     report: Option<&DefaultsReportStatus>,
-    mut objects: Objects<FindingsBuilder>,
+    objects: Objects<FindingsBuilder>,
 ) {
     let Crds { old, new, document, .. } = crds;
-    let mut record = record_of(report, document, old);
     let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, Some(settings), report);
-    while let Some(object) = objects.next() {
-        Witness::of(&object).into_iter().for_each(|witness| record.clock.hear(witness));
-        let (effect, _) = upgrade.on_record(&object, &record);
-        objects.build(|builder| builder.add(&object, old, &record, effect));
-    }
+    objects.each(record_of(report, document, old), |objects, object, record| {
+        let (effect, _) = upgrade.on_record(object, record);
+        objects.build(|builder| builder.add(object, old, record, effect));
+    });
 }
 
 pub(super) fn text<'j>(document: &'j Json, pointer: &str) -> &'j str {

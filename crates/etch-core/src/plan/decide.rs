@@ -4,7 +4,7 @@
 use super::places::{filled, gaps, has_gap, skip};
 use super::{
     Body, Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Strategy, Terms, Write, body, breach,
-    hidden, misfit, owned_apply, rewrite,
+    misfit, owned_apply, rewrite, still_hidden,
 };
 use crate::crd::Crd;
 use crate::object::Object;
@@ -52,10 +52,7 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
         return Plan::Stored(Proof::NothingToFill);
     }
     if terms.hidden_fields == HiddenFields::Hold {
-        let mut paths = hidden::hidden(object, crd);
-        if let Some(cleared) = record.cleared.get(object.uid()) {
-            paths.retain(|path| !cleared.contains(&path.to_schema()));
-        }
+        let paths = still_hidden(object, crd, record);
         if !paths.is_empty() {
             return Plan::Hold(Held::new(Hold::HiddenFields, paths));
         }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::Record;
 use super::places::gaps;
 use crate::crd::Crd;
 use crate::object::Object;
@@ -17,6 +18,15 @@ use kube_structural_schema::schema::Schema;
 
 /// What kubectl's client-side apply keeps of the document it sent.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The same without those that are known to be gone.
+pub fn still_hidden(object: &Object, crd: &Crd, record: &Record) -> Vec<Path> {
+    let mut paths = hidden(object, crd);
+    if let Some(cleared) = record.cleared.get(object.uid()) {
+        paths.retain(|path| !cleared.contains(&path.to_schema()));
+    }
+    paths
+}
 
 /// The topmost fields that a write may destroy, in order.
 pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {

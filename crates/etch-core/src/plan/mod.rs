@@ -46,7 +46,7 @@ pub use exceptions::Exceptions;
 pub use follow::{
     Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
 };
-pub use hidden::hidden;
+pub use hidden::{hidden, still_hidden};
 pub use history::{History, HistoryBuilder};
 pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, likely};

@@ -2,7 +2,7 @@
 //! It must not list them: they are given to it.
 
 use super::named::NamedObjects;
-use super::{Extent, Findings};
+use super::{Extent, Findings, ObjectFindings};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::plan::{Record, StoredAt, stored_at};
@@ -18,9 +18,8 @@ pub struct DeletionBuilder {
     at_unknown: u64,
 }
 
-impl DeletionBuilder {
-    /// Takes in an object that was read at the storage version where that is served.
-    pub fn add(&mut self, object: &Object, crd: &Crd, record: &Record) {
+impl ObjectFindings for DeletionBuilder {
+    fn add(&mut self, object: &Object, crd: &Crd, record: &Record) {
         if object.is_terminating() {
             return;
         }
@@ -37,13 +36,7 @@ impl DeletionBuilder {
         *at += 1;
     }
 
-    /// How many objects that were.
-    pub fn objects(&self) -> u64 {
-        self.objects.objects
-    }
-
-    /// What the deletion takes along.
-    pub fn findings(&self, crd: &Crd, extent: &Extent) -> Findings {
+    fn findings(&self, crd: &Crd, extent: &Extent) -> Findings {
         let mut lines = Vec::new();
         let found = self.objects.objects;
         let least = if *extent == Extent::Whole { "" } else { "at least " };
@@ -60,6 +53,17 @@ impl DeletionBuilder {
             ));
         }
         Findings { lines, does_harm: found > 0, unchecked: self.unchecked(crd, extent) }
+    }
+
+    fn unknown(crd: &str, why: &str) -> Findings {
+        Findings { unchecked: Some(uncounted(crd, "", why)), ..Findings::default() }
+    }
+}
+
+impl DeletionBuilder {
+    /// How many objects that were.
+    pub fn objects(&self) -> u64 {
+        self.objects.objects
     }
 
     /// At which versions they are stored; none where the CRD has had one alone.
@@ -80,11 +84,6 @@ impl DeletionBuilder {
         let Extent::Part { why, of } = extent else { return None };
         let about = of.map(|of| format!(" of about {of}")).unwrap_or_default();
         Some(uncounted(crd.name(), &format!(", {}{about}", self.objects()), why))
-    }
-
-    /// Nothing but why nothing is known of the objects of this CRD.
-    pub fn unknown(crd: &str, why: &str) -> Findings {
-        Findings { unchecked: Some(uncounted(crd, "", why)), ..Findings::default() }
     }
 }
 

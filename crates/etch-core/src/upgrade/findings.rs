@@ -49,6 +49,18 @@ pub struct Findings {
     pub unchecked: Option<String>,
 }
 
+/// What is built of all objects of a CRD that a request is about as a whole.
+pub trait ObjectFindings: Default + Send + 'static {
+    /// Takes in an object that was read at the storage version, with what is on record.
+    fn add(&mut self, object: &Object, crd: &Crd, record: &Record);
+
+    /// What was found in those that were taken in.
+    fn findings(&self, crd: &Crd, extent: &Extent) -> Findings;
+
+    /// Nothing but why nothing is known of the objects of this CRD.
+    fn unknown(crd: &str, why: &str) -> Findings;
+}
+
 impl Findings {
     /// Nothing but why nothing is known.
     pub fn unknown(why: &str) -> Self {

@@ -2,12 +2,11 @@
 //! policy. It must not list them: they are given to it.
 
 use super::named::NamedObjects;
-use super::{Extent, Findings};
+use super::{Extent, Findings, ObjectFindings};
 use crate::audit::{State, by_view, overall};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::plan::{Record, hidden};
-use kube_structural_schema::path::Path;
+use crate::plan::{Record, still_hidden};
 
 /// The objects of a CRD that are to be written.
 #[derive(Debug, Default)]
@@ -21,13 +20,10 @@ pub struct MigrationBuilder {
     maybe_filled: NamedObjects,
 }
 
-impl MigrationBuilder {
-    /// Takes in an object that was read at the storage version, with what is on record.
-    pub fn add(&mut self, object: &Object, crd: &Crd, record: &Record) {
+impl ObjectFindings for MigrationBuilder {
+    fn add(&mut self, object: &Object, crd: &Crd, record: &Record) {
         self.objects += 1;
-        let cleared = record.cleared.get(object.uid());
-        let is_held = |path: &Path| cleared.is_none_or(|cleared| !cleared.contains(&path.to_schema()));
-        if hidden(object, crd).iter().any(is_held) {
+        if !still_hidden(object, crd, record).is_empty() {
             self.losing.add(object);
         }
         if !crd.compiled().has_defaults() {
@@ -40,8 +36,7 @@ impl MigrationBuilder {
         }
     }
 
-    /// What the migration does.
-    pub fn findings(&self, crd: &Crd, extent: &Extent) -> Findings {
+    fn findings(&self, crd: &Crd, extent: &Extent) -> Findings {
         let all = match (self.objects, extent) {
             (1, Extent::Whole) => "1 object".to_owned(),
             (objects, Extent::Whole) => format!("{objects} objects"),
@@ -68,8 +63,7 @@ impl MigrationBuilder {
         }
     }
 
-    /// Nothing but why nothing is known of the objects of this CRD.
-    pub fn unknown(crd: &str, why: &str) -> Findings {
+    fn unknown(crd: &str, why: &str) -> Findings {
         Findings { unchecked: Some(unchecked(crd, "", why)), ..Findings::default() }
     }
 }

@@ -28,7 +28,7 @@ use serde_json::Value;
 pub use decision::{GuardDecision, Guarded, decide};
 pub use deletion::DeletionBuilder;
 pub use digest::digest;
-pub use findings::{Extent, Findings, FindingsBuilder};
+pub use findings::{Extent, Findings, FindingsBuilder, ObjectFindings};
 pub use migration::MigrationBuilder;
 pub use new_violations::{NewViolations, new_violations};
 
