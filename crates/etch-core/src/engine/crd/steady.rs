@@ -206,10 +206,13 @@ impl<H> Steady<H> {
             (Job::Trim, Answer::Trimmed(Ok(Trim::Changed))) => {
                 Err(SweepError::from(StopReason::CrdChanged).into())
             }
-            (Job::Trim, Answer::Trimmed(answer)) => {
-                let hindrance = hindrance(&answer);
-                self.wants_publish |= hindrance != self.hindrance;
-                self.hindrance = hindrance;
+            (Job::Trim, Answer::Trimmed(Ok(Trim::Migrated))) => {
+                let migration = "a StorageVersionMigration of these objects waits or runs";
+                self.hindered(format!("{migration}; Etch tries again after it"));
+                Ok(None)
+            }
+            (Job::Trim, Answer::Trimmed(Err(error))) => {
+                self.hindered(format!("it could not be taken out: {error}; Etch tries again"));
                 Ok(None)
             }
             (Job::Resume, Answer::Server(Ok(()))) => {
@@ -221,6 +224,12 @@ impl<H> Steady<H> {
             // A report that cannot be read shows nothing.
             _ => Ok(None),
         }
+    }
+
+    /// Notes why old versions were not taken out, and has that reported.
+    fn hindered(&mut self, why: String) {
+        self.wants_publish |= self.hindrance.as_ref() != Some(&why);
+        self.hindrance = Some(why);
     }
 
     fn resume(&mut self, answer: Answer) -> Result<Option<Outcome>, CrdError> {
@@ -237,17 +246,6 @@ impl<H> Steady<H> {
             }
             _ => Err(CrdError::watch(expired.error)),
         }
-    }
-}
-
-/// Why versions were not taken out.
-fn hindrance(answer: &Result<Trim, CallError>) -> Option<String> {
-    match answer {
-        Ok(Trim::Done | Trim::Changed) => None,
-        Ok(Trim::Migrated) => Some(
-            "a StorageVersionMigration of these objects waits or runs; Etch tries again after it".to_owned(),
-        ),
-        Err(error) => Some(format!("it could not be taken out: {error}; Etch tries again")),
     }
 }
 
