@@ -201,47 +201,46 @@ fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_
 /// whose generation it raises first (fact C9): a label or a finalizer does not even wait for an answer.
 fn guard_webhook(client: &Client<'_>) -> Value {
     let condition = |name: &str, expression: &str| json!({ "name": name, "expression": expression });
-    json!({
-        "name": GUARD,
-        "admissionReviewVersions": ["v1"],
-        "clientConfig": client.config("/guard"),
-        "failurePolicy": FailurePolicy::Ignore,
-        "matchConditions": [
-            condition(
-                "spec-changes",
-                "request.operation == 'DELETE' || object.metadata.generation != oldObject.metadata.generation",
-            ),
-            condition("is-not-deleted", "!has(oldObject.metadata.deletionTimestamp)"),
-            condition("is-not-of-etch", &format!("oldObject.spec.group != '{}'", NEVER[0])),
-        ],
-        "matchPolicy": "Equivalent",
-        "rules": [{
-            "apiGroups": ["apiextensions.k8s.io"],
-            "apiVersions": ["v1"],
-            "resources": ["customresourcedefinitions"],
-            "operations": ["UPDATE", "DELETE"],
-            "scope": "Cluster",
-        }],
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_SECONDS,
-    })
+    let rule = json!({
+        "apiGroups": ["apiextensions.k8s.io"],
+        "apiVersions": ["v1"],
+        "resources": ["customresourcedefinitions"],
+        "operations": ["UPDATE", "DELETE"],
+        "scope": "Cluster",
+    });
+    let mut webhook = guard(GUARD, rule, client);
+    webhook["matchConditions"] = json!([
+        condition(
+            "spec-changes",
+            "request.operation == 'DELETE' || object.metadata.generation != oldObject.metadata.generation",
+        ),
+        condition("is-not-deleted", "!has(oldObject.metadata.deletionTimestamp)"),
+        condition("is-not-of-etch", &format!("oldObject.spec.group != '{}'", NEVER[0])),
+    ]);
+    webhook
 }
 
 /// The webhook for StorageVersionMigrations: each has all objects of a resource written.
 fn migration_webhook(client: &Client<'_>) -> Value {
+    let rule = json!({
+        "apiGroups": ["storagemigration.k8s.io"],
+        "apiVersions": ["*"],
+        "resources": ["storageversionmigrations"],
+        "operations": ["CREATE"],
+        "scope": "Cluster",
+    });
+    guard(MIGRATION_GUARD, rule, client)
+}
+
+/// A webhook that is asked about these requests, and that holds up none where nobody answers.
+fn guard(name: &str, rule: Value, client: &Client<'_>) -> Value {
     json!({
-        "name": MIGRATION_GUARD,
+        "name": name,
         "admissionReviewVersions": ["v1"],
         "clientConfig": client.config("/guard"),
         "failurePolicy": FailurePolicy::Ignore,
         "matchPolicy": "Equivalent",
-        "rules": [{
-            "apiGroups": ["storagemigration.k8s.io"],
-            "apiVersions": ["*"],
-            "resources": ["storageversionmigrations"],
-            "operations": ["CREATE"],
-            "scope": "Cluster",
-        }],
+        "rules": [rule],
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_SECONDS,
     })
