@@ -70,7 +70,7 @@ async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
         return Ok("no object was accepted".to_owned());
     }
     let before = read(cluster, &objects, &old).await?;
-    let outcome = match carry(scene, &new, &name, &objects).await {
+    let outcome = match carry(scene, &new, &name, &objects, &before).await {
         Ok(end) if end.starts_with("AllPersisted") => {
             let trip = Trip { scene, old: &old, new: &new, name: &name, objects: &objects };
             trip.there_and_back(&before).await.map(|trip| format!("{end}, {trip}"))
@@ -86,12 +86,8 @@ async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
     outcome
 }
 
-async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Result<String> {
+async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made], before: &[Value]) -> Result<String> {
     let cluster = &scene.cluster;
-    let mut before = Vec::new();
-    for object in objects {
-        before.push(cluster.get(&object.path).await?);
-    }
     let written = writes(scene, new)?;
     if let Err(error) = cluster.apply_crd(new).await {
         return Ok(format!("new refused: {error:#}"));
@@ -122,8 +118,8 @@ async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made]) -> Resu
         "no write is in the audit log"
     );
     let version = storage_version(new)?;
-    for (object, before) in objects.iter().zip(&before) {
-        let path = object.path.replace(&format!("/{}/", object.version), &format!("/{version}/"));
+    for (object, before) in objects.iter().zip(before) {
+        let path = path_at(object, &version);
         let now = cluster.get(&path).await?;
         if troubled(object) {
             let unchanged = now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"];
@@ -150,10 +146,14 @@ async fn read(cluster: &Cluster, objects: &[Made], crd: &Value) -> Result<Vec<Va
     let version = storage_version(crd)?;
     let mut all = Vec::new();
     for object in objects {
-        let path = object.path.replace(&format!("/{}/", object.version), &format!("/{version}/"));
-        all.push(cluster.get(&path).await?);
+        all.push(cluster.get(&path_at(object, &version)).await?);
     }
     Ok(all)
+}
+
+/// Where an object is at a version.
+fn path_at(object: &Made, version: &str) -> String {
+    object.path.replace(&format!("/{}/", object.version), &format!("/{version}/"))
 }
 
 /// An upgrade whose defaults are stored.
@@ -218,9 +218,7 @@ impl Trip<'_> {
         let version = storage_version(new)?;
         scene.policy("default", json!({ "mode": "Audit" })).await?;
         audited(scene, name).await?;
-        let path = format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{name}/status");
-        let past = json!({ "status": { "verifyAt": "2020-01-01T00:00:00Z" } });
-        scene.cluster.patch(&path, Patch::Merge, "test", &past).await?.ok()?;
+        scene.verify_now(name).await?;
         scene.policy("default", json!({ "mode": "Persist", "storedVersions": "Trim" })).await?;
         eventually(GUARD, "old versions are taken out", async || {
             Ok((self.listed().await? == [json!(version)]).then_some(()))

@@ -60,7 +60,7 @@ async fn with_defaults(scene: &Scene) -> Result<()> {
     ensure!(report["removable"] == json!([]), "{report:#}");
     ensure!(report["kept"][0]["reasons"].to_string().contains("lag behind"), "{report:#}");
     operator.stop().await?;
-    kind.let_time_pass().await?;
+    scene.verify_now(&kind.crd()).await?;
     let operator = scene.operator(&[])?;
     let report = kind.reported(scene, |versions| versions["proved"] == 2).await?;
     ensure!(report["removable"] == json!(["v1beta1"]) && report["kept"] == json!([]), "{report:#}");
@@ -79,7 +79,7 @@ async fn trimmed(scene: &Scene) -> Result<()> {
     scene.barrier().await?;
     ensure!(kind.listed().await? == both, "taken out while servers may lag behind");
     operator.stop().await?;
-    kind.let_time_pass().await?;
+    scene.verify_now(&kind.crd()).await?;
     let operator = scene.operator(&[])?;
     let report = kind.reported(scene, |versions| versions["verified"] == true).await?;
     ensure!(report["kept"][0]["reasons"] == json!(["1 object is ignored by annotation"]), "{report:#}");
@@ -125,7 +125,7 @@ async fn trimmed_without_defaults(scene: &Scene) -> Result<()> {
     ensure!(kind.listed().await? == json!(["v1beta1", "v1"]), "taken out while servers may lag behind");
     let before = scene.cluster.persisted(&kind.crd(), "NoDefaults", GUARD).await?;
     operator.stop().await?;
-    kind.let_time_pass().await?;
+    scene.verify_now(&kind.crd()).await?;
     let operator = scene.operator(&[])?;
     eventually(GUARD, "the old version is taken out", async || {
         Ok((kind.listed().await? == json!(["v1"])).then_some(()))
@@ -206,13 +206,6 @@ impl Kind<'_> {
             Ok(is_expected(&versions).then_some(versions))
         })
         .await
-    }
-
-    /// Has the time come at which no API server lags behind any more.
-    async fn let_time_pass(&self) -> Result<()> {
-        let path = format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{}/status", self.crd());
-        let past = json!({ "status": { "verifyAt": "2020-01-01T00:00:00Z" } });
-        self.cluster.patch(&path, Patch::Merge, "etch", &past).await?.ok().map(drop)
     }
 
     /// What `etch audit --stored-versions` says of the CRD, for programs.

@@ -84,11 +84,9 @@ impl Stage {
     /// Sets the time at which Etch verifies what it has stored to the past, while it is stopped.
     ///
     /// # Errors
-    /// There is no report, or the change is refused.
+    /// See [`Scene::verify_now`].
     pub(super) async fn verify_now(&self, kind: &Kind) -> Result<()> {
-        let path = format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{}/status", kind.crd_name());
-        let past = json!({ "status": { "verifyAt": "2020-01-01T00:00:00Z" } });
-        self.cluster().patch(&path, Patch::Merge, "demo", &past).await?.ok().map(drop)
+        self.scene.verify_now(&kind.crd_name()).await
     }
 
     /// Has Etch ignore an object no more.
