@@ -11,6 +11,7 @@ mod existing;
 mod follow;
 mod generation;
 mod health;
+mod heap;
 mod keys;
 mod lagging;
 mod lease;

@@ -2,6 +2,7 @@
 
 mod admission;
 mod dedicated_runtime;
+mod heap;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use crate::commands::outcome::Outcome;
 use crate::commands::values::{PaceArg, duration, in_flight};
 use admission::{AdmissionFlags, Running};
 use dedicated_runtime::{DedicatedRuntime, hold};
+pub(crate) use heap::share as share_heap;
 
 /// Run the operator: watch CRDs, and store their defaults
 #[derive(Args, Debug)]
