@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually};
 use e2e::operator::Operator;
-use e2e::scene::{NAMESPACE, Scene, apply};
+use e2e::scene::{BARRIER, NAMESPACE, Scene, apply};
 use e2e::widgets::Widgets;
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ async fn second(scene: &Scene) -> Result<Operator> {
             apply(&scene.cluster, &document).await?;
         }
     }
-    for group in [GROUP] {
+    for group in [GROUP, BARRIER] {
         let binding = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
             "metadata": { "name": format!("{OTHER}-{group}") },

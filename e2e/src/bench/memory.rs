@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::cluster::{Cluster, Patch, crd, plural};
 use crate::scene::Scene;
@@ -20,8 +20,8 @@ const KINDS: [&str; 3] = ["One", "Two", "Three"];
 const GUARD: Duration = Duration::from_secs(1_800);
 /// Requests at once.
 const AT_ONCE: usize = 8;
-/// How long a line of an object is, in bytes.
-const LINE: usize = 37;
+/// How many bytes of JSON an entry of an object has.
+const ENTRY: usize = 42;
 
 /// What was measured, in MiB.
 #[derive(Clone, Debug, Serialize)]
@@ -107,19 +107,16 @@ fn collection(kind: &str, version: &str) -> String {
 /// The CRD whose storage version has this field.
 fn release(kind: &str, color: Value) -> Value {
     let schema = |fields: Value| json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": fields } } });
-    let lines = json!({ "type": "array", "items": { "type": "string" } });
-    let old = schema(json!({ "lines": lines }));
-    crd(
-        GROUP,
-        kind,
-        &[("v1beta1", false, old), ("v1", true, schema(json!({ "lines": lines, "color": color })))],
-    )
+    let data = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    let old = schema(json!({ "data": data }));
+    let new = schema(json!({ "data": data, "color": color }));
+    crd(GROUP, kind, &[("v1beta1", false, old), ("v1", true, new)])
 }
 
-/// An object of about this size.
+/// An object of about this size, with as many small values as it has room for: parsed, those take the most.
 fn object(kind: &str, name: &str, bytes: usize) -> Value {
-    // Each line comes with two quotes and a comma.
-    let lines: Vec<String> = (0..bytes / (LINE + 3)).map(|number| format!("{number:0>LINE$}")).collect();
+    let entry = |number| (format!("key-{number:06}"), json!(format!("value-of-{number:06}-xxxxxxxx")));
+    let data: Map<String, Value> = (0..bytes / ENTRY).map(entry).collect();
     json!({ "apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": { "name": name },
-        "spec": { "lines": lines } })
+        "spec": { "data": data } })
 }
