@@ -27,7 +27,6 @@ async fn real_upgrades_are_stored_and_nothing_else_changes() -> Result<()> {
     }
     groups.dedup();
     let scene = Scene::start(&groups.iter().map(String::as_str).collect::<Vec<_>>()).await?;
-    scene.grant("storagemigration.k8s.io").await?;
     scene.policy("default", json!({ "mode": "Audit" })).await?;
     let operator = scene.operator(&[])?;
     let (mut ends, mut told) = (BTreeMap::<String, usize>::new(), Vec::new());

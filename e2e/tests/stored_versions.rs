@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
+use e2e::control_plane::Options;
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -13,10 +14,59 @@ async fn old_versions_go_on_proof_only() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
     without_defaults(&scene).await.context("a CRD without defaults")?;
     with_defaults(&scene).await.context("a CRD with defaults")?;
-    scene.grant("storagemigration.k8s.io").await?;
     trimmed(&scene).await.context("a policy that trims")?;
     trimmed_without_defaults(&scene).await.context("a policy that trims, and a CRD without defaults")?;
     Ok(())
+}
+
+/// The controllers that do StorageVersionMigrations. Alone, the first one panics.
+const MIGRATOR: [&str; 2] = ["storage-version-migrator-controller", "garbage-collector-controller"];
+const MIGRATION: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations/tasks";
+/// Enough for the migrator, which makes twenty requests a second, to be stopped in the middle.
+const TASKS: usize = 150;
+
+/// Etch waits for Kubernetes' own migrator, and writes nothing again that this has stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_migrator_of_kubernetes_is_waited_for() -> Result<()> {
+    let migrator = |options: &mut Options| options.controllers = MIGRATOR.map(str::to_owned).to_vec();
+    let mut scene = Scene::start_with(&[GROUP], migrator).await?;
+    let kind = Kind { cluster: &scene.cluster.clone(), kind: "Task" };
+    scene.policy("trim", json!({ "selector": { "names": [kind.crd()] }, "storedVersions": "Trim" })).await?;
+    kind.moved(&spec(json!({ "color": { "type": "string", "default": "red" } }))).await?;
+    let collection = format!("/apis/{GROUP}/v1/namespaces/default/tasks");
+    for task in 0..TASKS {
+        let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": kind.kind,
+            "metadata": { "name": format!("task-{task}") }, "spec": { "schedule": "s" } });
+        scene.cluster.create(&collection, "user", &object).await?;
+    }
+    let (all, resource) = MIGRATION.rsplit_once('/').context("a name")?;
+    let migration = json!({ "apiVersion": "storagemigration.k8s.io/v1", "kind": "StorageVersionMigration",
+        "metadata": { "name": resource }, "spec": { "resource": { "group": GROUP, "resource": kind.plural() } } });
+    scene.cluster.create(all, "user", &migration).await?;
+    let runs = async |condition: &str| -> Result<bool> {
+        let migration = kind.cluster.get(MIGRATION).await?;
+        let mut conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
+        ensure!(!conditions.clone().any(|other| other["type"] == "Failed"), "{migration:#}");
+        Ok(conditions.any(|other| other["type"] == condition && other["status"] == "True"))
+    };
+    eventually(GUARD, "the migration runs", async || Ok(runs("Running").await?.then_some(()))).await?;
+    scene.control_plane.pause_controllers().await?;
+    ensure!(!runs("Succeeded").await?, "it is over already");
+    let operator = scene.operator(&[])?;
+    let waits = scene.cluster.persisted(&kind.crd(), "InProgress", GUARD).await?;
+    ensure!(waits.message.contains("the StorageVersionMigration tasks writes the objects"), "{waits:?}");
+    let before = kind.revisions().await?;
+    scene.barrier().await?;
+    ensure!(kind.revisions().await? == before, "Etch wrote beside the migrator");
+    scene.control_plane.resume_controllers();
+    eventually(GUARD, "the migration has ended", async || Ok(runs("Succeeded").await?.then_some(()))).await?;
+    let migrated = kind.revisions().await?;
+    // It asks every thirty seconds.
+    scene.cluster.persisted(&kind.crd(), "AllPersisted", 2 * GUARD).await?;
+    ensure!(kind.revisions().await? == migrated, "Etch wrote again what the migrator had stored");
+    ensure!(kind.stored_at("a").await? == "v1", "the migrator has left it where it was");
+    ensure!(kind.listed().await? == json!(["v1"]), "the migrator has left the old version in the list");
+    operator.stop().await
 }
 
 /// Etch writes none of its objects, and finds out where they are by reading alone.
@@ -196,6 +246,12 @@ impl Kind<'_> {
         let raw = self.cluster.raw(GROUP, &self.plural(), Some("default"), name).await?;
         let version = raw["apiVersion"].as_str().and_then(|version| version.split_once('/'));
         Ok(version.context("a version")?.1.to_owned())
+    }
+
+    /// The revisions at which etcd holds the objects.
+    async fn revisions(&self) -> Result<Vec<i64>> {
+        let all = self.cluster.etcd().list(&format!("/registry/{GROUP}/{}/", self.plural())).await?;
+        Ok(all.iter().map(|raw| raw.mod_revision).collect())
     }
 
     /// The part of the report about versions, once it is as expected.

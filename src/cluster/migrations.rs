@@ -1,11 +1,12 @@
-//! Whether Kubernetes' own migrator is at work on the objects of a CRD.
+//! Kubernetes' own migrator: whether it has work with the objects of a CRD.
 
 use serde::Deserialize;
 
 use super::call::{get, if_there};
 use super::{CallError, Cluster};
 use etch_core::crd::Crd;
-use etch_core::stored_versions::is_migrated;
+use etch_core::stored_versions::{is_migrated, running_migration};
+use serde_json::Value;
 
 /// What a server answers about a group.
 #[derive(Deserialize)]
@@ -26,12 +27,25 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub(super) async fn is_migrated(&self, crd: &Crd) -> Result<bool, CallError> {
+        Ok(is_migrated(crd, &self.migrations().await?))
+    }
+
+    /// The name of the StorageVersionMigration that writes a CRD's objects now.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub(crate) async fn running_migration(&self, crd: &Crd) -> Result<Option<String>, CallError> {
+        Ok(running_migration(crd, &self.migrations().await?))
+    }
+
+    /// The list of all StorageVersionMigrations; null where the server does not have that API.
+    async fn migrations(&self) -> Result<Value, CallError> {
         let Some(group) = if_there(self.call(get("/apis/storagemigration.k8s.io")).await)? else {
-            return Ok(false);
+            return Ok(Value::Null);
         };
         let group: Group = serde_json::from_slice(&group).map_err(CallError::malformed)?;
         let path = format!("/apis/{}/storageversionmigrations", group.preferred_version.group_version);
-        let Some(list) = if_there(self.call(get(&path)).await)? else { return Ok(false) };
-        Ok(is_migrated(crd, &serde_json::from_slice(&list).map_err(CallError::malformed)?))
+        let Some(list) = if_there(self.call(get(&path)).await)? else { return Ok(Value::Null) };
+        serde_json::from_slice(&list).map_err(CallError::malformed)
     }
 }

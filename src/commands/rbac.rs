@@ -8,7 +8,7 @@ use clap::Args;
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::{report, source};
 use etch_admission::{Declaration, OnExisting, is_asked_about};
-use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, StoredVersions};
+use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
 use etch_core::object::Object;
 use etch_core::rbac::{Access, Grant, role};
 use kube_structural_schema::json::Json;
@@ -69,11 +69,10 @@ impl Rbac {
         let of_crds = crds.iter().filter_map(|crd| self.grant(crd, spec));
         let schemas = || schemas.iter().filter(|_| policy.is_none());
         let of_schemas = schemas().flat_map(|(_, declared)| for_schema(declared, self.read_only));
-        let mut grants: Vec<Grant> = of_crds.chain(of_schemas).collect();
+        let grants: Vec<Grant> = of_crds.chain(of_schemas).collect();
         if grants.is_empty() {
             return nothing_to_grant(policy.as_ref());
         }
-        grants.extend(spec.filter(|spec| self.trims(spec)).map(|_| migrations()));
         let name = match (&self.name, &policy) {
             (Some(name), _) => name.clone(),
             (None, Some((policy, _))) => format!("etch-policy-{policy}"),
@@ -86,12 +85,6 @@ impl Rbac {
         let role = role(&name, grants);
         emit_object(out, self.output, &role)?;
         Ok(Outcome::Clean)
-    }
-
-    /// Whether Etch is to take old versions out of `status.storedVersions` under this policy.
-    fn trims(&self, policy: &DefaultsPolicySpec) -> bool {
-        let is_asked = policy.stored_versions == Some(StoredVersions::Trim);
-        is_asked && !self.read_only && policy.mode.unwrap_or_default() == Mode::Persist
     }
 
     /// What Etch is to be granted for a CRD; none where it has nothing to do with its objects.
@@ -110,12 +103,6 @@ impl Rbac {
         };
         Some(Grant { group: crd.group.clone(), plural: crd.plural.clone(), name: None, access })
     }
-}
-
-/// What Etch is to be granted to wait for Kubernetes' own migrator.
-fn migrations() -> Grant {
-    let (group, plural) = ("storagemigration.k8s.io".to_owned(), "storageversionmigrations".to_owned());
-    Grant { group, plural, name: None, access: Access::Look }
 }
 
 /// Explains why no role is printed: one without rules would take away what another grant of its name allows.
@@ -279,26 +266,7 @@ async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<(String, D
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn migrations_are_listed_only_where_old_versions_are_to_go() {
-        let trims = |read_only: bool, spec: Value| {
-            let output = Format::default();
-            let rbac = Rbac { files: Vec::new(), live: false, policy: None, read_only, name: None, output };
-            rbac.trims(&serde_json::from_value(spec).expect("a policy"))
-        };
-        assert!(trims(false, json!({ "storedVersions": "Trim" })));
-        assert!(!trims(true, json!({ "storedVersions": "Trim" })));
-        assert!(!trims(false, json!({ "storedVersions": "Trim", "mode": "Audit" })));
-        assert!(!trims(false, json!({ "storedVersions": "Report" })) && !trims(false, json!({})));
-        let rules = role("etch", [migrations()]).rules.expect("rules");
-        let expected = [json!({ "apiGroups": ["storagemigration.k8s.io"],
-            "resources": ["storageversionmigrations"], "verbs": ["list"] })];
-        assert_eq!(serde_json::to_value(&rules).expect("JSON"), json!(expected));
-    }
 
     #[test]
     fn a_name_is_that_of_what_is_granted_and_of_nothing_else() {

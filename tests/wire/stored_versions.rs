@@ -125,34 +125,54 @@ fn is_trim(request: &Request) -> bool {
     request.method == "PATCH" && request.path.contains(CRDS) && !versions.is_null()
 }
 
+/// Has the server tell of a migration of the objects with this condition, until it is over.
+fn migrate(world: &World, condition: &'static str, is_over: Arc<AtomicBool>) {
+    world.fails(move |request: &Request| match &*request.path {
+        "/apis/storagemigration.k8s.io" => {
+            let version = json!({ "groupVersion": "storagemigration.k8s.io/v1beta1" });
+            Some(Answer::json(json!({ "preferredVersion": version })))
+        }
+        "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations" => {
+            let condition = if is_over.load(Relaxed) { "Succeeded" } else { condition };
+            let migration = json!({
+                "metadata": { "name": "things" },
+                "spec": { "resource": { "group": "example.com", "resource": THINGS } },
+                "status": { "conditions": [{ "type": condition, "status": "True" }] },
+            });
+            Some(Answer::json(json!({ "items": [migration] })))
+        }
+        _ => None,
+    });
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_migration_of_the_objects_is_waited_for() {
+async fn no_object_is_written_while_a_migration_writes_them() {
+    let world = world(true);
+    let is_over = Arc::new(AtomicBool::new(false));
+    migrate(&world, "Running", is_over.clone());
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(10 * MINUTE).await;
+    let waits =
+        "False InProgress: the StorageVersionMigration things writes the objects; Etch waits for its end";
+    assert_eq!((world.persisted(), log.count(is_object_write)), (waits.to_owned(), 0));
+    is_over.store(true, Relaxed);
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
+    operator.abort();
+}
+
+/// Not every cluster has the controller that does it.
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_nobody_begins_keeps_old_versions_and_nothing_else() {
     let world = world(true);
     set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
     let is_over = Arc::new(AtomicBool::new(false));
-    let migrations = {
-        let is_over = is_over.clone();
-        move |request: &Request| match &*request.path {
-            "/apis/storagemigration.k8s.io" => {
-                let version = json!({ "groupVersion": "storagemigration.k8s.io/v1beta1" });
-                Some(Answer::json(json!({ "preferredVersion": version })))
-            }
-            "/apis/storagemigration.k8s.io/v1beta1/storageversionmigrations" => {
-                let resource = json!({ "group": "example.com", "resource": THINGS });
-                let status = if is_over.load(Relaxed) { "True" } else { "False" };
-                let conditions = json!([{ "type": "Succeeded", "status": status }]);
-                let spec = json!({ "resource": resource });
-                Some(Answer::json(
-                    json!({ "items": [{ "spec": spec, "status": { "conditions": conditions } }] }),
-                ))
-            }
-            _ => None,
-        }
-    };
-    world.fails(migrations);
+    migrate(&world, "Pending", is_over.clone());
     let (cluster, log) = world.serve();
     let operator = tokio::spawn(operate(cluster, 3 * HOUR));
     tokio::time::sleep(HOUR).await;
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     let found = versions(&world);
     let why = "a StorageVersionMigration of these objects waits or runs; Etch tries again after it";
     assert_eq!((&found["removable"], &found["kept"][0]["reasons"]), (&json!([]), &json!([why])));

@@ -165,17 +165,32 @@ pub fn trim(document: &Json, crd: &Crd, versions: &[String]) -> Option<Json> {
 
 /// Whether one of these StorageVersionMigrations is about a CRD's objects and has not come to its end.
 pub fn is_migrated(crd: &Crd, migrations: &Value) -> bool {
-    let of_crd = |migration: &&Value| {
+    of_crd(crd, migrations).any(|migration| !is_over(migration))
+}
+
+/// The name of one of these StorageVersionMigrations that writes a CRD's objects now. One that only waits may wait for
+/// ever: not every cluster runs the controller.
+pub fn running_migration(crd: &Crd, migrations: &Value) -> Option<String> {
+    let running = of_crd(crd, migrations).find(|migration| !is_over(migration) && has(migration, "Running"));
+    running.map(|migration| migration["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+}
+
+fn of_crd<'a>(crd: &'a Crd, migrations: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let migrations = migrations["items"].as_array().into_iter().flatten();
+    migrations.filter(move |migration| {
         let resource = &migration["spec"]["resource"];
         resource["group"] == crd.group() && resource["resource"] == crd.resource().plural.as_str()
-    };
-    let is_over = |migration: &Value| {
-        let mut conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
-        let is_end = |kind: &Value| kind == "Succeeded" || kind == "Failed";
-        conditions.any(|condition| is_end(&condition["type"]) && condition["status"] == "True")
-    };
-    let migrations = migrations["items"].as_array().into_iter().flatten();
-    migrations.filter(of_crd).any(|migration| !is_over(migration))
+    })
+}
+
+fn is_over(migration: &Value) -> bool {
+    has(migration, "Succeeded") || has(migration, "Failed")
+}
+
+/// Whether a condition of a migration is true.
+fn has(migration: &Value, condition: &str) -> bool {
+    let mut conditions = migration["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|other| other["type"] == condition && other["status"] == "True")
 }
 
 /// The names that could go.
@@ -268,21 +283,27 @@ mod tests {
     fn a_migration_of_these_objects_is_waited_for_until_it_has_ended() {
         let of = |resource: &str, conditions: Value| {
             json!({ "items": [{
+                "metadata": { "name": "move" },
                 "spec": { "resource": { "group": "example.com", "resource": resource } },
                 "status": { "conditions": conditions },
             }] })
         };
         let condition = |kind: &str, status: &str| json!([{ "type": kind, "status": status }]);
-        for (migrations, expected) in [
-            (json!({ "items": null }), false),
-            (of("others", Value::Null), false),
-            (of("things", Value::Null), true),
-            (of("things", condition("Running", "True")), true),
-            (of("things", condition("Succeeded", "False")), true),
-            (of("things", condition("Succeeded", "True")), false),
-            (of("things", condition("Failed", "True")), false),
+        let ended = json!([{ "type": "Running", "status": "True" }, { "type": "Failed", "status": "True" }]);
+        for (migrations, is_open, runs) in [
+            (Value::Null, false, false),
+            (json!({ "items": null }), false, false),
+            (of("others", condition("Running", "True")), false, false),
+            (of("things", Value::Null), true, false),
+            (of("things", condition("Running", "True")), true, true),
+            (of("things", condition("Running", "False")), true, false),
+            (of("things", condition("Succeeded", "False")), true, false),
+            (of("things", condition("Succeeded", "True")), false, false),
+            (of("things", ended), false, false),
         ] {
-            assert_eq!(is_migrated(&crd(&[]), &migrations), expected, "{migrations}");
+            let running = running_migration(&crd(&[]), &migrations);
+            let found = (is_migrated(&crd(&[]), &migrations), running.as_deref());
+            assert_eq!(found, (is_open, runs.then_some("move")), "{migrations}");
         }
     }
 

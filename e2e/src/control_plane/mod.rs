@@ -253,6 +253,18 @@ impl ControlPlane {
         self.servers[index].component.process()
     }
 
+    /// Stops the controllers in their tracks.
+    pub async fn pause_controllers(&mut self) -> Result<()> {
+        self.controllers.as_mut().context("no controllers")?.pause().await
+    }
+
+    /// Lets paused controllers go on.
+    pub fn resume_controllers(&mut self) {
+        if let Some(controllers) = &mut self.controllers {
+            controllers.resume();
+        }
+    }
+
     /// The process id of the controller manager; none where there is none.
     pub fn controllers_process(&mut self) -> Option<u32> {
         self.controllers.as_mut()?.process()

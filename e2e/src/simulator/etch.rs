@@ -143,7 +143,9 @@ impl Task {
     /// Whether nothing that others do matters to what comes of it, nor the other way round.
     fn meets_nothing(&self) -> bool {
         match self {
-            Self::Ask(question) => matches!(question, Question::Permissions(_) | Question::Server),
+            Self::Ask(question) => {
+                matches!(question, Question::Permissions(_) | Question::Server | Question::Migration)
+            }
             Self::Status(command) => matches!(command, status::Command::SetConditions(_)),
             Self::Admit | Self::CheckServer => true,
             Self::Object(task) => {

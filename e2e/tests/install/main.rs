@@ -261,6 +261,7 @@ async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
         ("apiextensions.k8s.io", "customresourcedefinitions", &["get", "list", "watch"][..]),
         ("apiextensions.k8s.io", "customresourcedefinitions/status", &["patch"]),
         ("apiregistration.k8s.io", "apiservices", &["get"]),
+        ("storagemigration.k8s.io", "storageversionmigrations", &["list"]),
         ("etch-operator.io", "defaultspolicies", &["list", "watch"]),
         ("etch-operator.io", "defaultsreports", &["create", "get", "patch"]),
         ("etch-operator.io", "defaultsreports/status", &["patch"]),

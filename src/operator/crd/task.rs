@@ -260,6 +260,7 @@ impl CrdTask {
                     Answer::Permissions(unless(missing, "cannot read the permissions"))
                 }
                 Question::Server => Answer::Server(cluster.check_server(&(&*crd).into()).await),
+                Question::Migration => Answer::Migration(cluster.running_migration(&crd).await),
                 Question::Generation => Answer::Generation(cluster.confirm_again(&check).await),
                 Question::StoredVersions => {
                     let counted = cluster.stored_versions(&crd).await;

@@ -55,6 +55,11 @@ impl Driver {
                 Answer::Permissions(answer(is_lost, None))
             }
             Question::Server => Answer::Server(answer(is_lost, ())),
+            Question::Migration => {
+                // One that writes nothing: what it would write is what Etch does.
+                let runs = at.has_faults && at.dice.one_in(20);
+                Answer::Migration(answer(is_lost, runs.then(|| "migration".to_owned())))
+            }
             Question::Generation => {
                 let is_same = resource.generation() == self.knows;
                 self.is_over = !is_same;

@@ -23,6 +23,8 @@ const CONVERT_AGAIN: Duration = Duration::from_secs(30);
 const SERVED_AGAIN: Duration = Duration::from_secs(10);
 /// The wait where another server answers for the CRD: nothing shows when that is over.
 const SERVED_BY_CRD_AGAIN: Duration = Duration::from_secs(600);
+/// The wait for the end of a StorageVersionMigration.
+const MIGRATED_AGAIN: Duration = Duration::from_secs(30);
 /// How many field managers a report names whose entries are gone.
 const MANAGERS: usize = 10;
 
@@ -59,6 +61,9 @@ pub enum CrdError {
     /// Versions were taken out of `status.storedVersions`.
     #[error("old versions were taken out of status.storedVersions")]
     Trimmed,
+    /// Kubernetes' own migrator writes the objects.
+    #[error("the StorageVersionMigration {0} writes the objects; Etch waits for its end")]
+    Migrated(String),
     /// It is time to verify, or a change may have been missed.
     #[error("verifying again the objects written since the schema changed")]
     Verify,
@@ -179,6 +184,7 @@ impl CrdError {
                 Next::Permission(missing.verbs.clone())
             }
             Self::ServedElsewhere(_) => Next::Wait(SERVED_BY_CRD_AGAIN),
+            Self::Migrated(_) => Next::Wait(MIGRATED_AGAIN),
             Self::Interrupted(
                 SweepError::TooManyRejected(_) | SweepError::Stop(StopReason::OwnersLost { .. }),
             ) => Next::Idle,
@@ -252,7 +258,9 @@ impl CrdError {
                 let message = "cannot read objects: etcd holds some at a version that the CRD no longer has";
                 status(Reason::ConversionFailed, message.to_owned())
             }
-            Self::Incomplete | Self::Restored(_) => status(Reason::InProgress, self.to_string()),
+            Self::Incomplete | Self::Migrated(_) | Self::Restored(_) => {
+                status(Reason::InProgress, self.to_string())
+            }
             other => status(Reason::InProgress, format!("{other}; retrying")),
         }
     }

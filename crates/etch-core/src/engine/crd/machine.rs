@@ -134,6 +134,7 @@ enum Asked {
     /// A pass is about to begin.
     Permissions,
     Server,
+    Migration,
     /// The CRD's objects are not served.
     WhyNotServed(CrdError),
     /// A write has dropped fields.
@@ -385,8 +386,14 @@ impl<H> CrdMachine<H> {
                 Err(error) => self.halt(CrdError::call(error), now),
             },
             (Asked::Server, Answer::Server(answer)) => match answer {
+                Ok(()) if self.task.writes() => self.ask(Question::Migration, Asked::Migration),
                 Ok(()) => self.begin_pass(now),
                 Err(error) => self.halt(CrdError::call(error), now),
+            },
+            (Asked::Migration, Answer::Migration(answer)) => match answer {
+                Ok(Some(migration)) => self.halt(CrdError::Migrated(migration), now),
+                // Two that write the same are slower, and harm nothing: it is no reason to stay idle.
+                Ok(None) | Err(_) => self.begin_pass(now),
             },
             (Asked::WhyNotServed(error), Answer::Crd(document)) => {
                 let unserved = document.ok().flatten().as_ref().and_then(Unserved::of);

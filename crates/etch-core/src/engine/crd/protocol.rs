@@ -41,6 +41,8 @@ pub enum Question {
     /// Whether requests for the CRD's objects reach those, and not the objects of another API server;
     /// answered by [`Answer::Server`].
     Server,
+    /// Which StorageVersionMigration runs that writes the CRD's objects; answered by [`Answer::Migration`].
+    Migration,
     /// Whether the CRD still has the generation that was read; answered by [`Answer::Generation`].
     Generation,
     /// At which versions the objects are stored, by a list; answered by [`Answer::StoredVersions`].
@@ -69,6 +71,8 @@ pub enum Answer {
     Permissions(Result<Option<MissingPermissions>, CallError>),
     /// An error where they do not, or nobody knows.
     Server(Result<(), CallError>),
+    /// Its name; none where none runs.
+    Migration(Result<Option<String>, CallError>),
     /// Whether it has.
     Generation(Result<bool, CallError>),
     /// How many objects are proved to be where.
