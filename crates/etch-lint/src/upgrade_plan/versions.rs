@@ -94,7 +94,7 @@ fn moving(upgrade: &Upgrade<'_>, storage: &str, has_defaults: bool) -> (String, 
         true => upgrade.persist(),
         // Of a storage version without defaults Etch writes no object.
         false => format!(
-            "kubectl get {name}{everywhere}{cluster} --output json | kubectl replace{cluster} --filename -"
+            "kubectl get {name}{everywhere}{cluster} --output json | kubectl patch{cluster} --type merge --patch '{{}}' --filename -"
         ),
     };
     (what, command)
