@@ -121,7 +121,9 @@ async fn with_defaults(scene: &Scene) -> Result<()> {
 async fn trimmed(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Trim" };
     let both = json!(["v1beta1", "v1"]);
-    scene.policy("trim", json!({ "selector": { "names": [kind.crd()] }, "storedVersions": "Trim" })).await?;
+    let selector = json!({ "names": [kind.crd()] });
+    let repaired = json!({ "selector": selector, "storedVersions": "Trim", "managedFields": "Repair" });
+    scene.policy("trim", repaired).await?;
     // The owner of one asks Etch to leave it alone.
     kind.moved_but(&spec(json!({ "color": { "type": "string", "default": "red" } })), "b").await?;
     let operator = scene.operator(&[])?;
@@ -153,6 +155,17 @@ async fn trimmed(scene: &Scene) -> Result<()> {
         Ok(report["status"]["storedVersions"].is_null().then_some(()))
     })
     .await?;
+    for name in ["a", "b"] {
+        // At a version that is gone, an owner has the API server refuse every apply.
+        eventually(GUARD, "the owner is repaired", async || {
+            let owners = kind.owners(name).await?;
+            Ok((owners == [("user".to_owned(), format!("{GROUP}/v1"))]).then_some(()))
+        })
+        .await?;
+        let apply = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": kind.kind,
+            "metadata": { "name": name }, "spec": { "schedule": "s" } });
+        scene.cluster.patch(&kind.path("v1", name), Patch::Apply, "another", &apply).await?.ok()?;
+    }
     operator.stop().await
 }
 
@@ -246,6 +259,14 @@ impl Kind<'_> {
         let raw = self.cluster.raw(GROUP, &self.plural(), Some("default"), name).await?;
         let version = raw["apiVersion"].as_str().and_then(|version| version.split_once('/'));
         Ok(version.context("a version")?.1.to_owned())
+    }
+
+    /// The managers that own fields of an object in etcd, and the versions in whose terms they do.
+    async fn owners(&self, name: &str) -> Result<Vec<(String, String)>> {
+        let raw = self.cluster.raw(GROUP, &self.plural(), Some("default"), name).await?;
+        let entries = raw["metadata"]["managedFields"].as_array().context("owners")?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(entries.iter().map(|entry| (text(&entry["manager"]), text(&entry["apiVersion"]))).collect())
     }
 
     /// The revisions at which etcd holds the objects.

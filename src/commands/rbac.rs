@@ -27,7 +27,7 @@ use crate::commands::outcome::Outcome;
 ///
 /// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For EmbeddedSchemas they
 /// allow list on the targets, also get and patch with `existing: Persist`, and list and watch of the objects that facts read.
-/// For a policy with `storedVersions: Trim` they allow list of StorageVersionMigrations, too. Grant access to references yourself. A label adds the rules to the ClusterRole etch-custom-resources, which the installation
+/// Grant access to references yourself. A label adds the rules to the ClusterRole etch-custom-resources, which the installation
 /// binds to Etch.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

@@ -70,13 +70,11 @@ impl Stage {
         self.scene.operator(&[])
     }
 
-    /// Has a policy take old versions of a kind out of `status.storedVersions`, for which Etch also has to list
-    /// StorageVersionMigrations.
+    /// Has a policy take old versions of a kind out of `status.storedVersions`.
     ///
     /// # Errors
     /// Anything is refused.
     pub(super) async fn trim(&self, kind: &Kind) -> Result<()> {
-        self.scene.grant("storagemigration.k8s.io").await?;
         let selector = json!({ "names": [kind.crd_name()] });
         self.scene.policy("trim", json!({ "selector": selector, "storedVersions": "Trim" })).await.map(drop)
     }

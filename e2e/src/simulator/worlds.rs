@@ -118,7 +118,7 @@ pub fn all() -> Vec<World> {
     let keep = Terms::default();
     let own = Terms { ownership: Ownership::Own, ..keep };
     let drop = Terms { hidden_fields: HiddenFields::Drop, ..keep };
-    let trims = Terms { moves: true, ..keep };
+    let trims = Terms { moves: true, repairs: true, ..keep };
     let size = || vec![".spec.size".parse().expect("a path")];
     let world = |name, releases: Vec<Versions>, menu, terms, follow, untypable| World {
         name,

@@ -299,6 +299,7 @@ impl Persist {
                 HiddenFieldsArg::Drop => HiddenFields::Drop,
             },
             moves: false,
+            repairs: false,
         }
     }
 }

@@ -16,8 +16,8 @@ pub use assign::{Assignment, Policies, assign, counting, only_pauses, pause};
 pub use canary::{AfterCanary, Canary, CanaryProgress, CanaryState, RESUME_ANNOTATION};
 pub use change::{ChangeAction, ChangeRule, follow_line};
 pub use policy::{
-    DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, Mode, Pause, PolicyConflict, Settings,
-    StoredVersions,
+    DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, ManagedFields, Mode, Pause, PolicyConflict,
+    Settings, StoredVersions,
 };
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,

@@ -140,6 +140,10 @@ pub struct DefaultsPolicySpec {
     /// the objects of CRDs without defaults at the storage version, and take out old versions once each object is proved.
     /// `Ignore`: nothing.
     pub stored_versions: Option<StoredVersions>,
+    /// What Etch does about `metadata.managedFields` that name a version which is no longer served: once the CRD lacks that
+    /// version, the API server refuses every apply to the object. `Leave` (the default): nothing, unless a default of the object
+    /// is to be stored. `Repair`: name the same owners and fields at the storage version, in each object that a pass checks.
+    pub managed_fields: Option<ManagedFields>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -171,6 +175,16 @@ pub enum StoredVersions {
     Report,
     /// Take them out once each object is proved to be stored at the storage version.
     Trim,
+}
+
+/// What Etch does about owners at versions that are served no more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ManagedFields {
+    /// Nothing.
+    #[default]
+    Leave,
+    /// Name them at the storage version.
+    Repair,
 }
 
 /// What a policy sets for one CRD, with a value for everything that it leaves open.
@@ -212,6 +226,7 @@ impl DefaultsPolicySpec {
                 ownership: self.ownership.unwrap_or_default(),
                 hidden_fields: self.hidden_fields.unwrap_or_default(),
                 moves: self.stored_versions == Some(StoredVersions::Trim),
+                repairs: self.managed_fields == Some(ManagedFields::Repair),
             },
             settle: self.settle.as_deref().and_then(|text| duration::parse(text).ok()).unwrap_or(settle),
             max_writes_per_second: self.max_writes_per_second,

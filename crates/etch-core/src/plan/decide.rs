@@ -16,18 +16,21 @@ use kube_structural_schema::path::Path;
 ///
 /// Rows of the table, in order; the first that holds decides:
 /// 1. terminating, ignored or nested too deeply: skip;
-/// 2. the record covers it, it shows every default, and we own nothing that we should not: stored;
-/// 3. no place of it takes a default, we own nothing that we should not, and it is not stored at an old
-///    version: stored;
+/// 2. the record covers it, it shows every default, and its owners may stay as they are: stored;
+/// 3. no place of it takes a default, its owners may stay as they are, and it is not stored at an old version:
+///    stored;
 /// 4. it may have fields that only etcd still holds, and they are not known to be gone: hold, unless the
 ///    policy drops them;
 /// 5. a default that it would get is itself invalid: hold, for that may be why it does not fit;
 /// 6. it does not fit the storage version by type: hold;
 /// 7. the defaults that it would get make it invalid, and it is valid without them: hold;
 /// 8. it has no owners at all: merge patch;
-/// 9. an owner speaks in the terms of a version that lacks the default or is gone, or we own what we should
-///    not: rewrite the owners;
+/// 9. an owner speaks in the terms of a version that lacks the default or is gone, or its owners may not stay as
+///    they are: rewrite the owners;
 /// 10. otherwise: apply.
+///
+/// Owners may not stay as they are where we own what we should not, and where one's version is served no more and the
+/// policy has that repaired.
 ///
 /// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default
 /// that a later schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does
@@ -36,19 +39,18 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     if let Some(why) = skip(object) {
         return Plan::Skip(why);
     }
-    let must_release =
-        terms.ownership == Ownership::None && owners(object).any(|owner| owner.manager == MANAGER);
+    let owners_stay = do_owners_stay(object, crd, terms, record);
     let mut missing = gaps(object, crd);
     let covered = record.covers(object, crd);
     if missing.is_empty()
-        && !must_release
+        && owners_stay
         && let Some(proof) = covered
     {
         return Plan::Stored(proof);
     }
     let gaps = missing.len();
     missing.extend(filled(object, crd, record.trust_claims));
-    if missing.is_empty() && !must_release && !may_be_stored_elsewhere(object, crd, terms, record) {
+    if missing.is_empty() && owners_stay && !may_be_stored_elsewhere(object, crd, terms, record) {
         return Plan::Stored(Proof::NothingToFill);
     }
     if terms.hidden_fields == HiddenFields::Hold {
@@ -72,12 +74,20 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     }
     // Where the server cannot read the owners, it refuses an apply, and forgets all of them with a patch (fact W31).
     let must_rewrite =
-        are_readable(object.json()) && (must_release || rewrite::is_needed(object, crd, missing.iter()));
+        are_readable(object.json()) && (!owners_stay || rewrite::is_needed(object, crd, missing.iter()));
     Plan::Write(match (owners(object).next(), must_rewrite) {
         (None, _) => merge(object, record, missing),
         (_, true) => rewrite(object, crd, terms, missing),
         (_, false) => apply(object, crd, terms, record, missing),
     })
+}
+
+/// Whether nothing is to be done about the owners of an object by themselves. An audit writes nothing, and so has no
+/// use for what could be repaired.
+fn do_owners_stay(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
+    let are_ours = |owner: Owner<'_>| terms.ownership == Ownership::None && owner.manager == MANAGER;
+    let repairs = terms.repairs && !record.trust_claims && are_readable(object.json());
+    !owners(object).any(are_ours) && !(repairs && rewrite::is_outdated(object, crd))
 }
 
 /// Whether an apply could take away what others have set, so that it is tried in a dry run first: where Etch

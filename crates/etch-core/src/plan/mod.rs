@@ -233,6 +233,8 @@ pub struct Terms {
     pub hidden_fields: HiddenFields,
     /// Whether Etch also writes objects of a storage version without defaults, to have them stored there.
     pub moves: bool,
+    /// Whether Etch also writes objects only to name their owners anew, whose versions are served no more (fact W18).
+    pub repairs: bool,
 }
 
 /// Who owns the defaults that Etch has stored.

@@ -36,6 +36,12 @@ pub(super) fn is_needed<'a>(
     })
 }
 
+/// Whether an owner speaks in the terms of a version that is served no more. Once the CRD lacks that version the server
+/// refuses every apply to the object (fact W18), and nobody can write at it to leave it.
+pub(super) fn is_outdated(object: &Object, crd: &Crd) -> bool {
+    owners(object).any(|owner| crd.version(owner.version()).is_none_or(|version| !version.served))
+}
+
 /// A merge patch that replaces the owners, on the very object that was read.
 pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
     let storage = crd.api_version();

@@ -64,6 +64,8 @@ pub(super) struct Case {
     #[serde(default)]
     moves: bool,
     #[serde(default)]
+    repairs: bool,
+    #[serde(default)]
     record: RecordInShort,
     pub(super) plan: Expected,
     /// What changed defaults mean for it; nothing where this is not given.
@@ -207,6 +209,7 @@ impl Case {
             ownership: if self.own { Ownership::Own } else { Ownership::None },
             hidden_fields: if self.drop_hidden { HiddenFields::Drop } else { HiddenFields::Hold },
             moves: self.moves,
+            repairs: self.repairs,
         }
     }
 

@@ -67,7 +67,7 @@ fn leaves_the_terminating_alone(case: &str, crd: &Crd, object: &Object, terms: &
 fn holds_hidden_fields(case: &str, crd: &Crd, object: &Object, terms: &Terms, record: &Record) {
     let mut entries: Vec<Value> = entries(object.json()).cloned().collect();
     entries.push(json!({
-        "manager": "legacy", "operation": "Update", "apiVersion": crd.api_version(),
+        "manager": "legacy", "operation": "Update", "apiVersion": crd.api_version(), "fieldsType": "FieldsV1",
         "fieldsV1": { "f:neverKnown": {} },
     }));
     let object = with_metadata(object, "managedFields", entries.into());
