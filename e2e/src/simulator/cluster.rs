@@ -183,7 +183,7 @@ impl Cluster {
     /// Whether a CRD has changed without Etch's knowing.
     pub fn has_news(&self) -> bool {
         let mut all = self.drivers.iter().zip(&self.resources);
-        all.any(|(driver, resource)| driver.knows() != resource.generation())
+        all.any(|(driver, resource)| driver.has_news(resource))
     }
 
     /// Counts the limits that the documents name as broken laws.
@@ -376,7 +376,7 @@ impl Cluster {
     fn perform(&mut self, learns: bool) -> bool {
         let mut has_done = false;
         for index in 0..self.drivers.len() {
-            let is_new = self.drivers[index].knows() != self.resources[index].generation();
+            let is_new = self.drivers[index].has_news(&self.resources[index]);
             if learns && is_new && (!self.has_faults || self.dice.one_in(6)) {
                 self.learn(index);
             }

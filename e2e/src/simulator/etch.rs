@@ -260,9 +260,12 @@ impl Driver {
         }
     }
 
-    /// The generation that it knows.
-    pub fn knows(&self) -> usize {
-        self.knows
+    /// Whether the CRD is another one than it knows: of a new generation, or one that lists other versions at which
+    /// objects are stored, as after a restore.
+    pub fn has_news(&self, resource: &Resource) -> bool {
+        let known = &self.machine.task().crd;
+        self.knows != resource.generation()
+            || !known.versions_elsewhere().eq(resource.crd().versions_elsewhere())
     }
 
     /// The revision up to which its watch has brought everything.

@@ -87,7 +87,8 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
 fn do_owners_stay(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
     let are_ours = |owner: Owner<'_>| terms.ownership == Ownership::None && owner.manager == MANAGER;
     let repairs = terms.repairs && !record.trust_claims && are_readable(object.json());
-    !owners(object).any(are_ours) && !(repairs && rewrite::is_outdated(object, crd))
+    let must_change = owners(object).any(are_ours) || repairs && rewrite::is_outdated(object, crd);
+    !must_change
 }
 
 /// Whether an apply could take away what others have set, so that it is tried in a dry run first: where Etch
