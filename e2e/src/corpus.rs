@@ -92,6 +92,19 @@ pub fn load(pair: &Path, file: &str) -> Result<Value> {
     without_webhook(crd)
 }
 
+/// A CRD of `corpus/story`, as it is applied.
+///
+/// # Errors
+/// It cannot be read.
+pub fn story(file: &str) -> Result<Value> {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/story"));
+    let mut crd = load(folder, file)?;
+    // Labels and annotations are templates of a chart.
+    let name = crd["metadata"]["name"].clone();
+    crd["metadata"] = json!({ "name": name });
+    Ok(crd)
+}
+
 /// A CRD as it is applied: without a status, and without the conversion webhook that nobody serves here.
 ///
 /// # Errors

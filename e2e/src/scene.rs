@@ -106,9 +106,7 @@ impl Scene {
     /// # Errors
     /// There is no report, or the change is refused.
     pub async fn verify_now(&self, crd: &str) -> Result<()> {
-        let path = format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{crd}/status");
-        let past = json!({ "status": { "verifyAt": "2020-01-01T00:00:00Z" } });
-        self.cluster.patch(&path, Patch::Merge, "e2e", &past).await?.ok().map(drop)
+        verify_now(&self.cluster, crd).await
     }
 
     /// Waits until the operator has done the main job once more, for a CRD and an object of its own, made
@@ -293,6 +291,16 @@ async fn install(cluster: &Cluster) -> Result<()> {
         apply_file(cluster, &config.join("flowcontrol").join(file)).await?;
     }
     apply_file(cluster, &config.join("policy/policy.yaml")).await
+}
+
+/// See [`Scene::verify_now`].
+///
+/// # Errors
+/// There is no report, or the change is refused.
+pub async fn verify_now(cluster: &Cluster, crd: &str) -> Result<()> {
+    let path = format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{crd}/status");
+    let past = json!({ "status": { "verifyAt": "2020-01-01T00:00:00Z" } });
+    cluster.patch(&path, Patch::Merge, "e2e", &past).await?.ok().map(drop)
 }
 
 /// Applies objects in their order; CRDs are waited for.

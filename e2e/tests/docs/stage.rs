@@ -11,7 +11,7 @@ use e2e::cluster::{Cluster, Patch, eventually};
 use e2e::control_plane::{ControlPlane, Kubernetes, Options, kubectl};
 use e2e::install::{helm_program, root};
 use e2e::operator::{Operator, binary};
-use e2e::scene::{AGGREGATION, NAMESPACE};
+use e2e::scene::{AGGREGATION, NAMESPACE, verify_now};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -157,6 +157,15 @@ impl Stage {
             Ok(self.cluster.get(&path).await.ok().map(drop))
         })
         .await
+    }
+
+    /// Has the operator verify the objects of a CRD at once, as if eleven minutes had passed.
+    pub(crate) async fn verify_now(&mut self, crd: &str) -> Result<()> {
+        if let Some(operator) = self.operator.take() {
+            operator.stop().await?;
+        }
+        verify_now(&self.cluster, crd).await?;
+        self.play_node().await
     }
 
     /// A backup of etcd in the folder.
