@@ -44,8 +44,13 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         }
         if objects.counts.open > 0 {
             let count = counted(objects.counts.open, "object");
+            // Of a storage version without defaults `etch persist` writes no object.
+            let write = match upgrade.old.is_some_and(|(_, old)| old.compiled().has_defaults()) {
+                true => "`etch persist`",
+                false => "a write of each object",
+            };
             plan.unknown.push(format!(
-                "what etcd holds of {count}, on which it depends what happens there: `etch persist` before the upgrade \
+                "what etcd holds of {count}, on which it depends what happens there: {write} before the upgrade \
                  settles it, and `etch impact` with --etcd-endpoints or --etcd-snapshot reads it"
             ));
         }
