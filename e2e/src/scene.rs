@@ -16,6 +16,8 @@ use crate::operator::{Operator, binary};
 /// The controller that fills a role with the rules of those that its labels select, as
 /// kube-controller-manager names it.
 pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
+/// The controllers that do StorageVersionMigrations. Alone, the first one panics.
+pub const MIGRATOR: [&str; 2] = ["storage-version-migrator-controller", "garbage-collector-controller"];
 
 /// The group of the CRD that [`Scene::barrier`] makes; its name is in the names of all that the operator
 /// writes for it.

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
 use e2e::control_plane::Options;
-use e2e::scene::Scene;
+use e2e::scene::{MIGRATOR, Scene};
 use serde_json::{Value, json};
 
 const GROUP: &str = "moved.example.com";
@@ -19,8 +19,6 @@ async fn old_versions_go_on_proof_only() -> Result<()> {
     Ok(())
 }
 
-/// The controllers that do StorageVersionMigrations. Alone, the first one panics.
-const MIGRATOR: [&str; 2] = ["storage-version-migrator-controller", "garbage-collector-controller"];
 const MIGRATION: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations/tasks";
 /// Enough for the migrator, which makes twenty requests a second, to be stopped in the middle.
 const TASKS: usize = 150;

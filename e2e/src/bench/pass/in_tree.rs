@@ -11,10 +11,6 @@ use crate::cluster::{Cluster, eventually};
 
 const COLLECTION: &str = "/apis/storagemigration.k8s.io/v1/storageversionmigrations";
 
-/// The controllers that it takes. Alone, the first one panics.
-pub(super) const CONTROLLERS: [&str; 2] =
-    ["storage-version-migrator-controller", "garbage-collector-controller"];
-
 /// Has all objects stored.
 pub(super) async fn store(cluster: &Cluster, name: &str, limit: Duration) -> Result<()> {
     let migration = json!({

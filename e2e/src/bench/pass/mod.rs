@@ -19,7 +19,7 @@ use super::figures::{median, percentile, rounded};
 use super::objects;
 use crate::control_plane::read_kubeconfig;
 use crate::operator::Operator;
-use crate::scene::Scene;
+use crate::scene::{MIGRATOR, Scene};
 use crate::usage::{peak_memory, processor_time};
 use bystander::Bystander;
 use migrator::Migrator;
@@ -136,7 +136,7 @@ impl Alone {
 pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeasurement>> {
     let Wanted { objects: count, bytes, rounds, writers, bare_per_second } = wanted;
     ensure!(*rounds > 0 && *count > 0, "there is nothing to measure");
-    let controllers = in_tree::CONTROLLERS.map(str::to_owned).to_vec();
+    let controllers = MIGRATOR.map(str::to_owned).to_vec();
     let mut scene = Scene::start_with(&[objects::GROUP], |options| options.controllers = controllers).await?;
     say(&format!("writing {count} objects of {bytes} bytes to etcd"));
     objects::write(&scene.cluster, *count, *bytes).await?;
