@@ -23,18 +23,18 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(wrong) => return failed(&[wrong]),
     };
-    // No other thread runs yet, and where it fails the operator only takes more memory.
-    let heap = match cli.command {
-        Command::Run(_) => share_heap(),
-        _ => Ok(()),
-    };
     let telemetry = match cli.command {
-        Command::Run(_) => Telemetry::begin_operator(cli.global.log_format),
+        Command::Run(_) => {
+            // No other thread runs yet, and where it fails the operator only takes more memory.
+            let heap = share_heap();
+            let telemetry = Telemetry::begin_operator(cli.global.log_format);
+            if let Err(error) = heap {
+                tracing::warn!(%error, "cannot share one heap among all threads; more memory is used");
+            }
+            telemetry
+        }
         _ => Telemetry::begin(cli.global.log_format),
     };
-    if let Err(error) = heap {
-        tracing::warn!(%error, "cannot share one heap among all threads; more memory is used");
-    }
     // Who reads the operator's log as JSON reads this, too.
     let is_logged = matches!((&cli.command, cli.global.log_format), (Command::Run(_), LogFormat::Json));
     // How much stack the first thread of a process has depends on where it is started.

@@ -8,7 +8,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
 use e2e::control_plane::{ControlPlane, Options};
 use e2e::install::{helm_program, root};
 use e2e::operator::binary;
@@ -152,9 +152,6 @@ fn status(has_succeeded: bool) -> Value {
 
 /// Creates an object as soon as its CRD is served.
 async fn created(cluster: &Cluster, object: &Value) -> Result<()> {
-    e2e::cluster::eventually(e2e::cluster::GUARD, "the CRD is served", async || {
-        Ok(cluster.get(OBJECTS).await.ok().map(drop))
-    })
-    .await?;
+    eventually(GUARD, "the CRD is served", async || Ok(cluster.get(OBJECTS).await.ok().map(drop))).await?;
     cluster.create(OBJECTS, "user", object).await.map(drop)
 }

@@ -39,18 +39,18 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     if let Some(why) = skip(object) {
         return Plan::Skip(why);
     }
-    let owners_stay = do_owners_stay(object, crd, terms, record);
+    let owners_change = must_owners_change(object, crd, terms, record);
     let mut missing = gaps(object, crd);
     let covered = record.covers(object, crd);
     if missing.is_empty()
-        && owners_stay
+        && !owners_change
         && let Some(proof) = covered
     {
         return Plan::Stored(proof);
     }
     let gaps = missing.len();
     missing.extend(filled(object, crd, record.trust_claims));
-    if missing.is_empty() && owners_stay && !may_be_stored_elsewhere(object, crd, terms, record) {
+    if missing.is_empty() && !owners_change && !may_be_stored_elsewhere(object, crd, terms, record) {
         return Plan::Stored(Proof::NothingToFill);
     }
     if terms.hidden_fields == HiddenFields::Hold {
@@ -74,7 +74,7 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     }
     // Where the server cannot read the owners, it refuses an apply, and forgets all of them with a patch (fact W31).
     let must_rewrite =
-        are_readable(object.json()) && (!owners_stay || rewrite::is_needed(object, crd, missing.iter()));
+        are_readable(object.json()) && (owners_change || rewrite::is_needed(object, crd, missing.iter()));
     Plan::Write(match (owners(object).next(), must_rewrite) {
         (None, _) => merge(object, record, missing),
         (_, true) => rewrite(object, crd, terms, missing),
@@ -82,13 +82,12 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     })
 }
 
-/// Whether nothing is to be done about the owners of an object by themselves. An audit writes nothing, and so has no
-/// use for what could be repaired.
-fn do_owners_stay(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
+/// Whether the owners of an object may not stay as they are. An audit writes nothing, and so has no use for what could be
+/// repaired.
+fn must_owners_change(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
     let are_ours = |owner: Owner<'_>| terms.ownership == Ownership::None && owner.manager == MANAGER;
     let repairs = terms.repairs && !record.trust_claims && are_readable(object.json());
-    let must_change = owners(object).any(are_ours) || repairs && rewrite::is_outdated(object, crd);
-    !must_change
+    owners(object).any(are_ours) || repairs && rewrite::is_outdated(object, crd)
 }
 
 /// Whether an apply could take away what others have set, so that it is tried in a dry run first: where Etch
