@@ -85,9 +85,9 @@ enum Other {
         /// Only these.
         #[arg(long, value_enum, value_delimiter = ',', default_values_t = pass::Writer::value_variants().iter().copied())]
         writers: Vec<pass::Writer>,
-        /// Let the bare loop begin at most this many writes in a second, one at a time.
-        #[arg(long)]
-        bare_per_second: Option<u32>,
+        /// Let the bare loop begin at most this many writes in a second, one at a time; of several, each in turn.
+        #[arg(long, value_delimiter = ',')]
+        bare_per_second: Vec<u32>,
     },
 }
 
@@ -112,8 +112,13 @@ fn main() -> anyhow::Result<ExitCode> {
         Some(Other::Restart(many)) => restarted(&many)?,
         Some(Other::Memory { objects, bytes, rounds }) => remembered(objects, bytes, rounds)?,
         Some(Other::Pass { objects, bytes, rounds, writers, bare_per_second }) => {
-            let wanted =
-                |bytes| pass::Wanted { objects, bytes, rounds, writers: writers.clone(), bare_per_second };
+            let wanted = |bytes| pass::Wanted {
+                objects,
+                bytes,
+                rounds,
+                writers: writers.clone(),
+                bare_per_second: bare_per_second.clone(),
+            };
             passes(bytes.into_iter().map(wanted))?
         }
         Some(Other::Judging) => judge()?,

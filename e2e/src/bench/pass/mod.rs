@@ -68,8 +68,29 @@ pub struct Wanted {
     pub rounds: usize,
     /// Who.
     pub writers: Vec<Writer>,
-    /// How many writes the bare loop begins in a second at most, one at a time; 16 at once and as fast as it can where none is given.
-    pub bare_per_second: Option<u32>,
+    /// How many writes the bare loop begins in a second at most, one at a time: with each of these rates it is a writer of its own.
+    /// 16 at once and as fast as it can where none is given.
+    pub bare_per_second: Vec<u32>,
+}
+
+/// One writer of a round.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    writer: Writer,
+    /// The bare loop's rate; see [`Wanted::bare_per_second`].
+    per_second: Option<u32>,
+}
+
+impl Wanted {
+    fn turns(&self) -> Vec<Turn> {
+        let rates = || self.bare_per_second.iter().copied().map(Some);
+        let turns_of = |writer: &Writer| {
+            let rates: Vec<_> = if *writer == Writer::Bare { rates().collect() } else { Vec::new() };
+            let rates = if rates.is_empty() { vec![None] } else { rates };
+            rates.into_iter().map(|per_second| Turn { writer: *writer, per_second }).collect::<Vec<_>>()
+        };
+        self.writers.iter().flat_map(turns_of).collect()
+    }
 }
 
 /// What was measured of one writer: medians over the rounds, but for what is a maximum.
@@ -77,6 +98,8 @@ pub struct Wanted {
 pub struct PassMeasurement {
     /// Who.
     pub writer: Writer,
+    /// The bare loop's rate, in writes per second; none where it goes as fast as it can.
+    pub per_second: Option<u32>,
     /// How many objects.
     pub objects: usize,
     /// Their size in bytes.
@@ -134,7 +157,8 @@ impl Alone {
 /// # Errors
 /// The control plane does not start, a writer fails, or an object does not store what it should.
 pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeasurement>> {
-    let Wanted { objects: count, bytes, rounds, writers, bare_per_second } = wanted;
+    let Wanted { objects: count, bytes, rounds, .. } = wanted;
+    let turns = wanted.turns();
     ensure!(*rounds > 0 && *count > 0, "there is nothing to measure");
     let controllers = MIGRATOR.map(str::to_owned).to_vec();
     let mut scene = Scene::start_with(&[objects::GROUP], |options| options.controllers = controllers).await?;
@@ -143,37 +167,40 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
     scene.cluster.apply_crd(&objects::release(0)).await?;
     let config = bystander::account(&scene.cluster, &scene.control_plane).await?;
     let mut alone = Alone::default();
-    let mut measured: Vec<Vec<Round>> = writers.iter().map(|_| Vec::new()).collect();
+    let mut measured: Vec<Vec<Round>> = turns.iter().map(|_| Vec::new()).collect();
     let mut release = 0;
     for number in 1..=*rounds {
         sleep(REST).await;
         let p99 = alone.measure(&mut scene, Bystander::start(config.clone())?).await?;
         say(&format!("round {number}: nobody writes, another client's p99 {p99:.1} ms"));
         // What changes with time, as a heap or the machine's speed, is then for none of them.
-        let mut turns: Vec<_> = writers.iter().zip(&mut measured).collect();
+        let mut in_turn: Vec<_> = turns.iter().zip(&mut measured).collect();
         if number % 2 == 0 {
-            turns.reverse();
+            in_turn.reverse();
         }
-        for (writer, rounds) in turns {
+        for (turn, rounds) in in_turn {
             release += 1;
-            let running = start(&scene, *writer).await?;
+            let running = start(&scene, turn.writer).await?;
             sleep(REST).await;
             let bystander = Bystander::start(config.clone())?;
-            let mut round = pass(&mut scene, *writer, running, release, *bare_per_second).await?;
+            let mut round = pass(&mut scene, *turn, running, release).await?;
             round.times = bystander.stop().await?;
             check(&scene, *count, release).await?;
             let p99 = percentile(&round.times, 99);
+            let Turn { writer, per_second } = turn;
+            let rate = per_second.map(|rate| format!(" at {rate}/s")).unwrap_or_default();
             say(&format!(
-                "round {number}: {writer:?} {:.1} s, another client's p99 {p99:.1} ms",
-                round.seconds
+                "round {number}: {writer:?}{rate} {:.1} s, {:.0} objects per second, another client's p99 {p99:.1} ms",
+                round.seconds,
+                *count as f64 / round.seconds,
             ));
             rounds.push(round);
         }
     }
-    let bare = writers.iter().position(|writer| *writer == Writer::Bare);
+    let bare = turns.iter().position(|turn| turn.writer == Writer::Bare && turn.per_second.is_none());
     let bare = bare.map(|bare| median(&seconds(&measured[bare])));
-    let all = writers.iter().zip(&measured);
-    Ok(all.map(|(writer, rounds)| summary(wanted, *writer, rounds, bare, &alone)).collect())
+    let all = turns.iter().zip(&measured);
+    Ok(all.map(|(turn, rounds)| summary(wanted, *turn, rounds, bare, &alone)).collect())
 }
 
 /// Starts the operator or the migrator, where that is who writes, and waits until the operator has nothing to do.
@@ -199,10 +226,9 @@ async fn start(scene: &Scene, writer: Writer) -> Result<Running> {
 /// Upgrades the CRD, and has every object stored.
 async fn pass(
     scene: &mut Scene,
-    writer: Writer,
+    Turn { writer, per_second }: Turn,
     running: Running,
     release: usize,
-    bare_per_second: Option<u32>,
 ) -> Result<Round> {
     let apiserver = apiserver(scene)?;
     scene.cluster.apply_crd(&objects::release(release)).await?;
@@ -225,7 +251,7 @@ async fn pass(
         }
         (Running::Nobody, _) => {
             let config = read_kubeconfig(scene.kubeconfig()).await?;
-            bare::store(config, etch::cluster::MAX_IN_FLIGHT, bare_per_second).await?;
+            bare::store(config, etch::cluster::MAX_IN_FLIGHT, per_second).await?;
             None
         }
     };
@@ -258,7 +284,7 @@ async fn check(scene: &Scene, count: usize, release: usize) -> Result<()> {
 
 fn summary(
     wanted: &Wanted,
-    writer: Writer,
+    Turn { writer, per_second }: Turn,
     rounds: &[Round],
     bare: Option<f64>,
     alone: &Alone,
@@ -268,6 +294,7 @@ fn summary(
     let without_writes = median(&alone.apiserver_share);
     PassMeasurement {
         writer,
+        per_second,
         objects: wanted.objects,
         bytes: wanted.bytes,
         seconds: rounded(seconds, 2),
