@@ -191,7 +191,7 @@ impl Context {
         let generation_check = Arc::new(GenerationCheck::new(&crd, Some(asked)));
         let dropped = slot.renew_generation_check(&crd, generation_check.clone());
         let Options { max_in_flight, pace, set_back, .. } = &self.options;
-        let own_pace = Arc::new(Pace::new(*max_in_flight, settings.max_writes_per_second, *pace));
+        let own_pace = Arc::new(Pace::of_one_crd(*max_in_flight, settings.max_writes_per_second, *pace));
         let mut restore_sign = set_back.clone();
         restore_sign.iter_mut().for_each(watch::Receiver::mark_unchanged);
         let restore_check = RestoreCheck::new(crd.name(), restore_sign.is_some(), self.writer.now().at);

@@ -166,7 +166,7 @@ async fn drive(
         }
         let permit = pace.admit().await;
         let outcome = cluster.perform(crd, &object, read, write, &terms, check).await;
-        permit.finish(pressure(&outcome), None);
+        permit.finish(pressure(&outcome));
         let identity = || object.identity();
         let asked = outcome.as_ref().err().and_then(CallError::retry_after);
         let why = match outcome {

@@ -1,7 +1,8 @@
 //! How many writes are under way at once, and how many begin per second: as many as the server bears.
 //! It must not know what is written.
 
-mod slowdown;
+mod limits;
+mod strain;
 #[cfg(test)]
 mod tests;
 
@@ -11,51 +12,26 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use slowdown::Slowdown;
+use limits::Limits;
+use strain::{Company, Strain};
 
 /// How many writes are under way at once at most, where nobody says otherwise.
 pub const MAX_IN_FLIGHT: usize = 16;
 
-/// After the limit was halved, further refusals count as the same one for this long: they answer requests
-/// sent before it.
-const ONE_CUT: Duration = Duration::from_millis(500);
-/// A write that takes this many times the usual is a sign to send no more at once.
-const SLOW: f64 = 4.0;
-/// Where a new pace begins, if its maximum is higher.
-const INITIAL_LIMIT: f64 = 4.0;
-/// A gentle pace sends more at once while writes take less than this many times as long as alone…
-const GROW_BELOW: f64 = 1.3;
-/// …and fewer when they take more than this many times as long.
-const CUT_ABOVE: f64 = 1.6;
-/// What is left of the limit then, and when the server refuses writes.
-const CUT_FACTOR: f64 = 0.75;
-const OVERLOAD_CUT_FACTOR: f64 = 0.5;
-/// The least limit of a gentle pace: below 1 it is the share of the time in which there is a write, one at a
-/// time, and it rests between them.
-const MIN_LIMIT: f64 = 1.0 / 6.0;
-/// How much of that share is added to it where there may be more.
-const GROWTH: f64 = 0.125;
-/// How many writes, one at a time, show how long one takes alone.
-const PROBE_WRITES: usize = 4;
-/// How many writes it takes until the slowdown shows the effect of a cut.
-const SAMPLES_BETWEEN_CUTS: usize = 10;
-
 /// How much of the server a pace takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaceMode {
-    /// So little that other clients hardly notice it: fewer writes at once as soon as they take longer than
-    /// alone, and rests between them where one at a time is too much.
+    /// So little that other clients hardly notice it: one write at a time with rests, evenly, and more only
+    /// where writes do not wait for each other.
     #[default]
     Gentle,
     /// As much as there is: fewer writes at once when the server refuses some.
     Fast,
 }
 
-/// The limits that all writers of a process share. Whoever waits longest is served first.
+/// The limits that all writers of a process share, or those of one CRD. Whoever waits longest is served first.
 #[derive(Debug)]
 pub struct Pace {
-    max: f64,
-    mode: PaceMode,
     interval: Option<Duration>,
     state: Mutex<State>,
     slots: Semaphore,
@@ -65,39 +41,35 @@ pub struct Pace {
 
 #[derive(Debug)]
 struct State {
-    limit: f64,
+    limits: Limits,
     /// Writes under way whose slot was given to others.
     without_slot: usize,
     /// Slots that are taken or free; drawn towards the limit.
     slots: usize,
+    /// Writes under way, or about to be.
     in_flight: usize,
-    usual: Option<f64>,
-    slowdown: Slowdown,
-    /// While it is found out how long a write takes alone.
-    probe: Option<BaselineProbe>,
-    /// Writes since the limit was cut for their slowdown.
-    seen: usize,
+    /// Writes that have begun and not ended, and how many have ever begun.
+    running: usize,
+    begun: u64,
     closed_until: Instant,
     next_start: Instant,
-    /// When the server last refused so many writes that the limit was halved.
-    halved: Option<Instant>,
-}
-
-/// The measurement of how long a write takes alone.
-#[derive(Clone, Copy, Debug)]
-struct BaselineProbe {
-    /// Writes that are still to come.
-    left: usize,
-    /// When it began: a write that began before was not alone.
-    since: Instant,
 }
 
 /// The right to have one write under way; given back when dropped.
 #[derive(Debug)]
 pub struct Permit<'a> {
     pace: &'a Pace,
-    began: Instant,
+    start: Option<Start>,
     without_slot: bool,
+}
+
+/// When a write began, and beside which others.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    at: Instant,
+    /// How many have begun by then, this one included.
+    number: u64,
+    was_alone: bool,
 }
 
 /// How the server bore a write.
@@ -114,27 +86,28 @@ pub enum Pressure {
 impl Pace {
     /// At most `max` writes at once, of at most `per_second` that begin in a second.
     pub fn new(max: usize, per_second: Option<u32>, mode: PaceMode) -> Self {
+        Self::with(Limits::new(max.clamp(1, Semaphore::MAX_PERMITS), mode), per_second)
+    }
+
+    /// The same for the writes of one CRD, which another pace spaces out: see [`Permit::finish_both`].
+    pub fn of_one_crd(max: usize, per_second: Option<u32>, mode: PaceMode) -> Self {
+        Self::with(Limits::new(max.clamp(1, Semaphore::MAX_PERMITS), mode).beneath_another(), per_second)
+    }
+
+    fn with(limits: Limits, per_second: Option<u32>) -> Self {
         let now = Instant::now();
-        let max = max.clamp(1, Semaphore::MAX_PERMITS) as f64;
-        let limit = max.min(INITIAL_LIMIT);
-        let probe = (mode == PaceMode::Gentle).then_some(BaselineProbe { left: PROBE_WRITES, since: now });
-        let slots = probe.map_or(limit as usize, |_| 1);
+        let slots = limits.slots();
         Self {
-            max,
-            mode,
             interval: per_second.filter(|rate| *rate > 0).map(|rate| Duration::from_secs(1) / rate),
             state: Mutex::new(State {
-                limit,
+                limits,
                 without_slot: 0,
                 slots,
                 in_flight: 0,
-                usual: None,
-                slowdown: Slowdown::default(),
-                probe,
-                seen: 0,
+                running: 0,
+                begun: 0,
                 closed_until: now,
                 next_start: now,
-                halved: None,
             }),
             slots: Semaphore::new(slots),
             released: Notify::new(),
@@ -146,7 +119,7 @@ impl Pace {
         let slot = self.slots.acquire().await.expect("the semaphore is never closed");
         slot.forget();
         self.lock().in_flight += 1;
-        let mut permit = Permit { pace: self, began: Instant::now(), without_slot: false };
+        let mut permit = Permit { pace: self, start: None, without_slot: false };
         self.wait_until_open().await;
         let start = self.next_start();
         // A timer takes a millisecond at least, even where its time has come.
@@ -154,7 +127,7 @@ impl Pace {
             tokio::time::sleep_until(start).await;
             self.wait_until_open().await;
         }
-        permit.began = Instant::now();
+        permit.begin();
         permit
     }
 
@@ -188,9 +161,11 @@ impl Pace {
     fn next_start(&self) -> Instant {
         let mut state = self.lock();
         let start = state.next_start.max(Instant::now());
-        if let Some(interval) = self.interval {
-            state.next_start = start + interval;
-        }
+        let spacing = state.limits.spacing();
+        state.next_start = start + self.interval.unwrap_or_default().max(spacing);
+        let grown = state.widen();
+        drop(state);
+        self.slots.add_permits(grown);
         start
     }
 
@@ -200,102 +175,37 @@ impl Pace {
 }
 
 impl State {
-    /// How many slots there should be.
-    fn wanted(&self) -> usize {
-        match self.probe {
-            Some(_) => 1,
-            None => (self.limit as usize).max(1),
-        }
-    }
-
-    /// Lets the limit grow unless the write took much longer than usual.
-    fn update_fast(&mut self, seconds: f64, max: f64) {
-        let usual = *self.usual.get_or_insert(seconds);
-        self.usual = Some(usual + (seconds.min(usual * SLOW) - usual) * 0.05);
-        if seconds < usual * SLOW {
-            self.grow(max);
-        }
-    }
-
-    /// Lets the limit grow while writes are as fast as alone, and cuts it when they are slow.
-    fn update_gentle(&mut self, max: f64) {
-        if self.probe.is_some() {
-            return;
-        }
-        let slowdown = self.slowdown.mean();
-        self.seen += 1;
-        if slowdown < GROW_BELOW {
-            self.grow(max);
-        } else if slowdown > CUT_ABOVE && self.seen >= SAMPLES_BETWEEN_CUTS {
-            self.cut(CUT_FACTOR, MIN_LIMIT);
-            self.seen = 0;
-        }
-    }
-
-    fn grow(&mut self, max: f64) {
-        let more = if self.limit < 1.0 { self.limit * GROWTH } else { 1.0 / self.limit };
-        self.limit = (self.limit + more).min(max);
-    }
-
-    /// Halves the limit, unless the same pressure has done so already.
-    fn halve(&mut self, now: Instant) {
-        if self.halved.is_none_or(|halved| now - halved >= ONE_CUT) {
-            self.cut(OVERLOAD_CUT_FACTOR, 1.0);
-            self.halved = Some(now);
-        }
-    }
-
-    /// Leaves a share of the limit, and no less than `least` of what was more.
-    fn cut(&mut self, share: f64, least: f64) {
-        self.limit = (self.limit * share).max(least.min(self.limit));
-    }
-
-    /// Lets nobody begin for some time after a write, where less than one at a time is right.
-    fn delay_next(&mut self, took: Duration, now: Instant) {
-        let rest = took.mul_f64((1.0 / self.limit - 1.0).max(0.0));
-        self.next_start = self.next_start.max(now + rest);
-    }
-
-    /// Takes in how long a write has taken. Every now and then a few are let through one at a time, to see
-    /// how long one takes alone.
-    fn measure(&mut self, began: Instant, now: Instant) -> f64 {
-        match &mut self.probe {
-            None if self.slowdown.is_stale(now) && self.limit >= 2.0 => {
-                self.probe = Some(BaselineProbe { left: PROBE_WRITES, since: now });
-            }
-            Some(probe) if began >= probe.since => {
-                probe.left -= 1;
-                self.probe = self.probe.filter(|probe| probe.left > 0);
-            }
-            None | Some(_) => {}
-        }
-        self.slowdown.note((now - began).as_secs_f64(), now)
-    }
-
     /// Counts the slots by which the limit has grown; returns how many.
     fn widen(&mut self) -> usize {
-        let grown = self.wanted().saturating_sub(self.slots);
+        let grown = self.limits.slots().saturating_sub(self.slots);
         self.slots += grown;
         grown
     }
 
     /// Takes back free slots that are too many; those that are taken go as they are given back.
     fn shrink(&mut self, slots: &Semaphore) {
-        let surplus = self.slots.saturating_sub(self.wanted());
+        let surplus = self.slots.saturating_sub(self.limits.slots());
         self.slots -= slots.forget_permits(surplus);
     }
 }
 
-impl Permit<'_> {
+impl<'a> Permit<'a> {
     /// The write begins only now: it has waited for another pace too.
     pub fn begin(&mut self) {
-        self.began = Instant::now();
+        let mut state = self.pace.lock();
+        if self.start.is_none() {
+            state.running += 1;
+            state.begun += 1;
+        }
+        let number = self.start.map_or(state.begun, |start| start.number);
+        let was_alone = state.running == 1;
+        self.start = Some(Start { at: Instant::now(), number, was_alone });
     }
 
     /// The write takes long: to find out how long one takes alone, the others wait no longer.
     pub fn takes_long(&self) {
         let mut state = self.pace.lock();
-        state.probe = None;
+        state.limits.end_probe();
         let grown = state.widen();
         drop(state);
         self.pace.slots.add_permits(grown);
@@ -308,7 +218,7 @@ impl Permit<'_> {
     /// server that is slow.
     pub fn release_slot(&mut self) {
         let mut state = self.pace.lock();
-        if !self.without_slot && (state.without_slot as f64) < self.pace.max {
+        if !self.without_slot && state.without_slot < state.limits.max() {
             state.without_slot += 1;
             drop(state);
             self.without_slot = true;
@@ -320,7 +230,7 @@ impl Permit<'_> {
     /// Frees the slot, and those by which the limit has grown.
     fn return_slot(&self) {
         let mut state = self.pace.lock();
-        if state.slots > state.wanted() {
+        if state.slots > state.limits.slots() {
             state.slots -= 1;
             return;
         }
@@ -329,36 +239,49 @@ impl Permit<'_> {
         self.pace.slots.add_permits(1 + grown);
     }
 
-    /// Says how the server bore the write, and by how many times longer it took than alone, where another
-    /// pace knows that; returns the same for another pace.
-    pub fn finish(self, pressure: Pressure, known: Option<f64>) -> Option<f64> {
-        let now = Instant::now();
-        let (began, pace) = (self.began, self.pace);
+    /// Says how the server bore the write.
+    pub fn finish(self, pressure: Pressure) {
+        let company = self.company();
+        self.end(pressure, company, None);
+    }
+
+    /// Says how the server bore the write, to the pace of its CRD too: how long a write takes depends on the
+    /// CRD, so that one is to judge how much the server is strained.
+    pub fn finish_both(self, pressure: Pressure, own: Permit<'a>, own_pressure: Pressure) {
+        let company = self.company();
+        let strain = own.end(own_pressure, company, None);
+        self.end(pressure, company, strain);
+    }
+
+    /// Whether another write was under way at any time while this one was.
+    fn company(&self) -> Company {
+        let begun = self.pace.lock().begun;
+        match self.start {
+            Some(start) if start.was_alone && start.number == begun => Company::Alone,
+            _ => Company::Beside,
+        }
+    }
+
+    /// Takes in how the write went; returns the strain that this and earlier ones show, where they do.
+    fn end(self, pressure: Pressure, company: Company, known: Option<Strain>) -> Option<Strain> {
+        let Some(start) = self.start else { return None };
+        let (now, pace) = (Instant::now(), self.pace);
+        let took = now - start.at;
         let mut state = pace.lock();
-        match (pressure, pace.mode) {
+        match pressure {
             // How long a webhook takes shows nothing about the server.
-            (Pressure::None | Pressure::Unknown, _) if self.without_slot => None,
-            (Pressure::None | Pressure::Unknown, PaceMode::Fast) => {
-                state.update_fast((now - began).as_secs_f64(), pace.max);
+            Pressure::None | Pressure::Unknown if self.without_slot => None,
+            Pressure::None => {
+                let strain = state.limits.written(took, company, known, now);
+                state.shrink(&pace.slots);
+                strain
+            }
+            Pressure::Unknown => {
+                state.limits.answered(took);
                 None
             }
-            (Pressure::None, PaceMode::Gentle) => {
-                let slowdown = match known {
-                    Some(slowdown) => {
-                        state.probe = None;
-                        state.slowdown.weigh(slowdown);
-                        slowdown
-                    }
-                    None => state.measure(began, now),
-                };
-                state.update_gentle(pace.max);
-                state.delay_next(now - began, now);
-                state.shrink(&pace.slots);
-                Some(slowdown)
-            }
-            (Pressure::Unknown, PaceMode::Gentle) => None,
-            (Pressure::Overload(asked), _) => {
-                state.halve(now);
+            Pressure::Overload(asked) => {
+                state.limits.refused(now);
                 state.shrink(&pace.slots);
                 if let Some(asked) = asked {
                     state.closed_until = state.closed_until.max(now + asked);
@@ -373,6 +296,7 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut state = self.pace.lock();
         state.in_flight -= 1;
+        state.running -= usize::from(self.start.is_some());
         if self.without_slot {
             state.without_slot -= 1;
             return;

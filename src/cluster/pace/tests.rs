@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::limits::{ONE_CUT, PAIR_EVERY, PROBE_WRITES, SHARE};
 use super::*;
 
 const WRITE: Duration = Duration::from_millis(5);
@@ -18,7 +19,7 @@ async fn most_at_once(pace: &Arc<Pace>, writes: usize) -> usize {
             most.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             tokio::time::sleep(WRITE).await;
             running.fetch_sub(1, Ordering::Relaxed);
-            permit.finish(Pressure::None, None);
+            permit.finish(Pressure::None);
         });
     }
     tasks.join_all().await;
@@ -37,7 +38,7 @@ async fn on_a_server(pace: &Arc<Pace>, capacity: usize, writes: usize) -> (f64, 
             let now = running.fetch_add(1, Ordering::Relaxed) + 1;
             tokio::time::sleep(WRITE.mul_f64((now as f64 / capacity as f64).max(1.0))).await;
             running.fetch_sub(1, Ordering::Relaxed);
-            permit.finish(Pressure::None, None);
+            permit.finish(Pressure::None);
             now
         });
     }
@@ -52,18 +53,31 @@ async fn who_finds_a_place_begins_at_once() {
     // Timers end at whole milliseconds.
     tokio::time::advance(Duration::from_micros(300)).await;
     let begun = Instant::now();
-    pace.admit().await.finish(Pressure::None, None);
+    pace.admit().await.finish(Pressure::None);
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
+/// A server on which a write takes its time alone up to so many at once, and waits for the others beyond that.
+async fn limit_on(capacity: usize) -> (f64, f64, usize) {
+    let pace = Arc::new(Pace::new(16, None, PaceMode::Gentle));
+    on_a_server(&pace, capacity, 3_000).await;
+    let (under_way, _) = on_a_server(&pace, capacity, 500).await;
+    let at_once = pace.lock().slots;
+    (pace.lock().limits.limit(), under_way, at_once)
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_gentle_pace_keeps_to_what_the_server_does_without_a_queue_and_a_fast_one_does_not() {
-    let gentle = Arc::new(Pace::new(16, None, PaceMode::Gentle));
-    on_a_server(&gentle, 3, 2_000).await;
-    let (under_way, _) = on_a_server(&gentle, 3, 2_000).await;
-    assert!((2.0..5.0).contains(&under_way), "{under_way}");
-    let (under_way, _) = on_a_server(&gentle, 12, 4_000).await;
-    assert!(under_way > 6.0, "it grows where there is more room: {under_way}");
+async fn a_gentle_pace_takes_a_share_of_one_write_at_a_time_where_two_wait_for_each_other() {
+    let (limit, _, at_once) = limit_on(1).await;
+    assert_eq!((limit, at_once), (SHARE, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gentle_pace_grows_to_what_the_server_does_without_a_queue_and_a_fast_one_beyond() {
+    let (limit, _, _) = limit_on(3).await;
+    assert!((1.0..5.0).contains(&limit), "{limit}");
+    let (limit, under_way, _) = limit_on(12).await;
+    assert!(limit > 6.0 && under_way > 5.0, "it grows where there is more room: {limit}, {under_way}");
     let fast = Arc::new(Pace::new(16, None, PaceMode::Fast));
     on_a_server(&fast, 3, 2_000).await;
     let (under_way, _) = on_a_server(&fast, 3, 2_000).await;
@@ -71,52 +85,85 @@ async fn a_gentle_pace_keeps_to_what_the_server_does_without_a_queue_and_a_fast_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_gentle_pace_looks_every_now_and_then_how_long_a_write_takes_alone() {
+async fn starts_are_spaced_out_evenly_but_for_the_pairs() {
     let pace = Arc::new(Pace::new(8, None, PaceMode::Gentle));
-    on_a_server(&pace, 8, 1_000).await;
-    let begun = Instant::now();
-    // A server that has become slower for good: without such a probe all of it would be taken for a queue.
-    let (_, alone) = on_a_server(&pace, 1, 4_000).await;
-    let windows = begun.elapsed().as_secs() / 10;
-    assert!(windows > 0 && alone >= windows as usize * PROBE_WRITES, "{alone} in {windows}");
+    let (starts, running) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+    let mut tasks = tokio::task::JoinSet::new();
+    // A timer counts in milliseconds.
+    let took = Duration::from_millis(14);
+    for _ in 0..400 {
+        let (pace, starts, running) = (pace.clone(), starts.clone(), running.clone());
+        tasks.spawn(async move {
+            let permit = pace.admit().await;
+            starts.lock().expect("no test panics here").push(Instant::now());
+            let now = running.fetch_add(1, Ordering::Relaxed) + 1;
+            tokio::time::sleep(took * now as u32).await;
+            running.fetch_sub(1, Ordering::Relaxed);
+            permit.finish(Pressure::None);
+        });
+    }
+    tasks.join_all().await;
+    let starts = starts.lock().expect("no test panics here");
+    let gaps: Vec<_> = starts.windows(2).map(|pair| pair[1] - pair[0]).skip(100).collect();
+    let even = took.div_f64(SHARE);
+    let is_even = |gap: &&Duration| gap.abs_diff(even) <= Duration::from_millis(1);
+    let others = gaps.iter().filter(|gap| !is_even(gap)).count();
+    let pairs = gaps.len() / PAIR_EVERY + 1;
+    assert!(others <= pairs * 2, "{others} of {} are not {even:?}", gaps.len());
+    assert!(gaps.contains(&Duration::ZERO), "some begin together");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pace_of_many_crds_goes_by_the_strain_that_those_of_the_crds_tell() {
-    let shared = Arc::new(Pace::new(8, None, PaceMode::Gentle));
-    let finish = async |slowdown| {
-        for _ in 0..200 {
-            let permit = shared.admit().await;
-            // One CRD's writes take a hundred times as long as another's.
-            tokio::time::sleep(WRITE * 100).await;
-            permit.finish(Pressure::None, Some(slowdown));
-        }
-        shared.lock().limit
-    };
-    shared.admit().await.finish(Pressure::None, Some(1.0));
-    assert_eq!(finish(1.0).await, 8.0);
-    assert_eq!(finish(3.0).await, MIN_LIMIT);
-}
-
-#[tokio::test(start_paused = true)]
-async fn where_one_write_at_a_time_is_too_much_a_gentle_pace_rests_in_between() {
+async fn a_gentle_pace_yields_to_others_who_make_writes_slow_and_comes_back_after_them() {
     let pace = Pace::new(8, None, PaceMode::Gentle);
-    let some = async |writes, slowdown| {
+    let some = async |writes, took| {
         for _ in 0..writes {
             let permit = pace.admit().await;
-            tokio::time::sleep(WRITE).await;
-            permit.finish(Pressure::None, Some(slowdown));
+            tokio::time::sleep(took).await;
+            permit.finish(Pressure::None);
         }
+        pace.lock().limits.limit()
     };
-    some(1_000, 3.0).await;
+    assert_eq!(some(200, WRITE).await, SHARE);
+    let others = some(100, WRITE * 3).await;
+    assert!(others < SHARE / 2.0, "{others}");
+    assert_eq!(some(500, WRITE).await, SHARE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_become_slow_for_good_is_usual_after_a_minute() {
+    let pace = Pace::new(8, None, PaceMode::Gentle);
+    let some = async |writes, took| {
+        for _ in 0..writes {
+            let permit = pace.admit().await;
+            tokio::time::sleep(took).await;
+            permit.finish(Pressure::None);
+        }
+        pace.lock().limits.limit()
+    };
+    some(200, WRITE).await;
+    assert!(some(200, WRITE * 3).await < SHARE / 2.0);
     let begun = Instant::now();
-    some(200, 3.0).await;
-    assert_eq!(begun.elapsed(), WRITE * 1_200, "a sixth of the time");
-    some(200, 1.0).await;
-    assert_eq!(pace.lock().limit, 8.0, "it grows again where there is room");
-    let begun = Instant::now();
-    some(200, 1.0).await;
-    assert_eq!(begun.elapsed(), WRITE * 200);
+    while begun.elapsed() < Duration::from_secs(90) {
+        some(20, WRITE * 3).await;
+    }
+    assert_eq!(some(20, WRITE * 3).await, SHARE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pace_of_many_crds_goes_by_the_strain_that_those_of_the_crds_find() {
+    let shared = Arc::new(Pace::new(8, None, PaceMode::Gentle));
+    // One CRD's writes take a hundred times as long as another's, which is no strain.
+    let own = [1, 100].map(|times| (Arc::new(Pace::of_one_crd(8, None, PaceMode::Gentle)), WRITE * times));
+    for round in 0..400 {
+        let (own, took) = &own[round % 2];
+        let mut own = own.admit().await;
+        let permit = shared.admit().await;
+        own.begin();
+        tokio::time::sleep(*took).await;
+        permit.finish_both(Pressure::None, own, Pressure::None);
+    }
+    assert_eq!(shared.lock().limits.limit(), SHARE);
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,32 +173,26 @@ async fn a_gentle_pace_begins_with_writes_one_at_a_time_unless_they_take_long() 
     for _ in 0..PROBE_WRITES {
         let permit = pace.admit().await;
         assert!(is_full().await);
-        permit.finish(Pressure::None, None);
+        permit.finish(Pressure::None);
     }
-    let first = pace.admit().await;
-    assert!(!is_full().await);
-    drop(first);
-    let pace = Pace::new(8, None, PaceMode::Gentle);
-    let lost = pace.admit().await;
-    assert!(tokio::time::timeout(WRITE, pace.admit()).await.is_err());
-    lost.takes_long();
-    let others = (pace.admit().await, pace.admit().await, pace.admit().await);
-    assert!(tokio::time::timeout(WRITE, pace.admit()).await.is_err(), "four at first");
-    drop(others);
+    let own = Pace::of_one_crd(8, None, PaceMode::Gentle);
+    let both = (own.admit().await, own.admit().await);
+    assert!(tokio::time::timeout(WRITE, own.admit()).await.is_err(), "two of one CRD, for the pairs");
+    drop(both);
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_waited_for_another_pace_is_not_taken_for_slow() {
-    let pace = Pace::new(8, None, PaceMode::Gentle);
-    let took = async |wait| {
-        let mut permit = pace.admit().await;
-        tokio::time::sleep(wait).await;
+    let (own, shared) = (Pace::of_one_crd(8, None, PaceMode::Gentle), Pace::new(8, None, PaceMode::Gentle));
+    for _ in 0..100 {
+        let mut permit = own.admit().await;
+        tokio::time::sleep(WRITE * 10).await;
+        let place = shared.admit().await;
         permit.begin();
         tokio::time::sleep(WRITE).await;
-        permit.finish(Pressure::None, None).expect("a slowdown")
-    };
-    assert_eq!(took(Duration::ZERO).await, 1.0);
-    assert_eq!(took(WRITE * 10).await, 1.0);
+        place.finish_both(Pressure::None, permit, Pressure::None);
+    }
+    assert_eq!(own.lock().limits.times().alone(), Some(WRITE));
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,27 +225,11 @@ async fn overload_halves_the_limit_once_and_closes_for_as_long_as_asked() {
     let pace = Pace::new(8, None, PaceMode::Fast);
     let (first, second) = (pace.admit().await, pace.admit().await);
     let before = Instant::now();
-    first.finish(Pressure::Overload(Some(Duration::from_secs(3))), None);
-    second.finish(Pressure::Overload(None), None);
-    assert_eq!(pace.lock().limit, 2.0);
+    first.finish(Pressure::Overload(Some(Duration::from_secs(3))));
+    second.finish(Pressure::Overload(None));
+    assert_eq!(pace.lock().limits.limit(), 2.0);
     drop(pace.admit().await);
     assert!(before.elapsed() >= Duration::from_secs(3));
-}
-
-#[tokio::test(start_paused = true)]
-async fn overload_halves_the_limit_however_lately_it_was_cut_for_strain() {
-    let pace = Pace::new(8, None, PaceMode::Gentle);
-    let finish = async |pressure, known| pace.admit().await.finish(pressure, known);
-    for _ in 0..200 {
-        finish(Pressure::None, Some(1.0)).await;
-    }
-    assert_eq!(pace.lock().limit, 8.0);
-    while pace.lock().limit == 8.0 {
-        finish(Pressure::None, Some(4.0)).await;
-    }
-    assert_eq!(pace.lock().limit, 6.0);
-    finish(Pressure::Overload(None), None).await;
-    assert_eq!(pace.lock().limit, 3.0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -221,15 +246,15 @@ async fn a_cut_counts_for_places_that_are_free_as_for_those_that_are_taken() {
     let pace = Arc::new(Pace::new(8, None, PaceMode::Fast));
     most_at_once(&pace, 300).await;
     let held = [pace.admit().await, pace.admit().await, pace.admit().await];
-    pace.admit().await.finish(Pressure::Overload(None), None);
+    pace.admit().await.finish(Pressure::Overload(None));
     drop(held);
     assert_eq!(most_at_once(&pace, 4).await, 4, "half of eight");
     tokio::time::sleep(ONE_CUT).await;
     for _ in 0..5 {
-        pace.admit().await.finish(Pressure::Overload(None), None);
+        pace.admit().await.finish(Pressure::Overload(None));
         tokio::time::sleep(ONE_CUT).await;
     }
-    assert_eq!(pace.lock().limit, 1.0, "one write at a time goes on");
+    assert_eq!(pace.lock().limits.limit(), 1.0, "one write at a time goes on");
     drop(pace.admit().await);
 }
 
@@ -238,7 +263,7 @@ async fn writes_begin_no_faster_than_the_rate() {
     let pace = Pace::new(8, Some(10), PaceMode::Gentle);
     let before = Instant::now();
     for _ in 0..21 {
-        pace.admit().await.finish(Pressure::None, None);
+        pace.admit().await.finish(Pressure::None);
     }
     assert_eq!(before.elapsed(), Duration::from_secs(2));
 }
@@ -250,7 +275,7 @@ async fn a_write_that_waits_for_its_turn_waits_on_when_the_server_asks_for_it() 
     let second = pace.admit();
     let ask = async {
         tokio::time::sleep(WRITE).await;
-        first.finish(Pressure::Overload(Some(Duration::from_secs(60))), None);
+        first.finish(Pressure::Overload(Some(Duration::from_secs(60))));
     };
     let before = Instant::now();
     let (_second, ()) = tokio::join!(second, ask);
@@ -279,7 +304,7 @@ async fn who_waits_longest_is_served_first_however_many_somebody_else_has() {
             let permit = pace.admit().await;
             order.lock().expect("no test panics here").push(name);
             tokio::time::sleep(WRITE).await;
-            permit.finish(Pressure::None, None);
+            permit.finish(Pressure::None);
         });
         tokio::task::yield_now().await;
     }

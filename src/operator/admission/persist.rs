@@ -112,7 +112,7 @@ impl Writer<'_> {
             let permit = self.store.pace.admit().await;
             let outcome = self.perform(&object, &write).await;
             self.store.cluster.metrics().write(counted(&outcome));
-            permit.finish(pressure(&outcome), None);
+            permit.finish(pressure(&outcome));
             let asked = match outcome {
                 Ok(Outcome::Written { resource_version, .. }) => {
                     match self.proved(schema, &object, &resource_version).await? {

@@ -80,10 +80,10 @@ impl ObjectReconciler {
             }
             outcome => pressure(outcome),
         };
-        // How long a write takes depends on the CRD, so its own pace is the one to tell what the server adds
-        // to that.
-        let slowdown = own.and_then(|own| own.finish(own_pressure, None));
-        permit.finish(pressure(&outcome), slowdown);
+        match own {
+            Some(own) => permit.finish_both(pressure(&outcome), own, own_pressure),
+            None => permit.finish(pressure(&outcome)),
+        }
         Ok(outcome)
     }
 }
