@@ -264,7 +264,7 @@ impl<'a> Permit<'a> {
 
     /// Takes in how the write went; returns the strain that this and earlier ones show, where they do.
     fn end(self, pressure: Pressure, company: Company, known: Option<Strain>) -> Option<Strain> {
-        let Some(start) = self.start else { return None };
+        let start = self.start?;
         let (now, pace) = (Instant::now(), self.pace);
         let took = now - start.at;
         let mut state = pace.lock();
