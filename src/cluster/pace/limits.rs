@@ -17,7 +17,7 @@ use super::strain::{Company, Strain, Times};
 pub(super) const ONE_CUT: Duration = Duration::from_millis(500);
 /// A write that takes this many times the usual is a sign to send no more at once.
 const SLOW: f64 = 4.0;
-/// Where a fast pace begins, if its maximum is higher.
+/// Where a fast pace begins, if its maximum is higher, and what one CRD may have under way at least.
 const INITIAL_LIMIT: f64 = 4.0;
 /// The share of the time in which a gentle pace has a write under way, one at a time, on a server that shows no
 /// strain: measured, another client hardly notices it (docs/benchmarks.md).
@@ -117,7 +117,8 @@ impl Limits {
     pub(super) fn slots(&self) -> usize {
         let slots = match self.mode {
             PaceMode::Fast => self.limit as usize,
-            PaceMode::Gentle if self.is_beneath => (self.limit.ceil() as usize).max(2),
+            // The other pace limits how many are under way: these are so many that may remain unanswered.
+            PaceMode::Gentle if self.is_beneath => self.limit.max(INITIAL_LIMIT) as usize,
             PaceMode::Gentle if self.probe > 0 => 1,
             PaceMode::Gentle if self.is_pair => (self.limit.ceil() as usize).max(2),
             PaceMode::Gentle => self.limit.ceil() as usize,

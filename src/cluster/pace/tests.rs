@@ -176,9 +176,9 @@ async fn a_gentle_pace_begins_with_writes_one_at_a_time_unless_they_take_long() 
         permit.finish(Pressure::None);
     }
     let own = Pace::of_one_crd(8, None, PaceMode::Gentle);
-    let both = (own.admit().await, own.admit().await);
-    assert!(tokio::time::timeout(WRITE, own.admit()).await.is_err(), "two of one CRD, for the pairs");
-    drop(both);
+    let four = (own.admit().await, own.admit().await, own.admit().await, own.admit().await);
+    assert!(tokio::time::timeout(WRITE, own.admit()).await.is_err(), "four of one CRD");
+    drop(four);
 }
 
 #[tokio::test(start_paused = true)]
