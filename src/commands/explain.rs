@@ -14,7 +14,7 @@ use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, expla
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
 use etch_core::object::{IGNORE_ANNOTATION, Object};
-use etch_core::plan::{Skip, skip};
+use etch_core::plan::Skip;
 use etch_core::prediction::record_of;
 use kube_crd_validation::is_object_name;
 use kube_structural_schema::json::Json;
@@ -168,7 +168,7 @@ impl Explain {
         explanations: &[DefaultExplanation],
         rules: &Rules,
     ) -> io::Result<()> {
-        let skipped = skip(object);
+        let skipped = rules.terms().skip(object);
         let document = || {
             json!({
                 "object": format!("{}/{}", crd.name(), object.identity()),
@@ -176,6 +176,7 @@ impl Explain {
                 "ignored": skipped.is_some_and(Skip::is_by_annotation),
                 "terminating": skipped == Some(Skip::Terminating),
                 "tooDeep": skipped == Some(Skip::TooDeep),
+                "notSelected": skipped == Some(Skip::NotSelected),
                 "defaults": explanations.iter().map(explanation).collect::<Vec<_>>(),
             })
         };
@@ -187,6 +188,10 @@ impl Explain {
                         format!("; to have its defaults stored, remove {IGNORE_ANNOTATION}")
                     }
                     Skip::TooDeep => "; to have its defaults stored, make it flatter".to_owned(),
+                    Skip::NotSelected => {
+                        "; to have its defaults stored, change objects in the policy, or its labels"
+                            .to_owned()
+                    }
                     Skip::Terminating => String::new(),
                 };
                 writeln!(out, "Etch skips this object: {}{remedy}.", why_skipped(why))?;

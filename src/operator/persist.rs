@@ -109,8 +109,12 @@ pub async fn persist(
     pass: Pass,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<Passed, Box<Stopped>> {
-    let rules =
-        Rules { crd: pass.crd.clone(), terms: pass.terms, mode: Mode::Persist, since: Arc::default() };
+    let rules = Rules {
+        crd: pass.crd.clone(),
+        terms: pass.terms.clone(),
+        mode: Mode::Persist,
+        since: Arc::default(),
+    };
     let begin = |record| {
         let limits = Limits {
             after: pass.after.clone(),

@@ -35,6 +35,7 @@ mod requests;
 mod restarts;
 mod restore;
 mod secrets;
+mod selection;
 mod server;
 mod settling;
 mod skipped;

@@ -9,6 +9,9 @@ use kube_structural_schema::json::Json;
 /// The condition types, always written together (fact C1).
 pub const TYPES: [&str; 3] = ["NonStructural", "InvalidDefaults", "DefaultsPersisted"];
 
+/// How a message counts objects that the policy does not select, at its beginning: what it claims is not about these.
+pub const NOT_SELECTED: &str = "not selected by ";
+
 /// Messages are cut at this many bytes.
 pub const MAX_MESSAGE: usize = 1024;
 

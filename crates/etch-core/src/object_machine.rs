@@ -378,9 +378,15 @@ impl ObjectMachine {
     fn without_write(&self, plan: Plan) -> ObjectState {
         match plan {
             Plan::Skip(why) => {
-                // Of one that is nested too deeply only the metadata were read.
-                let lacks =
-                    matches!(why, Skip::TooDeep) || !unproved(&self.object, &self.rules.crd).is_empty();
+                let lacks = match why {
+                    // Only the metadata were read.
+                    Skip::TooDeep => true,
+                    // What is out of scope is not looked at.
+                    Skip::NotSelected => false,
+                    Skip::Ignored | Skip::IgnoredUnclear | Skip::Terminating => {
+                        !unproved(&self.object, &self.rules.crd).is_empty()
+                    }
+                };
                 ObjectState::Skipped(Skipped { why, lacks })
             }
             Plan::Hold(held) => ObjectState::Held(held.without_keys()),

@@ -53,6 +53,8 @@ words! {
         Terminating,
         /// It is nested too deeply.
         TooDeep,
+        /// The policy does not select it.
+        NotSelected,
         /// It went away.
         Gone,
         /// A write is due and the policy forbids it.
@@ -69,7 +71,7 @@ words! {
 pub struct Skipped {
     /// Why.
     pub why: Skip,
-    /// Whether etcd lacks a default of it, or may.
+    /// Whether etcd lacks a default of it, or may; `false` for one that is not selected, at which Etch does not look.
     pub lacks: bool,
 }
 
@@ -183,6 +185,7 @@ impl Skipped {
             Skip::Ignored | Skip::IgnoredUnclear => StateKind::Ignored,
             Skip::Terminating => StateKind::Terminating,
             Skip::TooDeep => StateKind::TooDeep,
+            Skip::NotSelected => StateKind::NotSelected,
         }
     }
 
@@ -194,13 +197,15 @@ impl Skipped {
                 "ignored by its annotation {IGNORE_ANNOTATION}, whose value is neither \"true\" nor \"false\""
             ),
             Skip::Terminating => "it is being deleted".to_owned(),
+            Skip::NotSelected => "not selected by the policy (objects)".to_owned(),
             Skip::TooDeep => {
                 format!("nested more than {DEPTH} levels deep, so Etch leaves it alone; make it flatter")
             }
         };
-        let message = match self.lacks {
-            true => format!("{why}; etcd may lack its defaults"),
-            false => format!("{why}; no default missing"),
+        let message = match (self.why, self.lacks) {
+            (Skip::NotSelected, _) => why,
+            (_, true) => format!("{why}; etcd may lack its defaults"),
+            (_, false) => format!("{why}; no default missing"),
         };
         Problem { reason: self.why.as_str(), message, paths: Vec::new() }
     }

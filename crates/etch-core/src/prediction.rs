@@ -64,5 +64,5 @@ pub fn upgrade_under_policy<'a>(
         Some(report) => pending_changes(report, new, settings).of(&Object::default()).to_vec(),
         None => changes(&past_of(old), new, &settings.follow),
     };
-    upgrade.under(settings.terms, changes, settings.writes())
+    upgrade.under(settings.terms.clone(), changes, settings.writes())
 }

@@ -208,9 +208,12 @@ impl Cluster {
         let World { terms, follow, .. } = &*self.resources[resource].world;
         let sabotage = self.sabotage;
         let terms = match sabotage {
-            Some(Sabotage::IgnoresHiddenFields) => Terms { hidden_fields: HiddenFields::Drop, ..*terms },
-            _ => *terms,
+            Some(Sabotage::IgnoresHiddenFields) => {
+                Terms { hidden_fields: HiddenFields::Drop, ..terms.clone() }
+            }
+            _ => terms.clone(),
         };
+        let stored_versions = if terms.moves { StoredVersions::Trim } else { StoredVersions::default() };
         let follow = if sabotage == Some(Sabotage::FollowsNothing) { Vec::new() } else { follow.clone() };
         Settings {
             policy: "default".to_owned(),
@@ -219,7 +222,7 @@ impl Cluster {
             settle: self.settle,
             max_writes_per_second: None,
             stop_after_rejected: None,
-            stored_versions: if terms.moves { StoredVersions::Trim } else { StoredVersions::default() },
+            stored_versions,
             canary: None,
             pause: None,
             names_paths: !follow.is_empty(),

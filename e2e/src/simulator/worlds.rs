@@ -116,18 +116,19 @@ fn menu(requests: Vec<(Verb, &str, &str, Value)>) -> Vec<Request> {
 pub fn all() -> Vec<World> {
     use Verb::{Apply, Create, Delete, Edit, Merge};
     let keep = Terms::default();
-    let own = Terms { ownership: Ownership::Own, ..keep };
-    let drop = Terms { hidden_fields: HiddenFields::Drop, ..keep };
-    let trims = Terms { moves: true, repairs: true, ..keep };
+    let own = Terms { ownership: Ownership::Own, ..keep.clone() };
+    let drop = Terms { hidden_fields: HiddenFields::Drop, ..keep.clone() };
+    let trims = Terms { moves: true, repairs: true, ..keep.clone() };
+    let [keep, own, drop, trims] = [&keep, &own, &drop, &trims];
     let size = || vec![".spec.size".parse().expect("a path")];
-    let world = |name, releases: Vec<Versions>, menu, terms, follow, untypable| World {
+    let world = |name, releases: Vec<Versions>, menu, terms: &Terms, follow, untypable| World {
         name,
         versions: releases.clone(),
         status: Vec::new(),
         webhook_knows: None,
         releases: self::releases(releases, &[]),
         menu,
-        terms,
+        terms: terms.clone(),
         follow,
         untypable,
     };

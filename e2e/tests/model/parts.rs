@@ -193,7 +193,7 @@ impl Parts {
     }
 
     fn terms(&self, world: u8) -> Terms {
-        let terms = self.worlds[world as usize].terms;
+        let terms = self.worlds[world as usize].terms.clone();
         match self.is(Sabotage::IgnoresHiddenFields) {
             true => Terms { hidden_fields: HiddenFields::Drop, ..terms },
             false => terms,

@@ -4,7 +4,7 @@
 use etch_core::audit::{Exact, Lacking, Missing, State, Totals, overall};
 use etch_core::crd::Crd;
 use etch_core::object::{Identity, Object};
-use etch_core::plan::{Held, Prediction, Record, Skip, predict, skip};
+use etch_core::plan::{Held, Prediction, Record, Skip, predict};
 use etch_core::prediction::PendingChanges;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl Audited {
         let held = prediction.as_ref().and_then(|prediction| prediction.held().cloned());
         let follows = prediction.map(|prediction| prediction.moved).unwrap_or_default();
         self.totals.following += u64::from(!follows.is_empty());
-        let skipped = skip(object);
+        let skipped = self.rules.terms().skip(object);
         self.totals.add(&missing, held.is_some(), skipped);
         self.totals.hidden += u64::from(!hidden.is_empty());
         let is_plain = missing.is_empty() && hidden.is_empty() && follows.is_empty();
@@ -108,6 +108,7 @@ impl Audited {
             ignored,
             terminating,
             too_deep,
+            not_selected,
             following,
             hidden,
             paths,
@@ -124,6 +125,7 @@ impl Audited {
             "ignored": ignored,
             "terminating": terminating,
             "tooDeep": too_deep,
+            "notSelected": not_selected,
             "following": following,
             "hidden": hidden,
             "unreadable": unreadable,
@@ -178,6 +180,7 @@ impl Detail {
             "ignored": skipped.is_some_and(Skip::is_by_annotation),
             "terminating": *skipped == Some(Skip::Terminating),
             "tooDeep": *skipped == Some(Skip::TooDeep),
+            "notSelected": *skipped == Some(Skip::NotSelected),
             "follows": texts(follows),
             "hidden": texts(hidden),
             "unreadable": unreadable,
@@ -192,5 +195,6 @@ pub(crate) fn why_skipped(why: Skip) -> &'static str {
         Skip::IgnoredUnclear => "ignored by annotation, whose value is neither \"true\" nor \"false\"",
         Skip::Terminating => "being deleted",
         Skip::TooDeep => "nested more than 1,000 levels deep",
+        Skip::NotSelected => "not selected by the policy (objects)",
     }
 }

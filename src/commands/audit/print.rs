@@ -93,6 +93,11 @@ pub(super) fn table(
              snapshot of it."
         )?;
     }
+    let not_selected: u64 = all.iter().map(|audited| audited.totals.not_selected).sum();
+    if not_selected > 0 {
+        let objects = counted(not_selected, "object");
+        writeln!(out, "Etch does not write {objects}: not selected by the policy (objects).")?;
+    }
     let following: u64 = all.iter().map(|audited| audited.totals.following).sum();
     if following > 0 {
         let objects = counted(following, "object");

@@ -21,6 +21,7 @@ use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::plan::{HiddenFields, Ownership, Terms};
 use etch_core::rbac::Verb;
+use etch_core::selection::Selection;
 use kube_structural_schema::schema::rules::crd::judge;
 
 use self::choose::Chosen;
@@ -300,6 +301,8 @@ impl Persist {
             },
             moves: false,
             repairs: false,
+            // The scope of the command decides which objects are written.
+            selection: Selection::default(),
         }
     }
 }

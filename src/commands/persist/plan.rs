@@ -86,6 +86,7 @@ impl Persist {
                             Skip::Ignored | Skip::IgnoredUnclear => counts.ignored += 1,
                             Skip::Terminating => counts.terminating += 1,
                             Skip::TooDeep => counts.too_deep += 1,
+                            Skip::NotSelected => counts.not_selected += 1,
                         }
                         ("skip", Some(why.as_str()), Vec::new())
                     }

@@ -35,6 +35,11 @@ pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
             _ => {}
         }
     }
+    said.extend(settings.terms.selection.selector().map(|selector| {
+        format!(
+            "DefaultsPolicy {policy} selects only objects with {selector}, and this writes the others as well"
+        )
+    }));
     said
 }
 
@@ -90,6 +95,9 @@ mod tests {
         assert_eq!(said(&[other], Ownership::None), ["no DefaultsPolicy selects it"]);
         let paused = ("default", json!({ "paused": true }));
         assert_eq!(said(&[paused], Ownership::None), ["DefaultsPolicy default (paused) has paused writes"]);
+        let one = ("default", json!({ "objects": { "namespaces": ["team-a"] } }));
+        let others = "selects only objects with namespaces team-a, and this writes the others as well";
+        assert_eq!(said(&[one], Ownership::None), [format!("DefaultsPolicy default {others}")]);
         let own = ("default", json!({ "ownership": "Own" }));
         assert!(said(&[own], Ownership::None)[0].contains("takes back the fields that this releases"));
     }

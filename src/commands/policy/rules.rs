@@ -27,7 +27,7 @@ pub(crate) enum Rules {
 impl Rules {
     /// What writes may do.
     pub(crate) fn terms(&self) -> Terms {
-        self.settings().map(|settings| settings.terms).unwrap_or_default()
+        self.settings().map(|settings| settings.terms.clone()).unwrap_or_default()
     }
 
     /// The settings of the policy that governs the CRD; none where none does.
@@ -78,6 +78,9 @@ impl Rules {
                 if settings.terms.hidden_fields == HiddenFields::Drop {
                     words.push("hiddenFields: Drop".to_owned());
                 }
+                if let Some(selector) = settings.terms.selection.selector() {
+                    words.push(format!("objects: {selector}"));
+                }
                 let followed: Vec<_> = settings.follow.iter().map(ToString::to_string).collect();
                 if !followed.is_empty() {
                     words.push(format!("onChange: Follow {}", followed.join(" ")));
@@ -106,6 +109,7 @@ impl Rules {
                 "mode": mode(how),
                 "ownership": terms.ownership,
                 "hiddenFields": terms.hidden_fields,
+                "objects": terms.selection.selector(),
                 "follow": [],
                 "pausedBy": null,
             })

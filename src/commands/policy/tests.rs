@@ -37,6 +37,12 @@ fn each_setting_decides_as_for_the_operator() {
     for (policies, words, idle) in [
         (&[("default", "{}")][..], "default", None),
         (
+            &[("default", "{objects: {namespaces: [team-a], matchLabels: {tier: gold}}}")],
+            "default (objects: namespaces team-a; labels tier=gold)",
+            None,
+        ),
+        (&[("default", "{objects: {}}")], "default", None),
+        (
             &[("default", "{hiddenFields: Drop, ownership: Own}")],
             "default (ownership: Own, hiddenFields: Drop)",
             None,
@@ -76,8 +82,8 @@ fn each_setting_decides_as_for_the_operator() {
     assert_eq!(
         rules(&[("default", "{paused: true}")]).document(),
         json!({
-            "name": "default", "mode": "Persist", "ownership": "None", "hiddenFields": "Hold", "follow": [],
-            "pausedBy": "DefaultsPolicy default (paused)",
+            "name": "default", "mode": "Persist", "ownership": "None", "hiddenFields": "Hold", "objects": null,
+            "follow": [], "pausedBy": "DefaultsPolicy default (paused)",
         })
     );
     let none = Known::default().rules(&crd(), &Labels::new());

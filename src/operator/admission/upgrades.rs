@@ -130,7 +130,7 @@ impl UpgradeGuard {
         place: OwnedSemaphorePermit,
     ) -> Findings {
         let violations = crds.violations.clone();
-        let builder = FindingsBuilder::new(&crds.old, &crds.new, settings.terms);
+        let builder = FindingsBuilder::new(&crds.old, &crds.new, settings.terms.clone());
         let resource = crds.old.resource();
         let listing = Listing { cluster: self.cluster.clone(), resource, until, place };
         let evaluate = move |objects| evaluate(&crds, &settings, report.as_ref(), objects);

@@ -452,6 +452,7 @@ fn log_end(counts: Counts, asked: u64) {
         ignored = counts.ignored,
         terminating = counts.terminating,
         too_deep = counts.too_deep,
+        not_selected = counts.not_selected,
         asked,
         "pass ended"
     );

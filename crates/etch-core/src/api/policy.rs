@@ -16,6 +16,7 @@ use super::canary::Canary;
 use super::change::{ChangeRule, followed};
 use super::selector::CrdSelector;
 use crate::plan::{HiddenFields, Ownership, Terms};
+use crate::selection::ObjectSelector;
 use crate::upgrade::GuardMode;
 use crate::{described, duration};
 use kube_structural_schema::path::Path;
@@ -91,6 +92,10 @@ pub struct DefaultsPolicySpec {
     /// `True`.
     #[serde(default)]
     pub selector: CrdSelector,
+    /// Which objects of these CRDs Etch processes; all of them if it is not set or empty. Etch writes no other object and makes no
+    /// claim about one, but counts it, and it keeps old versions in `status.storedVersions`. When this selects more objects than
+    /// before, Etch processes those as well.
+    pub objects: Option<ObjectSelector>,
     /// What Etch does with their objects. `Persist` (the default): store their defaults. `Audit`: check them and report what is
     /// missing, but write none. `Ignore`: do not check them.
     pub mode: Option<Mode>,
@@ -227,6 +232,7 @@ impl DefaultsPolicySpec {
                 hidden_fields: self.hidden_fields.unwrap_or_default(),
                 moves: self.stored_versions == Some(StoredVersions::Trim),
                 repairs: self.managed_fields == Some(ManagedFields::Repair),
+                selection: self.objects.clone().into(),
             },
             settle: self.settle.as_deref().and_then(|text| duration::parse(text).ok()).unwrap_or(settle),
             max_writes_per_second: self.max_writes_per_second,

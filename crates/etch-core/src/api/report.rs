@@ -9,6 +9,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::selection::ObjectSelector;
+
 use super::canary::CanaryProgress;
 use super::change::ChangeAction;
 
@@ -106,6 +108,9 @@ pub struct DefaultsReportStatus {
     /// `through` means only that those written later hold their defaults.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upto: Option<String>,
+    /// The policy's `objects` when this was found: `through` covers no other object. Not set if it selected all objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub objects: Option<ObjectSelector>,
     /// The objects that `through` does not cover. The lists below name only the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<Exceptions>,
@@ -271,6 +276,9 @@ pub struct Counts {
     /// Objects that Etch skips because they are nested more than 1,000 levels deep: etcd may lack their defaults.
     #[serde(default)]
     pub too_deep: u64,
+    /// Objects that the policy does not select: Etch does not know whether etcd holds their defaults.
+    #[serde(default)]
+    pub not_selected: u64,
     /// Objects that changed and that Etch has not processed since.
     #[serde(default)]
     pub unknown: u64,
@@ -326,7 +334,8 @@ pub struct PreviousDefaults {
     /// When Etch had to verify again what was written since; not set if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_at: Option<Time>,
-    /// The resource version up to which Etch had processed every object, except `exceptions`.
+    /// The resource version up to which Etch had processed every object, except `exceptions`. Not set if the policy did not select
+    /// all objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
     /// The uids of the objects that were held or rejected at that time.

@@ -178,6 +178,13 @@ impl OperatorAction<'_> {
                     "Etch skips the object: it has the annotation {IGNORE_ANNOTATION}, whose value is neither \"true\" nor \"false\""
                 );
             }
+            (Plan::Skip(Skip::NotSelected), _) => {
+                let selector = self.rules.terms.selection.selector().map(ToString::to_string);
+                let selector = selector.unwrap_or_default();
+                return format!(
+                    "Etch does not write the object: the policy selects only objects with {selector}"
+                );
+            }
             (Plan::Skip(Skip::TooDeep), _) => {
                 return format!("Etch leaves the object alone: it is nested more than {DEPTH} levels deep");
             }

@@ -228,7 +228,7 @@ fn what_is_done_depends_on_the_policy() {
         said[0].strip_prefix(".spec.a phantom: etcd does not hold it; ").expect("what is known").to_owned()
     };
     let drop = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
-    let own = Terms { ownership: Ownership::Own, ..drop };
+    let own = Terms { ownership: Ownership::Own, ..drop.clone() };
     let held = said(&document, Terms::default(), None);
     assert!(
         held.starts_with("Etch holds the object: a write may destroy fields")
@@ -236,7 +236,7 @@ fn what_is_done_depends_on_the_policy() {
         "{held}"
     );
     assert_eq!(
-        said(&document, drop, None),
+        said(&document, drop.clone(), None),
         "Etch stores it with a server-side apply that names only the object, and drops .spec.gone (hiddenFields: Drop)"
     );
     assert!(said(&document, own, None).contains("and owns it (ownership: Own), and drops .spec.gone"));

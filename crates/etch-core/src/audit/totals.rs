@@ -27,6 +27,8 @@ pub struct Totals {
     pub terminating: u64,
     /// Objects that are nested too deeply, so that Etch leaves them alone; each is counted in `unknown` as well.
     pub too_deep: u64,
+    /// Objects that Etch does not write because the policy does not select them; each is counted above as well.
+    pub not_selected: u64,
     /// Objects with a value that Etch moves to a changed default, as the policy says.
     pub following: u64,
     /// Objects with fields that only etcd holds, where the bytes were looked at.
@@ -58,6 +60,7 @@ impl Totals {
             Some(Skip::Ignored | Skip::IgnoredUnclear) => self.ignored += 1,
             Some(Skip::Terminating) => self.terminating += 1,
             Some(Skip::TooDeep) => self.too_deep += 1,
+            Some(Skip::NotSelected) => self.not_selected += 1,
             None => {}
         }
         let mut places: BTreeMap<Path, State> = BTreeMap::new();

@@ -365,7 +365,7 @@ impl<H> Pass<H> {
                 Some(_) => (None, None),
             };
             let proved = std::mem::take(&mut sweep.proved);
-            self.checkpoint.add_interrupted(&sweep.tally, proved, place, &self.rules.crd);
+            self.checkpoint.add_interrupted(&sweep.tally, proved, place, &self.rules);
         }
     }
 
@@ -419,9 +419,8 @@ impl<H> Pass<H> {
             return Some(sweep);
         }
         let proved = std::mem::take(&mut sweep.proved);
-        let crd = &self.rules.crd;
         let before = std::mem::take(&mut self.checkpoint.writes);
-        self.checkpoint.add_interrupted(&sweep.tally, proved, (None, None), crd);
+        self.checkpoint.add_interrupted(&sweep.tally, proved, (None, None), &self.rules);
         sweep.tally.add_earlier_writes(&before);
         self.checkpoint.writes.add(&before);
         if sweep.canary().written == 0 {
@@ -445,8 +444,7 @@ impl<H> Pass<H> {
             false => sweep.requests == unanswered,
         };
         let proved = std::mem::take(&mut sweep.proved);
-        let crd = &self.rules.crd;
-        self.checkpoint = self.checkpoint.after_sweep(&mut sweep.tally, proved, self.through, crd);
+        self.checkpoint = self.checkpoint.after_sweep(&mut sweep.tally, proved, self.through, &self.rules);
         if is_verified || self.verifications == VERIFICATIONS {
             return self.end_verified(*sweep, is_verified);
         }

@@ -125,7 +125,9 @@ impl<'a> Stage<'a> {
         {
             return Some(Outcome::Left { is_held, earlier: earlier.tally });
         }
+        // The policy may have selected others when it was rejected.
         if let Some(rejection) = self.rejected.and_then(|rejected| rejected.of(object))
+            && self.rules.terms.selection.selects(object)
             && self.record_of(object).covers(object, self.crd()).is_none()
         {
             return Some(Outcome::Postponed(rejection));

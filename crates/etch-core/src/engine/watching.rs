@@ -425,8 +425,8 @@ impl<H> Watching<H> {
     fn renew_record(&mut self) {
         let pass = &mut self.pass;
         if self.writes {
-            let Rules { crd, .. } = &self.rules;
-            pass.record = record_of(&pass.tally, pass.finished_through, crd, &pass.record.cleared);
+            let cleared = &pass.record.cleared;
+            pass.record = record_of(&pass.tally, pass.finished_through, &self.rules, cleared);
         }
         self.share_record();
     }

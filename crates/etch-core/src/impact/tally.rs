@@ -78,7 +78,7 @@ impl Tally {
         match skipped {
             Some(Skip::Ignored | Skip::IgnoredUnclear) => counts.ignored += 1,
             Some(Skip::Terminating) => counts.terminating += 1,
-            Some(Skip::TooDeep) | None => {}
+            Some(Skip::TooDeep | Skip::NotSelected) | None => {}
         }
         if !effect.protected.is_empty() {
             let is_held = read.is_some_and(|(object, old)| {

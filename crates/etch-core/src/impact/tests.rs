@@ -145,11 +145,15 @@ fn what_a_policy_follows_changes_although_it_is_stored() {
     let stored = tab(json!({ "a": 1 }), json!({}));
     let owned = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
     let terms = Terms::default();
-    assert_eq!(governed(old.clone(), new.clone(), &stored, terms, true), ["follows .spec.a"]);
-    assert_eq!(governed(old.clone(), new.clone(), &stored, terms, false), [""; 0], "nobody writes");
-    assert_eq!(governed(old.clone(), new.clone(), &owned, terms, true), [""; 0], "it has an owner");
+    assert_eq!(governed(old.clone(), new.clone(), &stored, terms.clone(), true), ["follows .spec.a"]);
+    assert_eq!(governed(old.clone(), new.clone(), &stored, terms.clone(), false), [""; 0], "nobody writes");
+    assert_eq!(governed(old.clone(), new.clone(), &owned, terms.clone(), true), [""; 0], "it has an owner");
     let gone = json!({ "a": { "type": "integer" } });
-    assert_eq!(governed(old.clone(), gone, &stored, terms, true), ["follows .spec.a"], "with the default");
+    assert_eq!(
+        governed(old.clone(), gone, &stored, terms.clone(), true),
+        ["follows .spec.a"],
+        "with the default"
+    );
     // What would follow once it were stored, `etch persist` does not protect.
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
     let changes = changes(&past_of(&old), &new, &[".spec.a".parse().expect("a path")]);
@@ -169,8 +173,8 @@ fn what_a_field_that_goes_costs_depends_on_the_policy() {
         effect(&owned, Terms::default(), true),
         ["appears .spec.a", "hidden .spec.b", "held HiddenFields"]
     );
-    assert_eq!(effect(&owned, drop, true), ["appears .spec.a", "hidden .spec.b", "dropped yes"]);
-    assert_eq!(effect(&owned, drop, false), ["appears .spec.a", "hidden .spec.b"]);
+    assert_eq!(effect(&owned, drop.clone(), true), ["appears .spec.a", "hidden .spec.b", "dropped yes"]);
+    assert_eq!(effect(&owned, drop.clone(), false), ["appears .spec.a", "hidden .spec.b"]);
     let unowned = tab(json!({ "b": 1 }), json!({}));
     assert_eq!(
         effect(&unowned, Terms::default(), true),

@@ -5,8 +5,8 @@ mod problems;
 
 use jiff::Timestamp;
 
-use crate::api::{Mode, Pause, Settings};
-use crate::condition::{CrdStatus, Reason};
+use crate::api::{Counts, Mode, Pause, Settings};
+use crate::condition::{CrdStatus, NOT_SELECTED, Reason};
 use crate::crd::Crd;
 use crate::engine::canary::CanaryHold;
 use crate::findings::SchemaFindings;
@@ -189,7 +189,10 @@ fn sentences(
     let waiting = counts.due + counts.unproved + counts.rejected + counts.held + counts.unknown;
     let hold = hold.filter(|_| pause.is_none() && waiting > 0);
     let mut sentences: Vec<String> = hold.map(canary).into_iter().collect();
-    sentences.push(stored_of(stored, counts.objects));
+    sentences.push(stored_of(stored, counts));
+    if counts.not_selected > 0 {
+        sentences.push(format!("{} {NOT_SELECTED}DefaultsPolicy {}", counts.not_selected, settings.policy));
+    }
     let due: Vec<String> = tally.due().map(ToString::to_string).collect();
     if counts.due > 0 && !is_structural {
         sentences.push(naming.list(&due, counts.due, "with defaults that etcd lacks or may lack"));
@@ -247,7 +250,9 @@ pub fn moved(findings: &SchemaFindings, hold: Option<&CanaryHold>, tally: &Tally
     let verb = if there == 1 { "is" } else { "are" };
     let sentence = format!("{there} of {} {verb} stored there", objects(counts.objects));
     let hold = hold.filter(|_| there < counts.objects).map(canary);
-    let sentences: Vec<String> = hold.into_iter().chain([sentence]).collect();
+    let others = counts.not_selected;
+    let others = (others > 0).then(|| format!("{others} {NOT_SELECTED}the policy"));
+    let sentences: Vec<String> = hold.into_iter().chain([sentence]).chain(others).collect();
     crd_status(findings, Some(true), Reason::NoDefaults, sentences.join("; "))
 }
 
@@ -267,10 +272,12 @@ fn held_reason(hold: Hold) -> Reason {
     }
 }
 
-/// How many objects store their defaults.
-fn stored_of(stored: u64, all: u64) -> String {
+/// How many objects store their defaults, of those that are selected.
+fn stored_of(stored: u64, counts: Counts) -> String {
+    let all = counts.objects - counts.not_selected.min(counts.objects);
+    let selected = if counts.not_selected > 0 { "selected " } else { "" };
     if stored == all && all > 1 {
-        return format!("all {all} objects store their defaults");
+        return format!("all {all} {selected}objects store their defaults");
     }
     let is_one = stored == 1 || all == 1;
     // Etch may not know of the others.
@@ -280,7 +287,8 @@ fn stored_of(stored: u64, all: u64) -> String {
         (false, true) => "is known to store its defaults",
         (false, false) => "are known to store their defaults",
     };
-    format!("{stored} of {} {verb}", objects(all))
+    let noun = if all == 1 { "object" } else { "objects" };
+    format!("{stored} of {all} {selected}{noun} {verb}")
 }
 
 /// A number of objects.

@@ -94,6 +94,8 @@ pub(super) fn unknown(tally: &Tally, naming: Naming) -> Option<String> {
 pub(super) fn skipped(tally: &Tally, why: Skip, naming: Naming) -> Vec<String> {
     let count = tally.skipped().count(why);
     let what = match why {
+        // Nothing is known of these.
+        Skip::NotSelected => return Vec::new(),
         Skip::Ignored => "ignored by annotation".to_owned(),
         Skip::IgnoredUnclear => {
             "ignored by annotation (whose value is neither \"true\" nor \"false\")".to_owned()

@@ -1,7 +1,7 @@
 //! The decision and strategy table.
 //! It must not guess: what the read view cannot show becomes a write that is harmless if nothing was missing.
 
-use super::places::{filled, gaps, has_gap, skip};
+use super::places::{filled, gaps, has_gap};
 use super::{
     Body, Held, HiddenFields, Hold, Ownership, Plan, Proof, Record, Strategy, Terms, Write, body, breach,
     misfit, owned_apply, rewrite, still_hidden,
@@ -15,7 +15,7 @@ use kube_structural_schema::path::Path;
 /// Decides about one object of a CRD whose storage version has defaults, or whose objects are moved there.
 ///
 /// Rows of the table, in order; the first that holds decides:
-/// 1. terminating, ignored or nested too deeply: skip;
+/// 1. not selected, terminating, ignored or nested too deeply: skip;
 /// 2. the record covers it, it shows every default, and its owners may stay as they are: stored;
 /// 3. no place of it takes a default, its owners may stay as they are, and it is not stored at an old version:
 ///    stored;
@@ -36,7 +36,7 @@ use kube_structural_schema::path::Path;
 /// that a later schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does
 /// row 3 go by claims.
 pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Plan {
-    if let Some(why) = skip(object) {
+    if let Some(why) = terms.skip(object) {
         return Plan::Skip(why);
     }
     let owners_change = must_owners_change(object, crd, terms, record);
@@ -107,13 +107,14 @@ pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -
 /// proved until it is stored at the storage version. A storage version without defaults has nothing to prove, unless
 /// its objects are moved there.
 ///
-/// A pass has moved every object but its exceptions to the storage version, and so does each write after it,
+/// A pass has moved every object that it selected, but its exceptions, to the storage version, and so does each write after it,
 /// unless a server that lags behind still stores at another one.
 fn may_be_stored_elsewhere(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
     let was_moved = record.through.is_some()
         && !record.storage_changed
         && !record.servers_lag
-        && !record.exceptions.contains(object.uid());
+        && !record.exceptions.contains(object.uid())
+        && record.selection.selects(object);
     let matters = crd.compiled().has_defaults() || terms.moves;
     matters && crd.stored_elsewhere() && !was_moved && !record.trust_claims
 }

@@ -34,6 +34,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::object::Object;
+use crate::selection::Selection;
 use crate::words::words;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
@@ -88,6 +90,8 @@ words! {
         Terminating,
         /// It is nested deeper than [`DEPTH`](kube_structural_schema::json::DEPTH).
         TooDeep,
+        /// The policy does not select it.
+        NotSelected,
     }
 }
 
@@ -225,7 +229,7 @@ impl Strategy {
 }
 
 /// What a policy allows for the objects of a CRD.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Terms {
     /// Whether the defaults that Etch stores become fields of Etch's manager.
     pub ownership: Ownership,
@@ -235,6 +239,18 @@ pub struct Terms {
     pub moves: bool,
     /// Whether Etch also writes objects only to name their owners anew, whose versions are served no more (fact W18).
     pub repairs: bool,
+    /// Which objects are written at all.
+    pub selection: Selection,
+}
+
+impl Terms {
+    /// Why an object is not written under these terms, whatever it lacks; none where it may be written.
+    pub fn skip(&self, object: &Object) -> Option<Skip> {
+        match self.selection.selects(object) {
+            true => skip(object),
+            false => Some(Skip::NotSelected),
+        }
+    }
 }
 
 /// Who owns the defaults that Etch has stored.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Exceptions, Record};
 use crate::bloom_filter::BloomFilter;
-use crate::condition::{Reason, present};
+use crate::condition::{NOT_SELECTED, Reason, present};
 use crate::crd::Crd;
 use crate::ownership::MANAGER;
 use kube_structural_schema::json::Json;
@@ -78,13 +78,15 @@ pub fn record_on(document: &Json, crd: &Crd) -> Option<Record> {
         .or_else(|| of_condition(document, crd))
 }
 
-/// By Etch's condition, where nothing has happened to the CRD since that was set: then everything up to the
-/// CRD's resource version was processed. What is written through another version may not have been, just
+/// By Etch's condition, where it is about all objects, and nothing has happened to the CRD since that was set: then
+/// everything up to the CRD's resource version was processed. What is written through another version may not have been, just
 /// before.
 fn of_condition(document: &Json, crd: &Crd) -> Option<Record> {
     let condition = present(document).into_iter().find(|condition| {
         (condition.status.as_str(), condition.reason.as_str()) == ("True", Reason::AllPersisted.as_str())
     })?;
+    // It does not show which objects it is about otherwise, and the policy may select others by now.
+    let is_of_all = !condition.message.contains(NOT_SELECTED);
     let is_of_now = condition.observed_generation.is_none_or(|generation| generation == crd.generation());
     let metadata = document.get("metadata")?;
     let entries = metadata.get("managedFields")?.as_array()?;
@@ -98,7 +100,7 @@ fn of_condition(document: &Json, crd: &Crd) -> Option<Record> {
         .all(|entry| time(entry) < time(said) || condition.observed_generation.is_some());
     let may_lack = crd.versions_disagree() || crd.creates_drop_status();
     let through = metadata.get("resourceVersion")?.as_str()?.parse().ok()?;
-    (is_of_now && is_last && is_after_spec && !may_lack)
+    (is_of_all && is_of_now && is_last && is_after_spec && !may_lack)
         .then(|| Record { through: Some(through), ..unproved_since(crd) })
 }
 

@@ -8,6 +8,7 @@ use super::{Clock, Exceptions, History, Proof, rewrite};
 use crate::crd::{Crd, STATUS};
 use crate::object::Object;
 use crate::ownership::{Owner, owners};
+use crate::selection::Selection;
 use kube_structural_schema::path::{Path, Step};
 
 /// What is on record about the objects of a CRD, from a pass for the digest that is in force.
@@ -17,6 +18,9 @@ pub struct Record {
     pub through: Option<u64>,
     /// Objects that were not processed: held, rejected or unknown.
     pub exceptions: Exceptions,
+    /// Which objects were selected then: no other was processed. An object that has not been written since has the labels of
+    /// that time.
+    pub selection: Selection,
     /// Whether a write since then may have dropped defaults: under some generation of the CRD since then, a
     /// served version has another schema (fact W10), or a webhook converts it.
     pub versions_disagree: bool,
@@ -122,7 +126,7 @@ impl Record {
 
     /// Which defaults of this object, as it is, the record proves to be stored.
     ///
-    /// Of one that is skipped it proves none. Where that ends, the object is written after the pass, by
+    /// Of one that is skipped, or was not selected, it proves none. Where that ends, the object is written after the pass, by
     /// whoever ends it; and that write stores the defaults that its writer sees, save perhaps where an
     /// owner's version has none of them (fact W6). Of an exception it proves none either: what the object
     /// lacked when the pass met it, a later write may lack as well (fact W25).
@@ -140,9 +144,8 @@ impl Record {
         if crd.stored_elsewhere() && !crd.compiled().has_defaults() {
             return Coverage::Nothing;
         }
-        let Some(revision) = object.revision().filter(|_| skip(object).is_none()) else {
-            return Coverage::Nothing;
-        };
+        let is_processed = skip(object).is_none() && self.selection.selects(object);
+        let Some(revision) = object.revision().filter(|_| is_processed) else { return Coverage::Nothing };
         if self.exceptions.contains(object.uid()) {
             return Coverage::Nothing;
         }

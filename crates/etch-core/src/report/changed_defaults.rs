@@ -63,7 +63,7 @@ struct Totals {
 impl ChangedDefaults {
     /// What is due by the last report on the defaults in force, if there is one, and the `previous` ones.
     ///
-    /// A change is due until a pass has ended, and again when a policy begins to follow it. What followed
+    /// A change is due until a pass has ended, and again when a policy begins to follow it or selects other objects. What followed
     /// stays counted then; what is kept is counted again.
     pub fn open(
         report: Option<&DefaultsReportStatus>,
@@ -73,7 +73,10 @@ impl ChangedDefaults {
     ) -> Self {
         let list = changes(&history(previous), crd, &settings.follow);
         let over = report.is_some_and(|report| {
-            is_on_record(report) && report.counts.unknown == 0 && !begins_to_follow(&list, report)
+            is_on_record(report)
+                && report.counts.unknown == 0
+                && report.objects.as_ref() == settings.terms.selection.selector()
+                && !begins_to_follow(&list, report)
         });
         let mut totals = Totals { over, ..Totals::default() };
         if let Some(report) = report {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::api::DefaultsReportStatus;
 use crate::bloom_filter::BloomFilter;
 use crate::crd::Crd;
+use crate::object_machine::Rules;
 use crate::plan::{Cleared, Exceptions, Record};
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::rejected::Rejected;
@@ -54,6 +55,7 @@ impl Checkpoint {
             let record = Record {
                 through: Some(through),
                 exceptions: exceptions(status),
+                selection: status.objects.clone().into(),
                 versions_disagree: may_drop_defaults(&served),
                 storage_changed: has_unknown(&served) || crd.stored_elsewhere() && !was_moved,
                 creates_drop_status: creates_drop_status(&served, crd),
@@ -94,14 +96,14 @@ impl Checkpoint {
         tally: &mut Tally,
         proved: ObjectVersions,
         through: Option<u64>,
-        crd: &Crd,
+        rules: &Rules,
     ) -> Self {
         tally.add_earlier_writes(&self.writes);
         let mut all = std::mem::take(&mut self.proved);
         all.extend(proved);
         let record = Record {
             servers_lag: self.record.servers_lag,
-            ..record_of(tally, through, crd, &self.record.cleared)
+            ..record_of(tally, through, rules, &self.record.cleared)
         };
         Self { record, upto: None, proved: all, writes: tally.writes(), rejected: Rejected::default() }
     }
@@ -113,7 +115,7 @@ impl Checkpoint {
         tally: &Tally,
         proved: ObjectVersions,
         place: (Option<u64>, Option<ListKey>),
-        crd: &Crd,
+        rules: &Rules,
     ) {
         let (through, upto) = place;
         self.proved.extend(proved);
@@ -122,7 +124,7 @@ impl Checkpoint {
             Some(before) => upto.as_ref() > Some(before),
             None => self.record.through.is_none() && upto.is_some(),
         };
-        let record = record_of(tally, through, crd, &self.record.cleared);
+        let record = record_of(tally, through, rules, &self.record.cleared);
         if is_further && record.through.is_some() {
             (self.record, self.upto) = (record, upto);
         }
@@ -138,6 +140,12 @@ pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
 }
 
 /// The record after a sweep that processed every object, or every one of those that it is used for.
-pub fn record_of(tally: &Tally, through: Option<u64>, crd: &Crd, cleared: &Arc<Cleared>) -> Record {
-    Record { through, exceptions: tally.exceptions(), cleared: cleared.clone(), ..Record::empty(crd) }
+pub fn record_of(tally: &Tally, through: Option<u64>, rules: &Rules, cleared: &Arc<Cleared>) -> Record {
+    Record {
+        through,
+        exceptions: tally.exceptions(),
+        selection: rules.terms.selection.clone(),
+        cleared: cleared.clone(),
+        ..Record::empty(&rules.crd)
+    }
 }

@@ -1,4 +1,4 @@
-//! The objects that are not written whatever they lack: ignored by their annotation, or being deleted.
+//! The objects that are not written whatever they lack: not selected, ignored by their annotation, or being deleted.
 //! It must not hold more of one than a hash, apart from the names of the first.
 
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +27,10 @@ impl SkippedObjects {
     pub fn insert(&mut self, identity: Identity, skipped: Skipped) {
         self.lacking += u64::from(skipped.lacks);
         self.all.insert(hash(&identity), skipped);
+        // One that is not selected is named nowhere.
+        if skipped.why == Skip::NotSelected {
+            return;
+        }
         // One that asks in other words is rare, and somebody has to know of it.
         if self.named.len() < REMEMBERED
             || skipped.why == Skip::IgnoredUnclear && self.named.len() < 2 * REMEMBERED

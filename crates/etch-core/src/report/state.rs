@@ -20,6 +20,7 @@ use crate::report::dropped_fields::DroppedFields;
 use crate::report::served::{has_unknown, may_drop_defaults, served, served_since};
 use crate::report::size;
 use crate::report::tally::Tally;
+use crate::selection::{ObjectSelector, Selection};
 use kube_structural_schema::json::Json;
 
 /// How many objects the report names of those that are held, rejected, ignored or being deleted.
@@ -29,6 +30,8 @@ const DEFAULTS: usize = 500;
 /// The longest value that it shows, and all of them together, in bytes of JSON.
 const VALUE: usize = 2 * 1024;
 const VALUES: usize = 16 * 1024;
+/// The longest selector of objects that it keeps, in bytes of JSON: nothing is on record under a longer one.
+const SELECTOR: usize = 16 * 1024;
 /// How many earlier schemas it remembers.
 const PREVIOUS: usize = 3;
 /// How long after a change of the schema an API server may store objects by the old one: what was written
@@ -57,6 +60,8 @@ pub struct ReportState {
     previous: Vec<PreviousDefaults>,
     /// What is known of the versions that could go out of `status.storedVersions`.
     stored_versions: Option<StoredVersionsReport>,
+    /// Which objects are processed.
+    selection: Selection,
 }
 
 /// The times of a pass.
@@ -133,7 +138,13 @@ impl ReportState {
             stored_versions: still
                 .filter(|_| reports_versions)
                 .and_then(|report| report.stored_versions.clone()),
+            selection: settings.terms.selection.clone(),
         }
+    }
+
+    /// Which objects are processed.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
     }
 
     /// When these defaults were first seen.
@@ -253,6 +264,8 @@ impl ReportState {
         dropped: &DroppedFields,
     ) -> DefaultsReportStatus {
         let tally = tally.into();
+        let objects = self.selection.selector().filter(|selector| fits(selector)).cloned();
+        let through = through.filter(|_| objects.as_ref() == self.selection.selector());
         let problems = |kind| {
             let all = tally.into_iter().flat_map(Tally::problems).filter(|(_, state)| state.kind() == kind);
             all.filter_map(|(identity, state)| Some(object_problem(identity, state.problem()?)))
@@ -285,6 +298,7 @@ impl ReportState {
             through: through.map(|through| through.to_string()),
             upto: None,
             owners_lost: None,
+            objects,
             exceptions: tally_on_record.and_then(Tally::reported_exceptions),
             canary: self.canary.clone(),
             stored_versions: self.stored_versions.clone(),
@@ -373,7 +387,8 @@ pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
         first_seen: report.first_seen.clone(),
         finished: report.finished.clone(),
         verify_at: report.verify_at.clone(),
-        through: report.through.clone().filter(|_| is_complete),
+        // What was not selected then is not covered.
+        through: report.through.clone().filter(|_| is_complete && report.objects.is_none()),
         exceptions: problems.map(|problem| problem.uid.clone()).collect(),
         defaults: report
             .defaults
@@ -382,6 +397,11 @@ pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
             .collect(),
         more_defaults: report.more_defaults,
     }
+}
+
+/// Whether a report has room for a selector.
+fn fits(selector: &ObjectSelector) -> bool {
+    serde_json::to_vec(selector).is_ok_and(|json| json.len() <= SELECTOR)
 }
 
 /// Whether a report is about a finished pass for these very defaults.

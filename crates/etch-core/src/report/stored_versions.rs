@@ -79,13 +79,16 @@ fn split(crd: &Crd, reasons: &[String]) -> (Vec<String>, Vec<KeptVersion>) {
 
 /// The objects that no write has proved to be stored at the storage version, by what became of them.
 fn open(counts: Counts) -> impl Iterator<Item = String> {
-    let Counts { held, rejected, ignored, terminating, too_deep, due, unproved, unknown, .. } = counts;
+    let Counts {
+        held, rejected, ignored, terminating, too_deep, not_selected, due, unproved, unknown, ..
+    } = counts;
     let open = [
         (held, "held"),
         (rejected, "rejected"),
         (ignored, "ignored by annotation"),
         (terminating, "being deleted"),
         (too_deep, "nested too deeply"),
+        (not_selected, "not selected by the policy"),
         (due + unproved, "not written"),
         (unknown, "not processed yet"),
     ];

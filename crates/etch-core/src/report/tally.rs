@@ -415,6 +415,7 @@ fn count(counts: &mut Counts, kind: StateKind) -> Option<&mut u64> {
         StateKind::Ignored => &mut counts.ignored,
         StateKind::Terminating => &mut counts.terminating,
         StateKind::TooDeep => &mut counts.too_deep,
+        StateKind::NotSelected => &mut counts.not_selected,
         StateKind::Due => &mut counts.due,
         StateKind::Unproved => &mut counts.unproved,
         StateKind::Unknown => &mut counts.unknown,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::rule::Finding;
 
 /// What is known of the upgrade of one CRD.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Upgrade<'a> {
     /// The CRD before, as it is written and as it is read; none where it is new.
     pub old: Option<(&'a Json, &'a Crd)>,
@@ -53,7 +53,7 @@ pub enum DryRun {
 }
 
 /// The policy that governs the CRD after the upgrade, as far as it matters for the steps.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Policy<'a> {
     /// Its name; none where none governs the CRD, or none was read.
     pub name: Option<&'a str>,

@@ -97,8 +97,8 @@ fn planned(case: &Case) -> UpgradePlan {
         terms.hidden_fields = HiddenFields::Drop;
     }
     let tally = case.objects.as_ref().zip(old_crd.as_ref()).map(|(objects, old)| {
-        let impact = Impact::new(old, &new_crd).under(terms, Vec::new(), case.policy.writes);
-        let mut tally = Tally::new(terms);
+        let impact = Impact::new(old, &new_crd).under(terms.clone(), Vec::new(), case.policy.writes);
+        let mut tally = Tally::new(terms.clone());
         for (index, given) in objects.iter().enumerate() {
             let mut metadata = json!({ "name": format!("o{index}"), "uid": format!("u{index}") });
             let mut spec = given.clone();

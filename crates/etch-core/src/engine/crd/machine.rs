@@ -536,7 +536,9 @@ impl<H> CrdMachine<H> {
     fn begin_canary(&mut self, checkpoint: &Checkpoint) -> Option<CanaryLimit> {
         let canary = self.task.canary().filter(|_| self.task.writes())?;
         let Checkpoint { record, upto, .. } = checkpoint;
-        let is_on_record = record.through.is_some() && upto.is_none() && !record.storage_changed;
+        let is_same_selection = record.selection == self.task.settings.terms.selection;
+        let is_on_record =
+            record.through.is_some() && upto.is_none() && !record.storage_changed && is_same_selection;
         let progress = canary::progress(canary, self.canary.as_ref(), self.task.crd.generation(), None);
         if progress.state != CanaryState::Running {
             return None;

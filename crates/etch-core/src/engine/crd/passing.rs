@@ -78,7 +78,10 @@ impl<H> Passing<H> {
         now: Now,
     ) -> Self {
         let OpenReport { state, mut ledger } = open;
-        let report = status.report().filter(|report| is_finished(report, &task.crd)).cloned();
+        let is_of_these = |report: &&Arc<DefaultsReportStatus>| {
+            is_finished(report, &task.crd) && report.objects.as_ref() == state.selection().selector()
+        };
+        let report = status.report().filter(is_of_these).cloned();
         let verify_at = state.verify_at();
         let may_lag = task.writes() && verify_at.is_some();
         let verifies = may_lag && matches!(purpose, Purpose::Verify);
@@ -280,9 +283,19 @@ fn is_begin_reported(task: &Task, status: &Status, is_finished: bool) -> bool {
 fn is_same(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
     let numbers = |counts: Counts| {
         let Counts {
-            objects, due, unproved, held, rejected, ignored, terminating, too_deep, unknown, ..
+            objects,
+            due,
+            unproved,
+            held,
+            rejected,
+            ignored,
+            terminating,
+            too_deep,
+            not_selected,
+            unknown,
+            ..
         } = counts;
-        [objects, due, unproved, held, rejected, ignored, terminating, too_deep, unknown]
+        [objects, due, unproved, held, rejected, ignored, terminating, too_deep, not_selected, unknown]
     };
     let named = |status: &DefaultsReportStatus| {
         let DefaultsReportStatus { held, rejected, ignored, terminating, too_deep, .. } = status.clone();

@@ -107,7 +107,7 @@ impl Task {
     pub(super) fn rules(&self, state: &ReportState) -> Rules {
         Rules {
             crd: self.crd.clone(),
-            terms: self.settings.terms,
+            terms: self.settings.terms.clone(),
             mode: match self.settings.pause.is_some() || self.gate.hold.is_some() {
                 true => Mode::Audit,
                 false => self.settings.mode,

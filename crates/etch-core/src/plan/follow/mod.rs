@@ -9,9 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{
-    Body, Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit, skip,
-};
+use super::{Body, Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::without::remove;
@@ -45,7 +43,7 @@ pub struct Following {
 /// To be asked where [`super::decide()`] plans no rewrite of owners: a write of a value that an owner's
 /// version cannot express would cost the object all its owners (fact W8).
 pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Following {
-    if skip(object).is_some() {
+    if terms.skip(object).is_some() {
         return Following::default();
     }
     let mut found = Vec::new();

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::plan::{Change, HiddenFields, OldDefault, Ownership, Record, Terms, changes};
+use crate::selection::ObjectSelector;
 use kube_structural_schema::json::Json;
 
 /// One CRD and what is decided about its objects.
@@ -65,6 +66,8 @@ pub(super) struct Case {
     moves: bool,
     #[serde(default)]
     repairs: bool,
+    /// The objects that the policy selects.
+    objects: Option<ObjectSelector>,
     #[serde(default)]
     record: RecordInShort,
     pub(super) plan: Expected,
@@ -99,6 +102,8 @@ struct RecordInShort {
     trust_claims: bool,
     /// Fields that are known to be gone from the object that every case is about.
     cleared: Vec<String>,
+    /// The objects that were selected then.
+    objects: Option<ObjectSelector>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -210,6 +215,7 @@ impl Case {
             hidden_fields: if self.drop_hidden { HiddenFields::Drop } else { HiddenFields::Hold },
             moves: self.moves,
             repairs: self.repairs,
+            selection: self.objects.clone().into(),
         }
     }
 
@@ -222,6 +228,7 @@ impl Case {
             creates_drop_status,
             trust_claims,
             cleared,
+            objects,
         } = &self.record;
         let cleared = cleared.iter().map(|path| path.parse().expect("a path")).collect();
         Record {
@@ -231,6 +238,7 @@ impl Case {
             storage_changed: *storage_changed,
             creates_drop_status: *creates_drop_status,
             trust_claims: *trust_claims,
+            selection: objects.clone().into(),
             cleared: Arc::new([("u1".to_owned(), cleared)].into()),
             ..Record::default()
         }

@@ -10,7 +10,7 @@ use crate::object::Object;
 use crate::ownership::{MANAGER, Owner, owners};
 use crate::plan::{
     Exceptions, Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write,
-    ahead_of_rewrite, decide, release, repeat, skip, unproved,
+    ahead_of_rewrite, decide, release, repeat, unproved,
 };
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::Path;
@@ -27,7 +27,7 @@ pub(super) fn assert_hold(
     leaves_the_terminating_alone(case, crd, object, terms, record);
     leaves_the_deep_alone(case, crd, object, terms, record);
     let Plan::Write(write) = plan else { return };
-    assert!(skip(object).is_none(), "{case}: not ours to touch");
+    assert!(terms.skip(object).is_none(), "{case}: not ours to touch");
     holds_hidden_fields(case, crd, object, terms, record);
     names_the_uid(case, object, write.body.json());
     says_nothing_new(case, crd, object, write.body.json());
@@ -57,7 +57,8 @@ fn leaves_the_deep_alone(case: &str, crd: &Crd, object: &Object, terms: &Terms, 
 fn leaves_the_terminating_alone(case: &str, crd: &Crd, object: &Object, terms: &Terms, record: &Record) {
     let terminating = with_metadata(object, "deletionTimestamp", json!("2026-01-01T00:00:00Z"));
     let plan = decide(&terminating, crd, terms, record);
-    assert_eq!(plan, Plan::Skip(Skip::Terminating), "{case}: terminating");
+    let why = if terms.selection.selects(&terminating) { Skip::Terminating } else { Skip::NotSelected };
+    assert_eq!(plan, Plan::Skip(why), "{case}: terminating");
     let annotations = json!({ "etch-operator.io/ignore": "true" });
     let plan = decide(&with_metadata(object, "annotations", annotations), crd, terms, record);
     assert!(matches!(plan, Plan::Skip(_)), "{case}: ignored");
@@ -71,7 +72,7 @@ fn holds_hidden_fields(case: &str, crd: &Crd, object: &Object, terms: &Terms, re
         "fieldsV1": { "f:neverKnown": {} },
     }));
     let object = with_metadata(object, "managedFields", entries.into());
-    let terms = Terms { ownership: Ownership::None, hidden_fields: HiddenFields::Hold, ..*terms };
+    let terms = Terms { ownership: Ownership::None, hidden_fields: HiddenFields::Hold, ..terms.clone() };
     let plan = decide(&object, crd, &terms, record);
     assert!(
         matches!(plan, Plan::Hold(Held { reason: Hold::HiddenFields, .. })),

@@ -21,6 +21,11 @@ fn passes_over_what_is_not_ours() {
 }
 
 #[test]
+fn only_selected_objects_are_written_and_only_these_are_on_record() {
+    run(include_str!("../cases/selection.yaml"));
+}
+
+#[test]
 fn knows_without_asking_what_is_stored() {
     run(include_str!("../cases/stored.yaml"));
 }

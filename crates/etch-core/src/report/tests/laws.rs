@@ -70,11 +70,22 @@ fn sum(counts: Counts) -> u64 {
         ignored,
         terminating,
         too_deep,
+        not_selected,
         unknown,
         // Of objects that are in another number too.
         dropped: _,
         followed: _,
         kept: _,
     } = counts;
-    written + already_stored + due + unproved + held + rejected + ignored + terminating + too_deep + unknown
+    written
+        + already_stored
+        + due
+        + unproved
+        + held
+        + rejected
+        + ignored
+        + terminating
+        + too_deep
+        + not_selected
+        + unknown
 }

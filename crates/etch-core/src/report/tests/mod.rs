@@ -6,6 +6,7 @@ mod laws;
 mod values;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -22,8 +23,10 @@ use crate::crd::sample::{things, with_spec};
 use crate::findings::SchemaFindings;
 use crate::message;
 use crate::object::Identity;
+use crate::object_machine::Rules;
 use crate::object_state::{ObjectState, Skipped, StateKind};
 use crate::plan::{Broken, Held, Hold, Record, Rejection, RejectionKind, Skip, Terms};
+use crate::selection::ObjectSelector;
 use kube_structural_schema::path::Path;
 
 /// One object of a case.
@@ -75,6 +78,7 @@ impl Object {
             "Written" => ObjectState::Written { resource_version: "9".to_owned() },
             "Ignored" => ObjectState::Skipped(Skipped { why: Skip::Ignored, lacks: self.lacks }),
             "Terminating" => ObjectState::Skipped(Skipped { why: Skip::Terminating, lacks: self.lacks }),
+            "NotSelected" => ObjectState::Skipped(Skipped { why: Skip::NotSelected, lacks: false }),
             "TooDeep" => ObjectState::Skipped(Skipped { why: Skip::TooDeep, lacks: self.lacks }),
             "Gone" => ObjectState::Gone,
             "Held" => {
@@ -299,7 +303,7 @@ fn the_next_run_knows_what_the_report_keeps() {
     let cases: Vec<CheckpointCase> =
         serde_json::from_str(include_str!("../cases/checkpoints.json")).expect("cases");
     for CheckpointCase { name, objects, exceptions } in cases {
-        let (tally, crd) = (tally_of(&objects), crd());
+        let (tally, crd) = (tally_of(&objects), Arc::new(crd()));
         let report = reported(&tally, 77);
         laws::of_a_report(&report);
         let known = Checkpoint::from_report(&report, &crd);
@@ -308,7 +312,13 @@ fn the_next_run_knows_what_the_report_keeps() {
         let found: Option<Vec<String>> = known.as_ref().map(|known| excepted(&known.record));
         assert_eq!(found, exceptions, "{name}");
         if let Some(known) = known {
-            let expected = record_of(&tally, Some(77), &crd, &known.record.cleared);
+            let rules = Rules {
+                crd: crd.clone(),
+                terms: Terms::default(),
+                mode: Mode::Persist,
+                since: Arc::default(),
+            };
+            let expected = record_of(&tally, Some(77), &rules, &known.record.cleared);
             assert_eq!(
                 excepted(&expected),
                 found.unwrap_or_default(),
@@ -336,6 +346,32 @@ fn where_generations_were_not_seen_or_defaults_are_back_the_storage_version_may_
     let past = past(&report);
     let back = DefaultsReportStatus { digest: "other".to_owned(), previous: vec![past], ..report };
     assert_eq!(of(&back), Some(true));
+}
+
+#[test]
+fn a_record_is_about_the_objects_that_were_selected() {
+    let report_under = |objects: &ObjectSelector| {
+        let mut settings = settings(Mode::Persist, None);
+        settings.terms.selection = Some(objects.clone()).into();
+        let state = ReportState::open(None, &crd(), &settings, "5", Timestamp::UNIX_EPOCH);
+        let finished = Times { finished: Some(Timestamp::UNIX_EPOCH), ..Times::default() };
+        let tally = tally_of(&[]);
+        let report = state.status("AllPersisted", &tally, Some(77), finished, &DroppedFields::default());
+        let sent = serde_json::to_string(&report).expect("JSON");
+        serde_json::from_str::<DefaultsReportStatus>(&sent).expect("a report")
+    };
+    let team = ObjectSelector { namespaces: vec!["team-a".to_owned()], ..ObjectSelector::default() };
+    let report = report_under(&team);
+    let known = Checkpoint::from_report(&report, &crd()).expect("it is on record");
+    assert_eq!((known.record.through, known.record.selection), (Some(77), Some(team).into()));
+    assert_eq!(past(&report).through, None, "what goes on from earlier defaults is about all objects");
+    let all = report_under(&ObjectSelector::default());
+    assert_eq!((past(&all).through.as_deref(), all.objects), (Some("77"), None));
+    // No report has room for it: then nothing is on record.
+    let labels = ["a", "b"].map(|name| (name.to_owned(), "v".repeat(9_000)));
+    let report = report_under(&ObjectSelector { match_labels: labels.into(), ..ObjectSelector::default() });
+    assert_eq!((report.through.clone(), report.objects.clone()), (None, None));
+    assert!(Checkpoint::from_report(&report, &crd()).is_none());
 }
 
 #[test]
