@@ -22,6 +22,7 @@ mod lists;
 mod log_lines;
 mod logs;
 mod object_source;
+mod older_crds;
 mod operator;
 mod pages;
 mod pass_status;

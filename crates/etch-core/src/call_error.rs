@@ -10,6 +10,9 @@ use crate::refusal::Refusal;
 use crate::served_elsewhere::ServedElsewhere;
 use kube_structural_schema::json::{DEPTH, JsonError};
 
+/// What an apply is answered that names a field which the schema lacks.
+const UNDECLARED: &str = "field not declared in schema";
+
 /// Why a request has no usable answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
@@ -92,6 +95,11 @@ impl CallError {
     /// The same, where it is one of Etch's own resources that is not served.
     pub fn of_own_resource(self) -> Self {
         if self.code() == Some(404) { Self::NotInstalled } else { self }
+    }
+
+    /// Whether the CRD of what was applied lacks a field of it.
+    pub fn is_of_undeclared_field(&self) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.code == 500 && refusal.mentions(UNDECLARED))
     }
 
     /// Whether the resource version that was asked for is too old: only a new list helps.

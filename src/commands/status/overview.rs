@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use etch_core::api::{DefaultsReport, DefaultsReportStatus, ObjectProblem, Policies, assign};
 use etch_core::condition::{Condition, EventType, Reason, TYPES};
-use etch_core::message::MISSING_PERMISSION;
+use etch_core::message::{MISSING_PERMISSION, OLD_CRDS};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -50,6 +50,8 @@ pub(super) struct Overview {
     pub(super) is_leaderless: bool,
     /// Whether Etch's CRDs are installed; none where that could not be read.
     pub(super) installed: Option<bool>,
+    /// Whether they are of an older Etch, and lack a field of a report.
+    pub(super) old_crds: bool,
     pub(super) policies: Vec<PolicyView>,
     /// How many CRDs no policy selects; none where policies could not be read.
     pub(super) ungoverned: Option<u64>,
@@ -154,6 +156,7 @@ pub(super) fn overview(facts: Facts) -> Overview {
         is_leaderless: matches!(leader, Some(None)),
         leader: leader.flatten(),
         installed,
+        old_crds: conditions_of(&crds).any(|condition| condition.message.contains(OLD_CRDS)),
         policies: policy_views(&policies, &governed),
         ungoverned: installed.map(|_| (crds.len() - governed.len()) as u64),
         crds: states(&crds),
@@ -169,10 +172,15 @@ impl Overview {
     pub(super) fn is_clean(&self) -> bool {
         !self.is_leaderless
             && self.installed != Some(false)
+            && !self.old_crds
             && self.missing_permissions.is_empty()
             && self.problems.held + self.problems.rejected == 0
             && !self.crds.iter().any(|state| state.is_problem)
     }
+}
+
+fn conditions_of(crds: &[CrdFacts]) -> impl Iterator<Item = &Condition> {
+    crds.iter().flat_map(|crd| &crd.conditions)
 }
 
 fn policy_views(policies: &Policies, governed: &BTreeMap<&str, String>) -> Vec<PolicyView> {

@@ -24,6 +24,9 @@ pub(super) fn table(
     if overview.installed == Some(false) {
         writeln!(out, "Etch is not installed: the cluster does not have its CRDs.")?;
     }
+    if overview.old_crds {
+        writeln!(out, "Etch's CRDs are of an older Etch: `etch crds | kubectl apply -f -`")?;
+    }
     policies(out, style, overview)?;
     states(out, style, overview)?;
     passes(out, style, &overview.passes, now)?;

@@ -3,6 +3,7 @@
 use etch::report::Style;
 use etch_core::api::{Counts, DefaultsReport, DefaultsReportSpec, DefaultsReportStatus, ObjectProblem};
 use etch_core::condition::Condition;
+use etch_core::message::OLD_CRDS;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -208,4 +209,16 @@ fn programs_read_the_same() {
     assert_eq!(missing["crds"], json!(["certificaterequests.cert-manager.io"]));
     assert_eq!((&document["problems"]["held"], &document["problems"]["rejected"]), (&json!(7), &json!(1)));
     assert_eq!(document["ungoverned"], 0);
+}
+
+#[test]
+fn crds_of_an_older_etch_are_named_with_the_command_that_replaces_them() {
+    let mut facts = busy();
+    let message = format!("40 of 40 objects store their defaults; {OLD_CRDS}");
+    facts.crds = Some(vec![persisted("widgets.example.com", "AllPersisted", &message)]);
+    let overview = overview(facts);
+    assert!(
+        printed(&overview).contains("Etch's CRDs are of an older Etch: `etch crds | kubectl apply -f -`")
+    );
+    assert!(!overview.is_clean());
 }

@@ -14,6 +14,7 @@ use crate::api::{DefaultsReport, DefaultsReportStatus};
 use crate::call_error::CallError;
 use crate::condition::{self, Condition, CrdStatus, Reason, same};
 use crate::event::{self, Event, ObjectKind, Regarding};
+use crate::message::OLD_CRDS;
 use crate::report::size;
 
 /// How soon what could not be written is written again, at first and at last.
@@ -93,6 +94,8 @@ pub struct Status {
     report: Option<Arc<DefaultsReportStatus>>,
     /// A report that could not be written.
     unwritten: Option<Arc<DefaultsReportStatus>>,
+    /// Whether the CRD of reports is of an older Etch, and lacks a field of the report: the conditions name it.
+    is_undeclared: bool,
     /// Whether the report was found to be another one than was known, and so was not replaced.
     is_other: bool,
     /// Whether the last recheck has found conditions that somebody else had changed.
@@ -160,6 +163,7 @@ impl Status {
             version: None,
             report: None,
             unwritten: None,
+            is_undeclared: false,
             is_other: false,
             is_overwritten: false,
             wanted: VecDeque::new(),
@@ -344,6 +348,10 @@ impl Status {
     }
 
     fn conditions_to_set(&mut self, crd_status: &CrdStatus, now: Now) -> Option<What> {
+        let mut crd_status = crd_status.clone();
+        if self.is_undeclared {
+            crd_status.append(OLD_CRDS);
+        }
         let counted = Some(crd_status.reason).filter(|reason| *reason != Reason::NoDefaults);
         self.commands.push_back(Command::Count(counted));
         let (Subject { generation, .. }, present) = (&self.subject, self.present.clone());
@@ -413,7 +421,12 @@ impl Status {
             // A restore of etcd takes a report away, too, and one that has no status yet.
             Err(error) if error.code() == Some(404) && self.version.is_some() => self.report_is_other(),
             Err(error) if error.code() == Some(409) => self.commands.push_back(Command::ReadReport),
-            Err(error) => self.attempt_failed(now, &error),
+            Err(error) => {
+                if error.is_of_undeclared_field() {
+                    self.set_undeclared(true);
+                }
+                self.attempt_failed(now, &error);
+            }
         }
     }
 
@@ -457,7 +470,15 @@ impl Status {
         self.commands.extend(self.news(&status).into_iter().map(Command::Emit));
         self.report = Some(status);
         self.write_backoff.succeeded();
+        self.set_undeclared(false);
         self.end();
+    }
+
+    /// Has the conditions set again where they are to name another state of the CRD of reports.
+    fn set_undeclared(&mut self, is_undeclared: bool) {
+        if std::mem::replace(&mut self.is_undeclared, is_undeclared) != is_undeclared {
+            self.wanted.push_front(Wanted::Conditions(self.conditions.clone()));
+        }
     }
 
     /// Takes in the CRD as it was read; none where it is gone.

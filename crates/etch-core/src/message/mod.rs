@@ -17,6 +17,9 @@ use problems::{Naming, first_rejection, places, skipped, unknown, with_fields};
 
 /// How a sentence about missing permissions begins.
 pub const MISSING_PERMISSION: &str = "a permission is missing";
+/// What is said of a CRD whose report cannot be written, because the CRD of reports lacks one of its fields.
+pub const OLD_CRDS: &str = "the DefaultsReport cannot be written, because the cluster has the CRDs of an older Etch; \
+                            apply those of this version: `etch crds | kubectl apply -f -`";
 
 /// Why objects of a CRD whose schema is not structural are only counted, and what is to be done.
 const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is not structural: make it structural (condition NonStructural)";
