@@ -32,6 +32,8 @@ const SUFFIX: &str = ".etch-operator.io";
 pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
 /// The name of the webhook that is asked about StorageVersionMigrations.
 pub const MIGRATION_GUARD: &str = "migrations.guard.etch-operator";
+/// The names of both.
+pub const GUARDS: [&str; 2] = [GUARD, MIGRATION_GUARD];
 
 /// Where the API server finds the server, and how it trusts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +61,11 @@ pub enum Injection {
 /// The bodies of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, for server-side
 /// apply.
 ///
-/// `guard` asks about upgrades and deletions of CRDs too. `authority` is a bundle in PEM; it is used where nobody injects
-/// one. One of the `keys` is in each path.
+/// `guards` names those of [`GUARDS`] that are asked, too. `authority` is a bundle in PEM; it is used where nobody
+/// injects one. One of the `keys` is in each path.
 pub fn configurations<'d>(
     schemas: impl IntoIterator<Item = (&'d str, &'d Declaration)>,
-    guard: bool,
+    guards: &[&str],
     endpoint: &Endpoint,
     authority: Option<&[u8]>,
     keys: &KeyRing,
@@ -72,8 +74,9 @@ pub fn configurations<'d>(
     let client = Client { endpoint, authority, keys };
     let of = |mutates: bool| -> Vec<Value> {
         let webhooks = schemas.iter().map(|(name, declared)| webhook(name, declared, mutates, &client));
-        let guards = (guard && !mutates).then(|| [guard_webhook(&client), migration_webhook(&client)]);
-        webhooks.flatten().chain(guards.into_iter().flatten()).collect()
+        let all = [guard_webhook(&client), migration_webhook(&client)].into_iter().filter(|_| !mutates);
+        let asked = all.filter(|webhook| guards.iter().any(|name| webhook["name"] == *name));
+        webhooks.flatten().chain(asked).collect()
     };
     let body = |kind: &str, webhooks: Vec<Value>| {
         json!({
@@ -311,7 +314,7 @@ mod tests {
     fn a_schema_is_one_webhook_of_each_kind() {
         let one = declaration(json!({}));
         let [mutating, validating] =
-            configurations([("one", &one)], false, &endpoint(Injection::None), Some(b"PEM"), &keys());
+            configurations([("one", &one)], &[], &endpoint(Injection::None), Some(b"PEM"), &keys());
         let webhook = &mutating["webhooks"][0];
         assert_eq!(mutating["webhooks"].as_array().map(Vec::len), Some(1));
         assert_eq!(webhook["name"], "one.etch-operator.io");
@@ -346,7 +349,7 @@ mod tests {
         }));
         let mut at = endpoint(Injection::CertManager);
         at.url = Some("https://127.0.0.1:1/".to_owned());
-        let [mutating, validating] = configurations([("one", &one)], false, &at, Some(b"PEM"), &keys());
+        let [mutating, validating] = configurations([("one", &one)], &[], &at, Some(b"PEM"), &keys());
         assert_eq!(
             mutating["metadata"]["annotations"],
             json!({ "cert-manager.io/inject-ca-from": "etch-system/etch-admission", KEYS: keys().annotation() })
@@ -371,7 +374,7 @@ mod tests {
     fn upgrades_of_crds_and_migrations_are_one_webhook_more_each() {
         let one = declaration(json!({}));
         let at = endpoint(Injection::None);
-        let [mutating, validating] = configurations([("one", &one)], true, &at, Some(b"PEM"), &keys());
+        let [mutating, validating] = configurations([("one", &one)], &GUARDS, &at, Some(b"PEM"), &keys());
         assert_eq!(mutating["webhooks"].as_array().map(Vec::len), Some(1));
         let guard = &validating["webhooks"][1];
         assert_eq!(guard["name"], GUARD);
@@ -384,18 +387,20 @@ mod tests {
         assert_eq!(migrations["name"], MIGRATION_GUARD);
         assert_eq!(migrations["rules"][0]["resources"], json!(["storageversionmigrations"]));
         assert_eq!([GUARD, MIGRATION_GUARD].map(schema_of), [None, None]);
-        let [_, alone] = configurations([], true, &at, None, &keys());
+        let [_, alone] = configurations([], &GUARDS, &at, None, &keys());
         assert_eq!(alone["webhooks"].as_array().map(Vec::len), Some(2));
+        let [_, one_of_them] = configurations([], &[MIGRATION_GUARD], &at, None, &keys());
+        assert_eq!(one_of_them["webhooks"].as_array().map(Vec::len), Some(1));
+        assert_eq!(one_of_them["webhooks"][0]["name"], MIGRATION_GUARD);
     }
 
     #[test]
     fn what_others_add_is_theirs_and_what_is_left_over_goes() {
         let one = declaration(json!({}));
-        let [bare, _] = configurations([("one", &one)], false, &endpoint(Injection::None), None, &keys());
+        let [bare, _] = configurations([("one", &one)], &[], &endpoint(Injection::None), None, &keys());
         let configuration = bare.clone();
         assert!(is_applied(&bare, &configuration));
-        let [body, _] =
-            configurations([("one", &one)], false, &endpoint(Injection::ServiceCa), None, &keys());
+        let [body, _] = configurations([("one", &one)], &[], &endpoint(Injection::ServiceCa), None, &keys());
         assert!(!is_applied(&body, &configuration));
         let mut configuration = body.clone();
         configuration["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");
@@ -403,7 +408,7 @@ mod tests {
         assert!(is_applied(&body, &configuration));
         configuration["webhooks"][0]["timeoutSeconds"] = json!(10);
         assert!(!is_applied(&body, &configuration));
-        let [none, _] = configurations([], false, &endpoint(Injection::ServiceCa), None, &keys());
+        let [none, _] = configurations([], &[], &endpoint(Injection::ServiceCa), None, &keys());
         assert!(!is_applied(&none, &configuration));
         configuration.as_object_mut().expect("a map").remove("webhooks");
         assert!(is_applied(&none, &configuration));

@@ -110,7 +110,13 @@ async fn nothing_is_left_to_apply(stage: &Stage) -> Result<()> {
     let found = [cluster.get(WEBHOOKS[0]).await?, cluster.get(WEBHOOKS[1]).await?];
     let now = k8s_openapi::jiff::Timestamp::now();
     let keys = KeyRing::next(found.each_ref().map(Some), now, || unreachable!("there is a key"));
-    let bodies = configurations([("machine-api-aws", &declared)], true, &endpoint, Some(&authority), &keys);
+    let bodies = configurations(
+        [("machine-api-aws", &declared)],
+        &etch_admission::GUARDS,
+        &endpoint,
+        Some(&authority),
+        &keys,
+    );
     for (body, found) in bodies.into_iter().zip(found) {
         ensure!(is_applied(&body, &found), "{body:#} should be in {found:#}");
     }

@@ -1,7 +1,7 @@
 //! The webhook configurations as they are in the cluster: read, and applied where they differ.
 //! It must not decide what is served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::status::Unserved;
 use crate::cluster::{Cluster, WebhookConfiguration};
 use crate::server::admission::AcceptedKeys;
 use etch_admission::{
-    Declaration, Endpoint, GUARD, KeyRing, MIGRATION_GUARD, PathKey, configurations, is_applied, schema_of,
+    Declaration, Endpoint, GUARDS, KeyRing, PathKey, configurations, is_applied, schema_of,
 };
 use etch_core::call_error::CallError;
 use kube_structural_schema::json::Json;
@@ -40,7 +40,7 @@ pub(super) async fn write(
     client: Client<'_>,
 ) -> Result<Unserved, CallError> {
     let Client { endpoint, authority, accepted, now, new_key } = client;
-    let (mut refused, mut guards) = (BTreeMap::new(), true);
+    let (mut refused, mut refused_guards) = (BTreeMap::new(), BTreeSet::new());
     let [mutating, validating] = WebhookConfiguration::BOTH;
     let found =
         [cluster.webhook_configuration(mutating).await?, cluster.webhook_configuration(validating).await?];
@@ -49,8 +49,11 @@ pub(super) async fn write(
     for (index, (which, there)) in WebhookConfiguration::BOTH.into_iter().zip(found).enumerate() {
         loop {
             let schemas = declared.iter().map(|(name, declared)| (name.as_str(), declared));
-            let guard = guards && guard.unwrap_or_else(|| there.as_ref().is_some_and(has_guard));
-            let body = &configurations(schemas, guard, endpoint, authority, &keys)[index];
+            let is_asked =
+                |name: &str| guard.unwrap_or_else(|| there.as_ref().is_some_and(|there| has(there, name)));
+            let taken = GUARDS.into_iter().filter(|name| !refused_guards.contains(name));
+            let guards: Vec<&str> = taken.filter(|name| is_asked(name)).collect();
+            let body = &configurations(schemas, &guards, endpoint, authority, &keys)[index];
             let is_wanted = match &there {
                 Some(there) => !is_applied(body, there),
                 // Nothing is made for nothing.
@@ -71,10 +74,10 @@ pub(super) async fn write(
             if named.is_empty() {
                 return Err(error);
             }
-            for guard in [GUARD, MIGRATION_GUARD] {
+            for guard in GUARDS {
                 if let Some(field) = named.remove(guard) {
-                    warn!(field, guard, "the API server refuses this webhook, so Etch guards no CRD");
-                    guards = false;
+                    warn!(field, guard, "the API server refuses this webhook, so Etch does not guard by it");
+                    refused_guards.insert(guard);
                 }
             }
             let of_schemas = named
@@ -89,9 +92,10 @@ pub(super) async fn write(
     Ok(Unserved::refused(refused))
 }
 
-fn has_guard(configuration: &Json) -> bool {
+/// Whether a configuration has a webhook of this name.
+fn has(configuration: &Json, name: &str) -> bool {
     let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
-    webhooks.into_iter().any(|webhook| webhook["name"] == GUARD)
+    webhooks.into_iter().any(|webhook| webhook["name"] == name)
 }
 
 /// What the API server finds invalid in webhooks, by their names: the field that it names first for each.
@@ -148,6 +152,7 @@ async fn refused_alone(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etch_admission::GUARD;
     use etch_core::refusal::Refusal;
 
     #[test]
