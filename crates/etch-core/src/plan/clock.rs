@@ -1,5 +1,5 @@
-//! Which writes were made under the schema that is served now, told by resource versions and by the times
-//! that owners leave. It must not take a time for more than it is: the object was written then, or later.
+//! Decides which writes were made under the schema that is served now, by resource versions and by the times
+//! that owners leave. Such a time proves only that the object was written then or later.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -11,14 +11,14 @@ use kube_structural_schema::json::Json;
 /// CRDs lasts longer than ten minutes.
 const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_mins(11);
 
-/// Tells whether an object was last written after every API server served a CRD's present schema.
+/// Decides whether an object was last written after every API server served a CRD's present schema.
 ///
-/// Resource versions of one etcd grow with each write in it, whatever the type (fact R11). A witness is
-/// anything in that etcd which was written late enough, as its owners' times tell: whatever has its resource
-/// version or a higher one was written no earlier.
+/// Resource versions of one etcd grow with each write in it, whatever the type (fact R11). A witness is an
+/// object in that etcd whose owners' times show that it was written late enough: an object with the same or a
+/// higher resource version was written no earlier.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// When the CRD's spec was last changed; none where nothing tells.
+    /// When the CRD's spec was last changed; `None` if nothing shows it.
     changed: Option<Timestamp>,
     /// The lowest resource version of a witness.
     served_since: Option<u64>,
@@ -30,7 +30,7 @@ impl Clock {
         Self { changed: schema_time(crd), served_since: None }
     }
 
-    /// Takes in what an object of the same etcd tells.
+    /// Takes in what an object of the same etcd shows.
     pub fn hear(&mut self, witness: Witness) {
         let is_news = self.served_since.is_none_or(|since| witness.revision < since);
         if is_news && self.is_late(Some(witness.written)) {
@@ -49,8 +49,8 @@ impl Clock {
         self.is_late(created(object))
     }
 
-    /// Whether no witness can help at this time: nothing tells when the schema changed, or that was a short
-    /// time ago.
+    /// Whether no witness can help at this time: the time of the schema's last change is unknown, or too
+    /// recent.
     pub fn is_deaf(&self, now: Timestamp) -> bool {
         !self.is_late(Some(now))
     }
@@ -69,24 +69,25 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// What the owners of an object tell; none where they tell nothing.
+    /// The witness that the owners of an object give; `None` if they give no time.
     pub fn of(object: &Object) -> Option<Self> {
         Some(Self { revision: object.revision()?, written: last_written(object)? })
     }
 }
 
-/// When a CRD's spec was last changed, as its owners tell; none where they do not.
+/// When a CRD's spec was last changed, by its owners' times; `None` if they do not show it.
 fn schema_time(crd: &Json) -> Option<Timestamp> {
     let metadata = crd.get("metadata")?;
     let created = time(metadata.get("creationTimestamp"))?;
     let entries = metadata.get("managedFields")?.as_array()?;
     let mut of_spec = entries.iter().filter(|entry| entry["fieldsV1"].get("f:spec").is_some()).peekable();
-    // A spec that nobody owns may have been changed at any time.
+    // A spec without an owner may have been changed at any time.
     of_spec.peek()?;
     of_spec.try_fold(created, |latest, entry| Some(latest.max(time(entry.get("time"))?)))
 }
 
-/// When an object was last written for certain; writes that change no owned value leave no trace.
+/// The latest time at which an object was certainly written; writes that change no owned value leave no
+/// trace.
 fn last_written(object: &Object) -> Option<Timestamp> {
     let metadata = object.json().get("metadata")?;
     let entries = metadata.get("managedFields").and_then(Value::as_array).into_iter().flatten();
@@ -150,7 +151,7 @@ mod tests {
         clock.hear(witness(90, "2026-01-01T12:11:01Z"));
         clock.hear(witness(95, "2026-02-01T00:00:00Z"));
         assert!(clock.is_since(&old(90)) && !clock.is_since(&old(89)));
-        // What an object's own owners tell needs no witness.
+        // The times of an object's own owners need no witness.
         assert!(clock.is_since(&written(1, "2026-01-01T12:11:01Z")));
     }
 

@@ -1,6 +1,6 @@
-//! The states that a CRD has had since it was created, and which defaults an object cannot hold that was last
-//! written under an early one. It must not call a default absent that anybody may have stored: by hand,
-//! through a webhook, or under a state that is not on record.
+//! The states that a CRD has had since it was created, and which defaults an object that was last written
+//! under an early state cannot hold. A default is not absent if a client may have stored it: by hand, through
+//! a webhook, or under a state that is not on record.
 
 use std::sync::Arc;
 
@@ -36,19 +36,19 @@ pub struct HistoryBuilder {
     is_broken: bool,
 }
 
-/// What a state lets an object hold at a place, whoever writes it.
+/// What a state lets an object hold at a place, whichever client writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Holds {
     /// Nothing: no version has such a field, and the server prunes what it does not know.
     Nothing,
-    /// What somebody has written there.
+    /// A value that a client has written there.
     Written,
-    /// What somebody has written, or a default; or nobody can tell.
+    /// A value that a client has written, or a default; or it is unknown.
     Anything,
 }
 
 impl HistoryBuilder {
-    /// Takes in the CRD as it was from this resource version on. The first one has to be that of its
+    /// Takes in the CRD as it was from this resource version on. The first state must be that of its
     /// creation, and none may be left out.
     pub fn add(&mut self, revision: u64, document: &Json) {
         let generation = document["metadata"]["generation"].as_i64();
@@ -63,7 +63,7 @@ impl HistoryBuilder {
         }
     }
 
-    /// The history of this CRD; none where a state of it is missing.
+    /// The history of this CRD; `None` if one of its states is missing.
     pub fn of(self, crd: &Crd) -> Option<History> {
         let is_of = |era: &Era| era.crd.uid() == crd.uid();
         let is_whole = self.eras.last().is_some_and(|era| era.crd.generation() == crd.generation());
@@ -78,17 +78,17 @@ impl History {
         Self { eras: states.into_iter().map(|(from, crd)| Era { from, crd: crd.into() }).collect() }
     }
 
-    /// The resource version of the first state; none where none is known.
+    /// The resource version of the first state; `None` for the empty history.
     pub fn since(&self) -> Option<u64> {
         self.eras.first().map(|era| era.from)
     }
 
     /// Whether etcd holds nothing at this place, where the object shows a default: it was last written before
-    /// any version had a default there, and nobody has set the field by hand.
+    /// any version had a default there, and no client has set the field.
     ///
     /// No server knows a state before etcd holds it, and each write leaves out what no version declares (fact
-    /// R12). Who created an object owns all that was in it, unless mutating admission put it there: of what a
-    /// webhook may have changed, ask nobody.
+    /// R12). The manager that created an object owns all that was in it, unless mutating admission put it
+    /// there: nothing shows what a webhook may have changed.
     pub fn lacks(&self, object: &Object, path: &Path) -> bool {
         match self.before(object).flat_map(|crd| held(crd, path)).max() {
             Some(Holds::Nothing) => true,
@@ -98,15 +98,15 @@ impl History {
     }
 
     /// Whether etcd holds the value that the object shows at this place, although a default gives the same:
-    /// whoever created the object set it, and it was last written when every version declared the field and
-    /// none had a default there.
+    /// the creator of the object set it, and the object was last written when every version declared the
+    /// field and none had a default there.
     pub fn gives(&self, object: &Object, path: &Path) -> bool {
         let mut before = self.before(object).flat_map(|crd| held(crd, path));
         before.all(|holds| holds == Holds::Written) && self.is_as_created(object, path, true)
     }
 
-    /// The same as [`is_as_created`], by the schema under which the object was last written: owners name
-    /// things as that has them.
+    /// Like [`is_as_created`], by the schema under which the object was last written: owners name fields in
+    /// that schema's terms.
     fn is_as_created(&self, object: &Object, path: &Path, is_given: bool) -> bool {
         let last = self.before(object).last();
         last.is_some_and(|crd| is_as_created(object, path, is_given, &crd.storage().schema))
@@ -135,7 +135,7 @@ fn held(crd: &Crd, path: &Path) -> impl Iterator<Item = Holds> {
 }
 
 fn holds_at(pruner: Pruner<'_>, steps: &[Step]) -> Holds {
-    // Of what has no schema of its own nothing is sure.
+    // Nothing is certain about a place without a schema of its own.
     let Some(schema) = pruner.schema() else { return Holds::Anything };
     if schema.default.is_some() || schema.preserve_unknown_fields {
         return Holds::Anything;
@@ -159,9 +159,9 @@ fn holds_at(pruner: Pruner<'_>, steps: &[Step]) -> Holds {
     }
 }
 
-/// Whether the object is as it was created, and whoever created it did set this field, or did not: the entry
-/// of that request is there as it was, so nobody has cleared the owners. It names the field, or what that is
-/// in as a whole; or else no entry does.
+/// Whether the object is as it was created, and its creator set this field, or did not: the entry of that
+/// request is unchanged, so no client has cleared the owners. The entry names the field, or a value that
+/// contains it as a whole; or else no entry does.
 fn is_as_created(object: &Object, path: &Path, is_given: bool, schema: &Schema) -> bool {
     let steps = path.steps();
     // No generation counts the changes of these.

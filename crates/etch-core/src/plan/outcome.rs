@@ -1,4 +1,4 @@
-//! What comes of a write, and what an answer that is not success means for the object.
+//! The outcome of a write, and what an answer other than success means for the object.
 
 use super::Proof;
 use crate::object::Object;
@@ -6,40 +6,40 @@ use crate::rbac::Verb;
 use crate::refusal::Refusal;
 use kube_structural_schema::path::Path;
 
-/// What came of a write.
+/// The outcome of a write.
 #[derive(Debug)]
 pub enum Outcome {
     /// Something was missing in etcd, and now it is there.
     Written {
         /// The object's resource version after the last write.
         resource_version: String,
-        /// What shows it.
+        /// What proves it.
         proof: Proof,
     },
-    /// Old defaults were moved; the object as it is now. What else it lacks is for another decision.
+    /// Old defaults were moved; the object as it is now. Another decision stores what else it lacks.
     Followed(Box<Object>),
     /// Nothing was missing in etcd, as this shows.
     AlreadyStored(Proof),
     /// The object is gone, or another one has its name.
     Gone,
-    /// Somebody else wrote meanwhile, and theirs stands; or the server that answered serves another schema
-    /// than the one that showed the object. Read and decide again.
+    /// Another client wrote meanwhile, and its write stands; or the server that answered serves another
+    /// schema than the one that showed the object. Read and decide again.
     Conflict,
     /// The server cannot store the default in the terms of the object's owners (facts W6, W18): rewrite them.
     NeedsRewrite,
     /// The answer does not show every default.
     Unproved,
-    /// A repeat changed the object again, and nobody wrote in between: the first write went through a server
-    /// that lags behind, or admission changes the object on each write.
+    /// A repeat changed the object again, and no other client wrote in between: the first write went through
+    /// a server that lags behind, or admission changes the object on each write.
     Altered,
-    /// Admission has changed the object with each request, beside what was written: nothing can be proved.
+    /// Admission has changed the object with each request, beyond what was written: nothing can be proved.
     Mutated {
         /// The object's resource version after the last of them.
         resource_version: String,
     },
     /// The server or an admission plugin refused this object.
     Rejected(Rejection),
-    /// We may not do this.
+    /// Etch lacks the permission.
     Forbidden {
         /// The verb that is missing.
         verb: Verb,
@@ -61,7 +61,7 @@ pub enum Outcome {
         /// The topmost of them.
         paths: Vec<Path>,
     },
-    /// The CRD is not the one any more for which the write was planned: nothing more was sent.
+    /// The CRD has changed since the write was planned: nothing more was sent.
     CrdChanged,
 }
 
@@ -85,14 +85,14 @@ pub enum RejectionKind {
     Admission,
     /// With its defaults it is too large for etcd or the server.
     TooLarge,
-    /// A webhook that has a say in it does not answer: nobody has judged the object.
+    /// A webhook that must admit the write does not answer: the object is neither accepted nor refused.
     Unavailable,
     /// Its `managedFields` are such that the server cannot read them.
     Owners,
-    /// Admission changes it on each write, or takes its defaults away again: nobody can prove what etcd
+    /// Admission changes it on each write, or takes its defaults away again: no request can prove what etcd
     /// holds.
     Mutated,
-    /// We may not write this one, though we may write others of its kind.
+    /// Etch may not write this object, though it may write others of its kind.
     Forbidden,
     /// Any other refusal that repeating would not cure.
     Other,
@@ -113,8 +113,8 @@ impl RejectionKind {
 }
 
 impl Rejection {
-    /// Of an object from which an apply would take fields, or owners, because a conversion webhook drops
-    /// them.
+    /// The rejection of an object from which an apply would take fields, or owners, because a conversion
+    /// webhook drops them.
     pub fn lossy(paths: &[Path]) -> Self {
         let message = "an apply under ownership: Own would take away fields or owners, because the conversion webhook drops fields on the \
                        way to the versions of their owners and back; correct the webhook, or use ownership: None"
@@ -123,20 +123,20 @@ impl Rejection {
         Self { kind: RejectionKind::Other, message, fields }
     }
 
-    /// Of an object that each write changes again.
+    /// The rejection of an object that each write changes again.
     pub fn mutated() -> Self {
         let message = "admission changes the object on each write, so Etch cannot prove that its defaults are stored; make the webhook or policy idempotent"
             .to_owned();
         Self { kind: RejectionKind::Mutated, message, fields: Vec::new() }
     }
 
-    /// Of an object whose defaults are gone after each write.
+    /// The rejection of an object whose defaults are gone after each write.
     pub fn stripped() -> Self {
         let message = "admission removes the defaults from the object on each write".to_owned();
         Self { kind: RejectionKind::Mutated, message, fields: Vec::new() }
     }
 
-    /// Of an object that we may not write, though we may write others.
+    /// The rejection of an object that Etch may not write, though it may write others.
     pub fn forbidden(verb: Verb) -> Self {
         let message = format!(
             "the API server's authorizer does not let Etch {} this object, though it lets it {} others",
@@ -147,16 +147,16 @@ impl Rejection {
     }
 }
 
-/// What an apply is answered where an entry of `managedFields` has an unknown form, or names another API
-/// group.
+/// What the server answers to an apply if an entry of `managedFields` has an unknown form, or names another
+/// API group.
 const UNREADABLE_OWNERS: [&str; 2] =
     ["failed to decode managed fields", "is unstructured and is not suitable for converting to"];
 
-/// What an answer that is not success means for the object; its fields are places already. A table, in which
+/// What an answer other than success means for the object; its fields are places already. In this table
 /// admission comes first: a webhook may use any code.
 ///
 /// # Errors
-/// Where it means nothing for the object: the server could not answer.
+/// If it means nothing for the object: the server could not answer.
 pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
     let rejected = |kind| Ok(rejected(kind, &refusal));
     if refusal.is_failed_webhook() {
@@ -176,7 +176,8 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
         409 => Ok(Outcome::Conflict),
         // Another object has the name by now: the server answers that a uid cannot be changed.
         422 if refusal.fields.iter().any(|field| field == ".metadata.uid") => Ok(Outcome::Conflict),
-        // An apply to an object that is gone is authorised as its creation, which we may not do (W15).
+        // The server authorises an apply to an object that is gone as its creation, which Etch may not do
+        // (W15).
         403 if refusal.lacking_verb() == Some("create") => Ok(Outcome::Gone),
         403 if let Some(verb) = refusal.lacking_verb().and_then(Verb::named) => {
             Ok(Outcome::Forbidden { verb })

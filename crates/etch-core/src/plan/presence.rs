@@ -1,4 +1,4 @@
-//! JSON patches that change nothing, and that a server refuses whose schema lacks a field that the object
+//! JSON patches that change nothing, and that a server refuses if its schema lacks a field that the object
 //! shows.
 //!
 //! A write stores what the server decodes by its own schema, and a field that a newer schema no longer has is
@@ -16,21 +16,21 @@ use kube_structural_schema::json::Json;
 
 /// How many operations a patch may have. A server takes 10,000, and a few are about the metadata.
 const OPERATIONS: usize = 9_900;
-/// Above so many managers that own fields by `Update`, the server gathers the oldest with every write that is
-/// no apply (fact W20).
+/// If more than this many managers own fields by `Update`, the server merges the oldest entries with every
+/// write that is not an apply (fact W20).
 const UPDATERS: usize = 10;
 
-/// The patch that is sent in place of `write`, which is planned for `object`; none where only the write
-/// itself does what it should:
+/// The patch that is sent in place of `write`, which is planned for `object`. `None` if only the write itself
+/// has the right effect:
 ///
-/// - an apply that makes fields ours, or that changes an object whose owners speak in the terms of another
+/// - an apply that makes Etch an owner of fields, or that changes an object whose owners have another
 ///   version: as an update it could cost them their fields on a server that lags behind (fact W8);
-/// - an apply to an object whose owners the server cannot read: it refuses an apply, and forgets all owners with
-///   a patch (fact W31);
+/// - an apply to an object whose owners the server cannot read: it refuses an apply, and forgets all owners
+///   with a patch (fact W31);
 /// - an apply to an object of more than [`UPDATERS`] managers;
-/// - an apply to an object whose view lacks a default: the server fills it in with the patch, and takes us for
+/// - an apply to an object whose view lacks a default: the server fills it in with the patch, and makes Etch
 ///   its owner (fact W30);
-/// - an object of more fields than a server takes operations.
+/// - an object with more fields than a server accepts operations.
 pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json> {
     let mut owners = owners(object);
     let is_update = match write.body {
@@ -54,7 +54,7 @@ pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json>
     with_checks(operations, object)
 }
 
-/// Operations, and ahead of them one for each field of the object; none where these are too many.
+/// Operations, and ahead of them one for each field of the object; `None` if these are too many.
 pub(super) fn with_checks(changes: Vec<Value>, object: &Object) -> Option<Json> {
     let fields = object.json().as_object()?;
     let (mut path, mut operations) = (String::new(), Vec::new());
@@ -77,7 +77,7 @@ fn check(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
     }
 }
 
-/// The same for what is below it. Items of a list are no fields: no schema removes one.
+/// Does so for everything below a value. Items of a list are not fields: no schema removes one.
 fn below(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
     match value {
         Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! Rewriting the owners of an object: at the storage version, united where two become one, and without
-//! ourselves. It must not change what an owner owns, save by names that mean nothing at the storage version.
+//! Rewriting the owners of an object: at the storage version, with the entries of one manager united, and
+//! without Etch's own. Each owner keeps its fields, except names that mean nothing at the storage version.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,13 +15,13 @@ use kube_structural_schema::path::Path;
 use kube_structural_schema::prune::{Field, Pruner};
 use kube_structural_schema::schema::Schema;
 
-/// Whether an owner speaks in the terms of a version that is gone, or that does not know one of the missing
-/// defaults: the server would not store it, and then refuse every apply (facts W6, W18). Or of one that has
-/// another type for a value that is there: the server cannot put the object into the owner's terms, and
-/// refuses every apply.
+/// Whether the object needs a rewrite because of an owner's version. That version is gone, or does not know
+/// one of the missing defaults: the server would not store the default, and then refuse every apply (facts
+/// W6, W18). Or that version has another type for a value that is there: the server cannot convert the object
+/// to the owner's version, and refuses every apply.
 ///
-/// Where a webhook converts, an owner's version may know the default by another name, and need not know it at
-/// all: the server asks the webhook for an object in the owner's terms.
+/// Where a webhook converts, an owner's version may know the default by another name, or not know it: the
+/// server asks the webhook for an object at the owner's version.
 pub(super) fn is_needed<'a>(
     object: &Object,
     crd: &Crd,
@@ -36,8 +36,8 @@ pub(super) fn is_needed<'a>(
     })
 }
 
-/// Whether an owner speaks in the terms of a version that is served no more. Once the CRD lacks that version the server
-/// refuses every apply to the object (fact W18), and nobody can write at it to leave it.
+/// Whether an owner has a version that is no longer served. Once the CRD lacks that version the server
+/// refuses every apply to the object (fact W18), and no owner can write at that version to leave it.
 pub(super) fn is_outdated(object: &Object, crd: &Crd) -> bool {
     owners(object).any(|owner| crd.version(owner.version()).is_none_or(|version| !version.served))
 }
@@ -68,7 +68,7 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
         }
     }
     if entries.is_empty() {
-        // This form means that nobody owns anything: an empty list would be taken for none given, and change
+        // This form means that there is no owner: the server takes an empty list for none given, and changes
         // nothing.
         entries.push(json!({}));
     }
@@ -81,8 +81,8 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
     }))
 }
 
-/// A JSON patch that removes our own entry from the object that a rewrite returned (fact W9); none where
-/// there is none.
+/// A JSON patch that removes Etch's own entry from the object that a rewrite returned (fact W9); `None` if
+/// there is no such entry.
 ///
 /// It names the resource version that it was made for, and tests that the entry is still ours.
 pub fn release(object: &Object) -> Option<Json> {
@@ -98,7 +98,7 @@ pub fn release(object: &Object) -> Option<Json> {
 }
 
 /// Leaves out of an entry what the storage version does not know: a webhook has given it another name, and
-/// under this one it would look like a hidden field. Who owns nothing else goes on owning that.
+/// under this one it would look like a hidden field. An owner of nothing else keeps its entry unchanged.
 fn forget_unknown(entry: &mut Value, schema: &Schema) {
     let Some(fields) = entry.get_mut("fieldsV1") else { return };
     let mut known = fields.clone();

@@ -1,6 +1,6 @@
-//! Removing what recorded passes have stored, after a CRD was rolled back: which values are a default that the
-//! schema gave and no longer gives, belong to nobody, and go. It must not remove what the server would fill in
-//! again, nor what nothing on record proves.
+//! Removing what recorded passes have stored, after a CRD was rolled back: a value goes if it is a default
+//! that the schema gave and no longer gives, and no manager owns it. A value stays if the server would fill
+//! it in again, or if no record proves where it comes from.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::prune::{Field, Pruner};
 use kube_structural_schema::schema::Schema;
 
-/// The most values that one write removes: each takes two operations, of which a server takes 10,000. An object
-/// is decided about again after each write.
+/// The most values that one write removes: each takes two operations, and a server accepts 10,000. Etch
+/// decides about the object again after each write.
 const MOST: usize = 2_000;
 
 /// A default that schemas on record gave.
@@ -58,7 +58,7 @@ pub enum Standing {
     StillDefault(String),
     /// The storage version no longer has the field: no read shows what etcd holds, and the next write drops it.
     FieldGone,
-    /// It is in `status` or `metadata`, is an item or a map's value itself, or tells an item from others.
+    /// It is in `status` or `metadata`, is an item or a map's value itself, or identifies a list item.
     NotRemovable,
     /// No complete pass is on record that stored it.
     NoPass,
@@ -84,7 +84,7 @@ words! {
 }
 
 impl Standing {
-    /// The word for it.
+    /// The name of the reason.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Removable => "Removable",
@@ -114,7 +114,7 @@ pub struct Unstoring {
     pub kept: Vec<(Path, KeptBecause)>,
     /// Whether the object is as the pass left it.
     pub is_unchanged: bool,
-    /// The write that removes, or why there is none; none where nothing is to be removed.
+    /// The write that removes the values, or why there is none; `None` if there is nothing to remove.
     pub plan: Option<Plan>,
 }
 
@@ -197,7 +197,7 @@ impl Unstorable {
         Unstoring { removed: removed.into_iter().map(|(place, _)| place).collect(), kept, is_unchanged, plan }
     }
 
-    /// The resource version up to which the pass has gone that has stored this value; or why it stays.
+    /// The resource version up to which the pass that stored this value has gone; or why the value stays.
     fn judge(
         &self,
         object: &Object,

@@ -1,5 +1,5 @@
-//! A planned write without I/O: requests come out, answers go in, and an outcome ends it. It must not decide
-//! again, and must not repeat but to prove: whoever decided decides again from a fresh read.
+//! A planned write without I/O: requests come out, answers go in, and an outcome ends it. It decides nothing
+//! again, and repeats a request only to prove a write: the caller decides again from a fresh read.
 //!
 //! | strategy | requests |
 //! |---|---|
@@ -38,8 +38,8 @@ pub struct Request {
     pub kind: PatchKind,
     /// Its body.
     pub body: Json,
-    /// Whether a server stores nothing by it whose schema lacks a field that the object shows: it checks
-    /// them, or is a dry run.
+    /// Whether a server whose schema lacks a field that the object shows stores nothing by it: the request
+    /// checks the fields, or is a dry run.
     pub keeps_fields: bool,
 }
 
@@ -68,7 +68,7 @@ pub enum PatchKind {
     Merge,
     /// JSON patch, RFC 6902.
     Json,
-    /// The same as a dry run.
+    /// A JSON patch as a dry run.
     DryRun,
     /// Server-side apply as a dry run.
     ApplyDryRun,
@@ -79,9 +79,9 @@ pub enum PatchKind {
 pub enum Step {
     /// Another request.
     Send(Request),
-    /// Nothing: this came of it.
+    /// Nothing: the write has ended with this outcome.
     Done(Outcome),
-    /// Nothing: the server could not answer, and nothing is known.
+    /// Nothing: the server could not answer, and the outcome is unknown.
     Failed(Refusal),
 }
 
@@ -95,7 +95,7 @@ pub struct WriteMachine<'a> {
     sent: Sent,
     /// See [`Request::keeps_fields`], of the last one.
     keeps_fields: bool,
-    /// What else the requests have changed; none where there is one request.
+    /// What else the requests have changed; `None` if there is only one request.
     alterations: Option<Alterations>,
     /// See [`Self::unseen`].
     unseen: Vec<Path>,
@@ -210,12 +210,13 @@ impl<'a> WriteMachine<'a> {
             // The test failed: this server shows something else.
             Sent::LagCheck if is_failed_operation(&refusal) => Step::Done(Outcome::Conflict),
             Sent::LagCheck => match classify(refusal) {
-                // Nobody may take the value away, and nothing is proved.
+                // No manager may take the value away, and nothing is proved.
                 Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => self.start(),
                 other => other.map_or_else(Step::Failed, Step::Done),
             },
-            // Validated without the new default (422), or stored at S already in the owners' old terms (500):
-            // the rewrite alone does it too, at the price of a new generation.
+            // Refused because the object is invalid without the new default (422), or because it is stored at
+            // S and its owners still name another version (500): the rewrite alone stores it too, but raises
+            // the generation.
             Sent::Identity if matches!(refusal.code, 422 | 500) => {
                 self.send(Sent::Write, self.request(self.write, self.object))
             }
@@ -251,14 +252,14 @@ impl<'a> WriteMachine<'a> {
         Step::Send(request)
     }
 
-    /// The owners that the object has no more.
+    /// The owners that the object no longer has.
     fn lost(&self, answer: &Object) -> Vec<String> {
         let lost = lost(self.object, answer, &self.crd.storage().schema);
         lost.map(|owner| owner.manager.to_owned()).collect()
     }
 
-    /// What ends a write for which no proof is worth asking: owners are lost, or admission changes the object
-    /// on each write.
+    /// The outcome of a write that no proof can follow: owners are lost, or admission changes the object on
+    /// each write.
     fn harm(&self, answer: &Object) -> Option<Outcome> {
         let managers = self.lost(answer);
         if !managers.is_empty() {
@@ -267,14 +268,15 @@ impl<'a> WriteMachine<'a> {
         self.is_mutated().then(|| Outcome::Mutated { resource_version: answer.resource_version().to_owned() })
     }
 
-    /// Why an apply is not sent whose dry run has this answer; none where it takes nothing from anybody.
+    /// Why an apply whose dry run has this answer is not sent; `None` if it takes no field from another
+    /// owner.
     fn rejection(&self, answer: &Object) -> Option<Rejection> {
         let paths = changed(self.object, answer);
         let is_harmless = paths.is_empty() && self.lost(answer).is_empty();
         (!is_harmless).then(|| Rejection::lossy(&paths))
     }
 
-    /// What came of the write, as far as its last answer shows it; otherwise the proof.
+    /// The outcome of the write, as far as its last answer shows it; otherwise the request that proves it.
     fn written(&mut self, answer: Object) -> Step {
         if let Some(harm) = self.harm(&answer) {
             return Step::Done(harm);

@@ -1,4 +1,4 @@
-//! Whether a value of an object belongs to nobody.
+//! Whether a value of an object has no owner.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use crate::ownership::{Claimants, MANAGER, are_readable, owners};
 use crate::plan::{hidden, misfit};
 use kube_structural_schema::path::Path;
 
-/// An object whose owners are asked about its values.
+/// An object, and what its owners claim.
 pub(in crate::plan) struct Unowned<'a> {
     object: &'a Object,
     crd: &'a Crd,
-    /// The owners but Etch; none where what they say is not all that there is to say.
+    /// The owners other than Etch; `None` if they do not account for the whole object.
     others: Option<Claimants<'a>>,
 }
 
 impl<'a> Unowned<'a> {
-    /// Nothing is free in an object without `managedFields`, for somebody has cleared them and with them what
-    /// was owned; nor where an owner speaks at a version that cannot express the whole object: the server
-    /// goes on naming the old owners then, and does not record who sets what.
+    /// No value is free in an object without `managedFields`: a client has cleared them, and with them every
+    /// claim. Nor if an owner's version cannot express the whole object: then the server keeps naming the old
+    /// owners, and does not record who sets what.
     pub(in crate::plan) fn of(object: &'a Object, crd: &'a Crd) -> Self {
         let mut versions = HashMap::new();
         let mut is_understood =
@@ -36,7 +36,7 @@ impl<'a> Unowned<'a> {
         self.others.is_some()
     }
 
-    /// Whether nobody owns the value at a place of the object. What Etch itself owns is nobody's.
+    /// Whether no manager owns the value at a place of the object. What Etch itself owns counts as unowned.
     pub(in crate::plan) fn has(&mut self, place: &Path) -> bool {
         let schema = &self.crd.storage().schema;
         self.others.as_mut().is_some_and(|others| !others.claim(self.object.json(), schema, place.steps()))
