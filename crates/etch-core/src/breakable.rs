@@ -1,5 +1,6 @@
-//! Where in a schema a default can break what stands around it, and what judging objects by that schema
-//! needs. It must not look at objects: whether one can be broken at all is decided once for each CRD.
+//! Where in a schema a default can break what stands around it, and what the validation of objects by that
+//! schema needs. Whether a default can break any object is decided once for each CRD, without looking at
+//! objects.
 //!
 //! The server validates each default by itself, and never the object that it becomes a part of.
 
@@ -10,7 +11,7 @@ use kube_structural_schema::compile::has_default;
 use kube_structural_schema::path::{Path, Step, touches};
 use kube_structural_schema::schema::Schema;
 
-/// What is known of one schema.
+/// What a schema's defaults can break.
 #[derive(Debug, Default)]
 pub struct BreakableScopes {
     /// The topmost places of which a default below may break a rule or a restriction, sorted.
@@ -28,8 +29,8 @@ impl BreakableScopes {
         Self { scopes, prepared: OnceLock::new() }
     }
 
-    /// The topmost places of which a default below may break a rule or a restriction. None where no default
-    /// of the schema can make an object invalid, unless it is itself invalid.
+    /// The topmost places of which a default below may break a rule or a restriction. Empty if no default of
+    /// the schema can make an object invalid, unless it is itself invalid.
     pub fn scopes(&self) -> &[Path] {
         &self.scopes
     }
@@ -71,7 +72,7 @@ fn collect(schema: &Schema, at: &mut Path, scopes: &mut Vec<Path>) -> bool {
     below || schema.default.is_some()
 }
 
-/// Whether a value that gets a default somewhere below can break what its schema says of the value as a
+/// Whether a value that gets a default somewhere below can break what its schema requires of the value as a
 /// whole.
 ///
 /// Lengths of texts and lists, ranges, patterns and formats are about what a default is not below. A field

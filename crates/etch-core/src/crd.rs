@@ -1,5 +1,5 @@
 //! A CustomResourceDefinition, reduced to what decisions about its objects need.
-//! It must not judge the CRD: the structural rules and the validation of defaults are elsewhere.
+//! The structural rules and the validation of defaults are elsewhere.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::Path;
 use kube_structural_schema::schema::{ParseError, Pool, Schema};
 
-/// The API groups that kube-apiserver serves itself. A CRD may be in one that ends in `k8s.io` where it has
-/// the annotation `api-approved.kubernetes.io`, whatever that says, and in one without a dot never, unless it
-/// was put into etcd.
+/// The API groups that kube-apiserver serves itself. A CRD may be in a group that ends in `k8s.io` if it has
+/// the annotation `api-approved.kubernetes.io`, whatever its value, and never in a group without a dot,
+/// unless it was put into etcd directly.
 ///
 /// Source: kubernetes 1.37 `pkg/controlplane/instance.go`, and those that older releases served.
 const BUILT_IN: [&str; 23] = [
@@ -84,7 +84,7 @@ impl fmt::Debug for Crd {
 #[derive(Debug)]
 struct Elsewhere {
     version: String,
-    /// Its defaults; none where the CRD does not have the version any more.
+    /// Its defaults; `None` if the CRD no longer has the version.
     compiled: Option<Compiled>,
 }
 
@@ -100,7 +100,7 @@ pub struct Version {
     /// Whether a write through this version may store an object without a default that the storage version
     /// shows: it has another schema (fact W10), or a webhook converts it, which may be older than the CRD.
     pub may_drop_defaults: bool,
-    /// Its schema; one that says nothing where the CRD gives none.
+    /// Its schema; an empty one if the CRD gives none.
     pub schema: Schema,
 }
 
@@ -253,7 +253,7 @@ impl Crd {
         BUILT_IN.contains(&self.group.as_str())
     }
 
-    /// The same in words, for whoever refuses such a CRD; none where its group is its own.
+    /// The reason in words, for a refusal of such a CRD; `None` if its group is its own.
     pub fn shadowed(&self) -> Option<String> {
         let text = "itself; this CRD's defaults would reach built-in objects";
         self.is_shadowed().then(|| format!("the API server serves the group {} {text}", self.group))
@@ -314,8 +314,8 @@ impl Crd {
         }
     }
 
-    /// Whether objects may still be stored at another version than the storage version:
-    /// `status.storedVersions` says so.
+    /// Whether objects may still be stored at another version than the storage version, by
+    /// `status.storedVersions`.
     pub fn stored_elsewhere(&self) -> bool {
         !self.elsewhere.is_empty()
     }
@@ -326,8 +326,8 @@ impl Crd {
     }
 
     /// The other versions at which objects may still be stored, with their defaults: an object is read with
-    /// those of the version that its bytes are in (fact R2). None where a webhook converts, for nothing shows
-    /// what it makes of them.
+    /// those of the version that its bytes are in (fact R2). None if a webhook converts, because nothing
+    /// shows what it makes of them.
     pub fn defaults_elsewhere(&self) -> impl Iterator<Item = (&str, &Compiled)> {
         let alike = self.elsewhere.iter().filter(|_| !self.converted_by_webhook);
         alike.filter_map(|elsewhere| Some((elsewhere.version.as_str(), elsewhere.compiled.as_ref()?)))
@@ -399,7 +399,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Why the API server serves no objects of a CRD, as far as its conditions say.
+/// Why the API server serves no objects of a CRD, as far as its conditions show.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unserved {
     /// The names are not accepted, for this reason, such as `KindConflict`.
@@ -414,7 +414,7 @@ pub enum Unserved {
 }
 
 impl Unserved {
-    /// What the conditions in the CRD's `document` say; none where they do not say why.
+    /// The reason in the conditions of the CRD's `document`; `None` if they show none.
     pub fn of(document: &Json) -> Option<Self> {
         let conditions = document["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
         let of_type = |name| conditions.iter().find(|condition| condition["type"] == name);

@@ -1,5 +1,5 @@
-//! Which events to publish: the difference between the conditions and reports before and now.
-//! It must not know the clock or the cluster, so that a restart publishes nothing again.
+//! Which events to publish: the difference between the conditions and reports before and now. They depend on
+//! nothing else, so that a restart publishes nothing again.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition;
 use kube::Resource as _;
@@ -11,12 +11,12 @@ use crate::message::MISSING_PERMISSION;
 use crate::plan::Skip;
 use crate::policy::UNKNOWN_PATHS;
 
-/// What happened to whom.
+/// What happened, and to which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// To whom.
+    /// The object.
     pub regarding: Regarding,
-    /// Whether somebody should look at it.
+    /// Whether a user should look at it.
     pub warning: bool,
     /// Why, in one word.
     pub reason: String,
@@ -42,7 +42,7 @@ pub struct Regarding {
 }
 
 /// The events about a CRD when its conditions change from `before` to `now`. They are in the namespace
-/// `default`, whose readers may not see the objects: `nameless` is what `DefaultsPersisted` says without
+/// `default`, whose readers may not see the objects: `nameless` is the message of `DefaultsPersisted` without
 /// their names.
 pub fn about_crd(crd: &Regarding, before: &[Condition], now: &[Condition], nameless: &str) -> Vec<Event> {
     // A permission may be missing long before it is needed.

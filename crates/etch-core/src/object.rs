@@ -16,7 +16,7 @@ pub struct Identity {
     pub namespace: Option<String>,
     /// The name.
     pub name: String,
-    /// The uid, which tells an object from a later one of the same name.
+    /// The uid, which distinguishes an object from a later one of the same name.
     pub uid: String,
 }
 
@@ -37,8 +37,8 @@ pub struct Object {
 }
 
 impl Object {
-    /// Reads an object. Of one that is nested too deeply only what identifies it is read, so that it can be left
-    /// alone by its name.
+    /// Reads an object. Of one that is nested too deeply it reads only what identifies it, so that Etch can
+    /// skip and name it.
     ///
     /// # Errors
     /// The text is not JSON.
@@ -60,8 +60,8 @@ impl Object {
         &self.json
     }
 
-    /// Whether it is nested deeper than [`DEPTH`](kube_structural_schema::json::DEPTH): nothing but its outline is
-    /// known, and it is left alone.
+    /// Whether it is nested deeper than [`DEPTH`](kube_structural_schema::json::DEPTH): only its outline is
+    /// read, and Etch does not write it.
     pub fn is_too_deep(&self) -> bool {
         self.is_too_deep
     }
@@ -86,8 +86,8 @@ impl Object {
         self.metadata("resourceVersion").unwrap_or_default()
     }
 
-    /// The resource version as a number: custom resources of one type can be ordered by it (Kubernetes 1.35
-    /// made that a promise; etcd has always kept it). None where it is not a number.
+    /// The resource version as a number: custom resources of one type can be ordered by it (a promise since
+    /// Kubernetes 1.35, and always true of etcd). `None` if it is not a number.
     pub fn revision(&self) -> Option<u64> {
         self.resource_version().parse().ok()
     }
@@ -97,8 +97,8 @@ impl Object {
         self.metadata("deletionTimestamp").is_some()
     }
 
-    /// Whether somebody asked that it be left alone. A value that is not clear is one who asks: a write
-    /// cannot be taken back.
+    /// Whether a user asks Etch to ignore it. An unclear value counts as such a request: a write cannot be
+    /// undone.
     pub fn ignore_request(&self) -> Option<IgnoreRequest> {
         match self.annotation_value(IGNORE_ANNOTATION)? {
             Value::Null => None,

@@ -1,5 +1,5 @@
 //! What each policy does at present, for its status: the CRDs that fall under it, and the policies that it
-//! ties with. It must not assign anything: the assignments are given.
+//! ties with. The caller gives the assignments.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub struct Policy {
     pub uid: String,
     /// Its generation.
     pub generation: i64,
-    /// None where this version of Etch cannot read it.
+    /// `None` if this version of Etch cannot read it.
     pub spec: Option<DefaultsPolicySpec>,
     /// Whether it has `pauseAll`, which counts even where the rest cannot be read.
     pub pause_all: bool,
@@ -55,7 +55,7 @@ pub struct Scope<'a> {
     pub policies: &'a BTreeMap<String, Policy>,
     /// Those that can be read; see [`readable`].
     pub readable: &'a Policies,
-    /// A CRD by its name; none where it cannot be read.
+    /// A CRD by its name; `None` if it cannot be read.
     pub crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
 }
 
@@ -86,7 +86,7 @@ pub fn statuses<'a>(
     wanted.filter(|(name, status)| policies[name].status != *status).collect()
 }
 
-/// The places of a policy's `onChange` that none of these CRDs has in a schema. None where there is no CRD to
+/// The places of a policy's `onChange` that none of these CRDs has in a schema. Empty if there is no CRD to
 /// compare with.
 fn unknown<'a, 'b>(spec: &'a DefaultsPolicySpec, crds: impl Iterator<Item = &'b Crd>) -> Vec<&'a str> {
     if spec.on_change.is_empty() {

@@ -1,5 +1,5 @@
 //! Which versions could go out of `status.storedVersions`, by where etcd holds the objects of a CRD.
-//! It must not take a version for gone of which anything is open.
+//! A version stays as long as any doubt about it is open.
 
 use std::collections::BTreeMap;
 
@@ -74,7 +74,7 @@ pub struct VersionTally {
     pub unreadable: u64,
 }
 
-/// What is known of one version of `status.storedVersions` that is not the storage version.
+/// The result for one version of `status.storedVersions` that is not the storage version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldVersion {
     /// Its name.
@@ -122,7 +122,7 @@ impl VersionTally {
         self.objects() == self.proved
     }
 
-    /// What is known of each version of `status.storedVersions` but the storage version. A `doubt` that is not
+    /// The result for each version of `status.storedVersions` but the storage version. A `doubt` that is not
     /// about an object, such as a list that was not read to its end, keeps all of them.
     pub fn old_versions(&self, crd: &Crd, doubt: Option<&str>) -> Vec<OldVersion> {
         let storage = &crd.storage().name;
@@ -146,9 +146,9 @@ impl VersionTally {
     }
 }
 
-/// The merge patch of the CRD's status that takes these versions out, for the CRD as it was read now; none where it is
-/// another one than `crd`, has changed since, or no longer lists them. It is refused where anything happens to the CRD
-/// in between.
+/// The merge patch of the CRD's status that takes these versions out, for the CRD as it was read now; `None`
+/// if it is not the same CRD as `crd`, has changed since, or no longer lists them. The API server refuses the
+/// patch if the CRD changes in between.
 pub fn trim(document: &Json, crd: &Crd, versions: &[String]) -> Option<Json> {
     let metadata = &document["metadata"];
     let is_this = metadata["uid"] == crd.uid()
@@ -168,8 +168,8 @@ pub fn is_migrated(crd: &Crd, migrations: &Value) -> bool {
     of_crd(crd, migrations).any(|migration| !is_over(migration))
 }
 
-/// The name of one of these StorageVersionMigrations that writes a CRD's objects now. One that only waits may wait for
-/// ever: not every cluster runs the controller.
+/// The name of one of these StorageVersionMigrations that writes a CRD's objects now. One that is only
+/// pending may stay so for ever: not every cluster runs the controller.
 pub fn running_migration(crd: &Crd, migrations: &Value) -> Option<String> {
     let running = of_crd(crd, migrations).find(|migration| !is_over(migration) && has(migration, "Running"));
     running.map(|migration| migration["metadata"]["name"].as_str().unwrap_or_default().to_owned())

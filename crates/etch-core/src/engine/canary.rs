@@ -8,8 +8,9 @@
 //!          └─> Passed, where the policy has `then: Continue`
 //! ```
 //!
-//! While it is `Waiting` or `Rejected`, objects are counted and reported as in a pause. It belongs to one generation of
-//! the CRD: the next one begins with a canary of its own, unless every object is on record by then.
+//! While it is `Waiting` or `Rejected`, Etch counts and reports objects as in a pause. It belongs to one
+//! generation of the CRD: the next one begins with a canary of its own, unless every object is on record by
+//! then.
 //!
 //! An object counts when a write has changed it. One that a write finds to be stored shows nothing about the
 //! others, and one that is held is not tried.
@@ -36,7 +37,7 @@ impl CanaryLimit {
     }
 }
 
-/// What became of the objects of a canary.
+/// The outcomes for the objects of a canary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CanaryCounts {
     /// Writes have changed these.
@@ -62,7 +63,7 @@ pub(super) struct Trials {
 pub(super) enum Budget {
     /// It may.
     Open,
-    /// That depends on what becomes of those that are being written.
+    /// That depends on the outcomes of the writes under way.
     Awaits,
     /// It may not.
     Spent,
@@ -87,7 +88,7 @@ impl Trials {
         self.under_way.insert(index);
     }
 
-    /// Takes in what became of an object, whether it was written or not.
+    /// Takes in the outcome for an object, whether it was written or not.
     pub(super) fn end(&mut self, index: usize, state: &ObjectState) {
         let was_tried = self.under_way.remove(&index);
         let CanaryCounts { written, refused, unanswered, withheld } = &mut self.counts;
@@ -107,7 +108,7 @@ impl Trials {
     }
 }
 
-/// Why no further object is written before somebody resumes the pass.
+/// Why Etch writes no further object until a user resumes the pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CanaryHold {
     /// The CRD's name.
@@ -119,7 +120,7 @@ pub struct CanaryHold {
 }
 
 impl CanaryHold {
-    /// None where the canary does not keep other objects from being written.
+    /// `None` if the canary does not stop Etch from writing other objects.
     pub fn of(progress: &CanaryProgress, crd: &str) -> Option<Self> {
         let is_refused = match progress.state {
             CanaryState::Waiting => false,
@@ -135,8 +136,8 @@ impl CanaryHold {
     }
 }
 
-/// How far the canary of a generation has come: `known`, unless it is of another generation, the policy no longer
-/// waits, or `resumed` is the generation that somebody has resumed.
+/// How far the canary of a generation has come: `known`, unless it is of another generation, the policy no
+/// longer waits, or `resumed` is the generation that a user has resumed.
 pub fn progress(
     canary: Canary,
     known: Option<&CanaryProgress>,
@@ -150,7 +151,7 @@ pub fn progress(
     CanaryProgress { state: if goes_on || is_resumed { CanaryState::Passed } else { known.state }, ..known }
 }
 
-/// The same after a sweep has come to this, whether to its end or not.
+/// How far the canary has come after a sweep with these results, complete or not.
 pub fn after(
     canary: Canary,
     before: &CanaryProgress,

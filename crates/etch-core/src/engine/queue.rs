@@ -24,14 +24,14 @@ pub(super) enum InTally {
     Deleted,
 }
 
-/// What comes of an object that has changed.
+/// The result for an object that has changed.
 #[derive(Clone, Debug)]
 pub(super) enum Queued<H> {
     /// It is reconciled now; whether it was created since the others were counted.
     Begins(Received<H>, bool),
-    /// It waits: others remove again and again what is stored in it.
+    /// It waits: another client removes again and again what is stored in it.
     Waits,
-    /// It is reconciled when what is under way with it has ended.
+    /// It is reconciled when its reconciliation under way has ended.
     Follows,
 }
 
@@ -118,7 +118,7 @@ impl<H> Queue<H> {
         }
         let delay = match skip(&received.object) {
             None => self.rewrites.delay(now, uid).max(self.mutations.delay(now, uid)),
-            // What is left alone races nobody.
+            // An object that Etch does not write cannot compete with another client.
             Some(_) => Duration::ZERO,
         };
         if delay.is_zero() {
@@ -265,7 +265,7 @@ impl RewriteBackoff {
         self.times(now, uid) >= Self::CONTENDED
     }
 
-    /// How often it was written of late.
+    /// How often it was written recently.
     fn times(&self, now: Instant, uid: &str) -> u32 {
         self.0.get(uid).filter(|(_, wrote)| is_of_late(now, *wrote)).map_or(0, |(times, _)| *times)
     }

@@ -1,5 +1,5 @@
-//! How long to wait before something that somebody else has changed is set again: two writers that overwrite
-//! each other would never stop.
+//! How long to wait before Etch sets again what another client has changed: two writers that overwrite each
+//! other would never stop.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_secs(10);
 const LAST: Duration = Duration::from_secs(600);
 
-/// What is set again each time that somebody else has changed it, ever more seldom.
+/// What Etch sets again each time that another client has changed it, at growing intervals.
 ///
 /// Another release of Etch that runs beside this one, or a tool that replaces all conditions, never gives up
 /// either.
@@ -26,7 +26,7 @@ impl ReapplyBackoff {
         }
     }
 
-    /// Notes that somebody else has changed it.
+    /// Records that another client has changed it.
     pub fn overwritten(&mut self, now: Instant) {
         self.times = if self.goes_on(now) { (self.times + 1).min(16) } else { 1 };
         self.last = Some(now);

@@ -1,5 +1,5 @@
-//! One list of all objects of a CRD, page by page, and the result for each. No more of an object is kept than
-//! a hash, unless the tally names it.
+//! One list of all objects of a CRD, page by page, and the result for each. Of an object, only a hash stays
+//! in memory, unless the tally names it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,13 +20,13 @@ use crate::report::versions::{ListKey, ObjectVersions};
 
 /// Objects processed at once in one pass; the shared pace limits how many of them are written at once.
 const AT_ONCE: usize = 64;
-/// The next page is asked for when only so many objects of a page are still to be begun, or half of a smaller
-/// page: their writes take about as long as a list.
+/// Etch requests the next page when only so many objects of a page are still to be begun, or half of a
+/// smaller page: their writes take about as long as a list.
 const AHEAD: usize = 64;
 /// A part of the objects that were tried is one of so many at least, if there are so many.
 const FEW: u64 = 100;
 
-/// What a list is to hold of each object.
+/// What a list contains of each object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// All of it.
@@ -36,12 +36,12 @@ pub enum Form {
     Metadata,
 }
 
-/// A page that is to be asked for.
+/// A page to be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
     /// What it is to hold.
     pub form: Form,
-    /// Where it begins; none for the first page.
+    /// Where it begins; `None` for the first page.
     pub after: Option<String>,
     /// Which page of its sweep it is, counted from one.
     pub number: u64,
@@ -55,7 +55,7 @@ pub struct Page {
     /// The resource version of the list. A watch goes on from that of the first page: a list whose snapshot
     /// is lost goes on with a later one, and what changed in between on the pages before is in none of them.
     pub resource_version: String,
-    /// Where the next page begins; none after the last.
+    /// Where the next page begins; `None` after the last.
     pub next: Option<String>,
     /// How many objects the whole list has, by the first page; an estimate, for objects come and go.
     pub total: Option<u64>,
@@ -100,12 +100,12 @@ pub enum SweepError {
     TooManyRejected(u64),
 }
 
-/// What a sweep asks for.
+/// What a sweep needs next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     /// A page, whose answer goes to [`Sweep::page`].
     Page(PageRequest),
-    /// A page that will be asked for soon.
+    /// A page that will be needed soon.
     PageAhead(PageRequest),
     /// Room for an object of so many bytes, which goes to [`Sweep::admitted`].
     Room(usize),
@@ -126,9 +126,10 @@ pub struct Sweep {
     pub requests: u64,
     /// How many objects an earlier run was refused, and are not tried again yet.
     pub postponed: u64,
-    /// The last object of the last page of which every object was processed; none if the list is not sorted.
+    /// The last object of the last page of which every object was processed; `None` if the list is not
+    /// sorted.
     pub upto: Option<ListKey>,
-    /// The same within the last page: the object up to which every one was processed.
+    /// The last object within the open page up to which every one was processed.
     pub reached: Option<ListKey>,
     /// The objects that are written before all others, if there are any.
     trials: Trials,
@@ -136,11 +137,11 @@ pub struct Sweep {
     left: ProblemVersions,
     /// Pages that were asked for.
     pages: u64,
-    /// Whether the last page had an object of which it was not known what becomes of it.
+    /// Whether the last page had an object without a recorded result.
     met_unknown: bool,
     /// Where the next page begins.
     after: Option<String>,
-    /// How the page was asked for that has not come.
+    /// In which form the pending page was requested.
     asked: Option<Form>,
     /// The page after the one that is processed, once it is asked for.
     ahead: Option<PageRequest>,
@@ -157,7 +158,7 @@ struct OpenPage {
     page: Page,
     /// The first object that is not begun.
     next: usize,
-    /// Whether room was asked for it.
+    /// Whether room for it was requested.
     wants_room: bool,
     /// The objects that are under way, by their place in the page: the version in which each was read.
     under_way: BTreeMap<usize, String>,
@@ -168,12 +169,12 @@ struct OpenPage {
 }
 
 impl Sweep {
-    /// The same for the sweep that verifies it.
+    /// Its results for the sweep that verifies it.
     pub(super) fn as_earlier(&self) -> Earlier<'_> {
         Earlier { left: &self.left, tally: &self.tally, pages: self.pages }
     }
 
-    /// What became of the objects of a canary.
+    /// The outcomes for the objects of a canary.
     pub(super) fn canary(&self) -> CanaryCounts {
         self.trials.counts
     }
@@ -198,13 +199,13 @@ impl Sweep {
         self.stopped.take_if(|_| is_quiet)
     }
 
-    /// Begins nothing more; what is under way comes to its end. The first reason counts.
+    /// Begins nothing more; what is under way completes. The first reason counts.
     pub(super) fn stop(&mut self, reason: StopReason) {
         self.stopped.get_or_insert(reason);
     }
 
-    /// Notes how far it came, where it ends before the last page; what was written of a page that is not done
-    /// is covered by no record.
+    /// Records how far it came, if it ends before the last page; no record covers what was written of a page
+    /// that is not done.
     pub(super) fn interrupt(&mut self) {
         let Some(open) = self.open.take() else { return };
         let done = open.finished.iter().take_while(|finished| **finished).count();
@@ -213,8 +214,7 @@ impl Sweep {
         self.reached = reached.or_else(|| self.upto.clone()).filter(|_| open.in_order);
     }
 
-    /// What is to be asked for next; `slow` is how many writes take so long that others no longer wait for
-    /// them.
+    /// What is needed next; `slow` is how many writes take so long that others no longer wait for them.
     pub(super) fn poll(&mut self, stage: &Stage<'_>, slow: usize) -> Option<Wanted> {
         if self.stopped.is_some() || self.is_complete {
             return None;
@@ -249,9 +249,9 @@ impl Sweep {
         None
     }
 
-    /// How the next page is to be read. A sweep that verifies another needs metadata alone until it meets an
-    /// object that is not known; what fits on one page is read whole, for then there would be nothing to
-    /// spare but that page.
+    /// How to read the next page. A sweep that verifies another needs metadata alone until it meets an object
+    /// without a recorded result; a list that fits on one page is read whole, because only that page could be
+    /// saved.
     fn request(&mut self, stage: &Stage<'_>, after: Option<String>) -> PageRequest {
         let verifies_pages = stage.earlier.is_some_and(|earlier| earlier.pages > 1);
         let form = if verifies_pages && !self.met_unknown { Form::Metadata } else { Form::Whole };
@@ -279,7 +279,7 @@ impl Sweep {
         };
         self.met_unknown = form == Form::Metadata && known.is_none();
         if self.met_unknown {
-            // It is asked for once more, whole.
+            // The sweep requests it once more, whole.
             return Ok(());
         }
         if self.after.is_none() {
@@ -288,7 +288,7 @@ impl Sweep {
             self.tally.set_expected(page.total);
             self.tally.set_place(self.through.map(|through| Place { through, upto: String::new() }));
         }
-        // A list that was not sorted once is none that a place in it means anything for.
+        // In a list that was unsorted once, a place has no meaning.
         let goes_on = |upto: &ListKey| page.keys.first().is_some_and(|first| upto <= first);
         let in_order =
             page.keys.is_sorted() && (self.after.is_none() || self.upto.as_ref().is_some_and(goes_on));
@@ -307,10 +307,11 @@ impl Sweep {
         Ok(())
     }
 
-    /// Takes in that there is room for the next object: what is to be done about it, if that is not known.
+    /// Takes in that there is room for the next object; returns the work on it, unless its result is
+    /// recorded.
     ///
     /// # Errors
-    /// [`SweepError::List`], where it cannot be read.
+    /// [`SweepError::List`], if it cannot be read.
     pub(super) fn admitted<H>(&mut self, stage: &Stage<'_>, hold: H) -> Result<Option<Work<H>>, SweepError> {
         let budget = self.budget(stage);
         let Some(open) = &mut self.open else { return Ok(None) };
@@ -330,7 +331,7 @@ impl Sweep {
         open.under_way.insert(index, object.resource_version().to_owned());
         self.met_unknown = true;
         let (identity, is_proved) = (object.identity(), stage.proved.contains(&object));
-        // It was read with an old default before, and nothing was written for that.
+        // An earlier attempt read it with an old default, and wrote nothing because of that.
         let is_suspect = stage.ledger.changes.is_suspect(&object);
         let record = if is_suspect { stage.beyond } else { stage.record_of(&object) };
         let known = stage.ledger.of_object(&object, &identity, record);
@@ -348,7 +349,7 @@ impl Sweep {
     /// Takes in the result for an object.
     ///
     /// # Errors
-    /// Where nothing more may be done at all, not even what is under way.
+    /// If nothing more may be done, not even what is under way.
     pub(super) fn reconciled(
         &mut self,
         stage: &Stage<'_>,
@@ -426,7 +427,7 @@ impl Sweep {
         self.is_complete = self.after.is_none();
     }
 
-    /// Counts an object of which it is known what becomes of it.
+    /// Counts an object whose result is recorded.
     fn count(&mut self, object: KnownObject<'_>) {
         let KnownObject { identity, resource_version, outcome } = object;
         match outcome {

@@ -1,5 +1,5 @@
-//! When conditions and report are brought up to date while a CRD is watched: soon after what they say has
-//! changed, some minutes after their totals alone have, and both at a bounded rate.
+//! When conditions and report are updated while a CRD is watched: soon after their content has changed, some
+//! minutes after their totals alone have, and both at a bounded rate.
 
 use std::time::{Duration, Instant};
 
@@ -50,8 +50,7 @@ impl Updates {
         self.at
     }
 
-    /// Whether there is something to publish, which is: objects may have come and gone, and the totals be
-    /// what they were.
+    /// Whether there is something to publish: objects may have come and gone, and left the totals unchanged.
     pub fn take(&mut self, counts: Counts) -> bool {
         let is_needed = self.is_news || counts != self.published;
         (self.at, self.is_news, self.published) = (None, false, counts);
@@ -63,7 +62,7 @@ impl Updates {
         self.published = counts;
     }
 
-    /// Notes that an update was made: the next one has to wait.
+    /// Records that an update was made: the next one has to wait.
     pub fn made(&mut self, now: Instant) {
         self.last = Some(now);
     }

@@ -6,7 +6,7 @@ use crate::warning::shortened;
 /// The answer to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuardDecision {
-    /// Why it is refused; none where it passes.
+    /// Why it is refused; `None` if it passes.
     pub refusal: Option<String>,
     /// What its author is warned of; each of a length that every client shows.
     pub warnings: Vec<String>,

@@ -1,5 +1,4 @@
 //! What the deletion of a CRD takes along: all its objects.
-//! It must not list them: they are given to it.
 
 use super::named::NamedObjects;
 use super::{Extent, Findings, ObjectFindings};
@@ -11,7 +10,7 @@ use crate::plan::{Record, StoredAt, stored_at};
 #[derive(Debug, Default)]
 pub struct DeletionBuilder {
     objects: NamedObjects,
-    /// Those whose finalizers somebody has to remove before the CRD can go.
+    /// Those whose finalizers a user or controller has to remove before the CRD can go.
     with_finalizers: NamedObjects,
     at_storage: u64,
     at_another: u64,
@@ -66,7 +65,7 @@ impl DeletionBuilder {
         self.objects.objects
     }
 
-    /// At which versions they are stored; none where the CRD has had one alone.
+    /// At which versions they are stored; `None` if the CRD has had only one.
     fn versions(&self, crd: &Crd) -> Option<String> {
         let has_one = crd.versions().len() == 1 && !crd.stored_elsewhere();
         let storage = &crd.storage().name;

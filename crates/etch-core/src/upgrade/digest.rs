@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use kube_structural_schema::json::Json;
 
-/// What says something about a schema, and nothing about objects.
+/// Keywords that describe a schema and do not affect objects.
 const WORDS: [&str; 4] = ["description", "title", "example", "externalDocs"];
 /// Keywords that hold schemas by name.
 const NAMED: [&str; 4] = ["properties", "patternProperties", "definitions", "dependencies"];

@@ -1,4 +1,5 @@
-//! What was found in the objects, as lines for whoever upgrades: a count, a place and the first objects each.
+//! What was found in the objects, as lines for the author of the upgrade: a count, a place and the first
+//! objects each.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -38,7 +39,7 @@ pub enum Extent {
     },
 }
 
-/// What is known of an upgrade.
+/// What was found out about an upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// What it does, the worst first.

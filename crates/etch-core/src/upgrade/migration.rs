@@ -1,5 +1,5 @@
-//! What a StorageVersionMigration does to the objects of a CRD: it writes each as the API server shows it, past every
-//! policy. It must not list them: they are given to it.
+//! What a StorageVersionMigration does to the objects of a CRD: it writes each as the API server shows it,
+//! whatever the policies are.
 
 use super::named::NamedObjects;
 use super::{Extent, Findings, ObjectFindings};

@@ -1,12 +1,13 @@
-//! What the author of an upgrade, of the deletion, or of a StorageVersionMigration of a CRD is warned of, or refused
-//! for, at the moment of the request.
-//! It must not find out what objects there are, nor what a policy says: both are given.
+//! The warnings to the author of an upgrade, of the deletion, or of a StorageVersionMigration of a CRD, or
+//! the refusal, at the moment of the request.
+//! The callers give the objects and the policies.
 //!
-//! What happens to the values of objects is for [`impact`](super::impact) alone to say, so that the request, `etch impact` and the
-//! operator agree; `withdrawn` adds what follows from the versions that are stored or that owners name.
+//! Only [`impact`](super::impact) decides what happens to the values of objects, so that the request, `etch
+//! impact` and the operator agree; `withdrawn` adds what follows from the versions that are stored or that
+//! owners name.
 //!
 //! # Laws
-//! 1. An update that cannot touch an object passes without a word: [`matters`].
+//! 1. An update that cannot touch an object passes without a warning: [`matters`].
 //! 2. What could not be found out is a warning, and refuses nothing.
 //! 3. A refusal names the annotation that lets exactly this upgrade, or what is done to this very CRD, through.
 
@@ -51,8 +52,8 @@ pub enum GuardMode {
     Deny,
 }
 
-/// Whether an update of a CRD can touch an object: a schema, the storage version or the way of conversion is another, and the
-/// CRD is not being deleted.
+/// Whether an update of a CRD can touch an object: a schema, the storage version or the conversion strategy
+/// changes, and the CRD is not being deleted.
 pub fn matters(old: &Value, new: &Value) -> bool {
     new["metadata"]["deletionTimestamp"].is_null() && digest::meaning(old) != digest::meaning(new)
 }

@@ -20,7 +20,7 @@ impl NewViolations {
     }
 }
 
-/// Compares two states of a CRD, each as a document and as it was read; none where it cannot be read.
+/// Compares two states of a CRD, each as a document and as it was read; `None` if it cannot be read.
 pub fn new_violations(old: (&Json, Option<&Crd>), new: (&Json, Option<&Crd>)) -> NewViolations {
     let (before, after) = (violations(old.0), violations(new.0));
     let places = |crd: Option<&Crd>| -> Vec<String> {

@@ -1,5 +1,5 @@
-//! Runs the cases of the guard, and asserts its laws on every one of them.
-//! It must not hold a case: those are data, in `src/upgrade/cases`.
+//! Runs the cases of the guard, and asserts its laws on every one of them. The cases are data, in
+//! `src/upgrade/cases`.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ struct Case {
     #[serde(default)]
     webhook: bool,
     objects: Vec<InShort>,
-    /// Whether an object could be touched at all.
+    /// Whether the update can touch an object.
     #[serde(default = "yes")]
     matters: bool,
     /// The check was cut short, and there are so many.

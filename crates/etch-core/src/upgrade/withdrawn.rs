@@ -1,5 +1,5 @@
 //! What an upgrade that takes versions away does to objects that are stored at them, or that have owners at
-//! them. What becomes of the fields of an object is for [`impact`](crate::impact) to say.
+//! them. [`impact`](crate::impact) decides what happens to the fields of an object.
 
 use super::named::NamedObjects;
 use crate::crd::{Crd, Version};
@@ -54,7 +54,7 @@ impl Withdrawn {
         if self.removed.is_empty() {
             return;
         }
-        // Where it is known to become unreadable, nothing is left to say.
+        // If it certainly becomes unreadable, the warning covers everything else.
         let is_unreadable = effect.problems.iter().any(|problem| matches!(problem, Problem::Unreadable(_)));
         if !is_unreadable && stored_at(object, old, record) != StoredAt::Storage {
             self.unproved.add(object);
@@ -67,7 +67,7 @@ impl Withdrawn {
         self.owned.objects > 0
     }
 
-    /// What is to be said of `all` objects, the worst first.
+    /// The lines about `all` objects, the worst first.
     pub(super) fn lines<'w>(&'w self, all: &'w str) -> impl Iterator<Item = String> + 'w {
         let Self { removed, unserved, storage, unproved, owned, used } = self;
         let (removed, unserved) = (removed.join(" and "), unserved.join(" and "));

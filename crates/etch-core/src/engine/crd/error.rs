@@ -16,19 +16,19 @@ use crate::message::{crd_status, forbidden};
 use crate::rbac::MissingPermissions;
 use crate::served_elsewhere::ServedElsewhere;
 
-/// The longest wait for a conversion webhook: it is asked through a server that is well.
+/// The longest wait for a conversion webhook: the request goes through an API server that works.
 const CONVERT_AGAIN: Duration = Duration::from_secs(30);
 /// The longest wait for a resource that is not served, as while a CRD is established, or again after a
-/// restore: the API server says so without a look at etcd, and nothing else shows when it is over.
+/// restore: the API server answers so without reading etcd, and nothing else shows when it is over.
 const SERVED_AGAIN: Duration = Duration::from_secs(10);
-/// The wait where another server answers for the CRD: nothing shows when that is over.
+/// The wait while another server answers for the CRD: nothing shows when that is over.
 const SERVED_BY_CRD_AGAIN: Duration = Duration::from_secs(600);
 /// The wait for the end of a StorageVersionMigration.
 const MIGRATED_AGAIN: Duration = Duration::from_secs(30);
 /// How many field managers a report names whose entries are gone.
 const MANAGERS: usize = 10;
 
-/// Why it has to begin again.
+/// Why the machine has to begin again.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CrdError {
     /// A permission is missing.
@@ -43,16 +43,16 @@ pub enum CrdError {
     /// A sweep, or the processing of an object.
     #[error(transparent)]
     Interrupted(SweepError),
-    /// A sweep left more objects open than are known by name.
+    /// A sweep left more objects open than the tally names.
     #[error("too many pending objects to track; rescanning")]
     Incomplete,
-    /// More objects are to be tried again than are known by name.
+    /// More objects are to be tried again than the tally names.
     #[error("more objects failed than Etch tracks by name; rescanning")]
     Overflow,
     /// The canary is over, and the others are to be written.
     #[error("the canary wrote {0} objects; writing all others")]
     CanaryPassed(u64),
-    /// Nobody has answered about some objects of the canary.
+    /// The API server or a webhook has not answered about some objects of the canary.
     #[error("no answer to the writes of {0} of the canary's objects")]
     CanaryUnanswered(u64),
     /// Nothing is to be done for a CRD without defaults.
@@ -61,7 +61,7 @@ pub enum CrdError {
     /// Versions were taken out of `status.storedVersions`.
     #[error("old versions were taken out of status.storedVersions")]
     Trimmed,
-    /// Kubernetes' own migrator writes the objects.
+    /// Kubernetes' own migrator (a StorageVersionMigration) writes the objects.
     #[error("the StorageVersionMigration {0} writes the objects; Etch waits for its end")]
     Migrated(String),
     /// It is time to verify, or a change may have been missed.
@@ -133,8 +133,8 @@ impl CrdError {
         Self::of_call(error, Self::Watch)
     }
 
-    /// Where another server has taken over, or nobody may ask who serves the objects, that is what went
-    /// wrong.
+    /// `otherwise`, unless another server has taken over, or Etch may not find out which server serves the
+    /// objects: then that is the error.
     fn of_call(error: CallError, otherwise: impl FnOnce(CallError) -> Self) -> Self {
         match error {
             CallError::ServedElsewhere(elsewhere) => Self::ServedElsewhere(elsewhere),
@@ -145,7 +145,7 @@ impl CrdError {
 }
 
 impl CrdError {
-    /// Whether it is for the conversion webhook that objects cannot be read.
+    /// Whether objects cannot be read because the conversion webhook fails.
     pub fn is_failed_conversion(&self) -> bool {
         match self {
             Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
@@ -154,7 +154,7 @@ impl CrdError {
         }
     }
 
-    /// The write that lost owners, where that is why, as the report keeps it.
+    /// The write that lost owners, if that is the reason, in the form of the report.
     pub fn owners_lost(&self) -> Option<LostOwners> {
         match self {
             Self::Interrupted(SweepError::Stop(StopReason::OwnersLost { object, managers })) => {
@@ -175,7 +175,7 @@ impl CrdError {
         }
     }
 
-    /// What is to be done next. Whether the CRD has changed where a write has dropped fields, the server says.
+    /// What follows. If a write has dropped fields, the API server shows whether the CRD has changed.
     pub fn next(&self, backoff: &mut Backoff, now: Instant) -> Next {
         match self {
             Self::Trimmed | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => Next::Changed,
@@ -205,7 +205,7 @@ impl CrdError {
             | Self::CanaryPassed(_)
             | Self::Verify
             | Self::Interrupted(SweepError::Stop(StopReason::Pause)) => Next::Wait(Duration::ZERO),
-            // Nobody cancels a sweep of the operator's.
+            // No user can cancel a sweep of the operator.
             Self::Incomplete
             | Self::CanaryUnanswered(_)
             | Self::NotServed(_)
@@ -216,7 +216,7 @@ impl CrdError {
         }
     }
 
-    /// The conditions meanwhile; none where it is retried at once.
+    /// The conditions meanwhile; `None` if the attempt is repeated at once.
     pub fn crd_status(&self, findings: &SchemaFindings) -> Option<CrdStatus> {
         let status = |reason, message: String| Some(crd_status(findings, Some(false), reason, message));
         let nameless = |crd_status: Option<CrdStatus>, nameless: String| {

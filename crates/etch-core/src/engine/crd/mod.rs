@@ -9,8 +9,8 @@
 //!                            └──────────┴────────┴──────────┴─> error ─> End(Wait, Permission, Changed, Idle)
 //! ```
 //!
-//! What is to be written about the CRD is handed to its [`Status`](super::status::Status), which works beside all
-//! of that. An attempt ends when everything of it is written; what it has found out stays in the
+//! The machine hands what it has to write about the CRD to its [`Status`](super::status::Status), which works
+//! beside all of that. An attempt ends when all of it is written; its findings stay in the
 //! [machine](machine::CrdMachine) for the next one.
 //!
 //! | file | what it decides |

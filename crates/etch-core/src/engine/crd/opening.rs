@@ -1,5 +1,4 @@
-//! What a CRD's conditions and report say before anything is known of its objects, and whether anything is to
-//! be known of them.
+//! The conditions and the report of a CRD before its objects are read, and whether they need to be read.
 
 use std::time::Duration;
 
@@ -13,16 +12,16 @@ use crate::message;
 use crate::rbac::MissingPermissions;
 use crate::report::open_report::OpenReport;
 
-/// How often permissions are asked for while the schema settles and none is missing: what is taken away later
-/// is noticed as long as anything goes on.
+/// How often Etch checks permissions while the schema settles and none is missing. While it works on objects,
+/// a refused request shows that a permission was taken away.
 pub(super) const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
 
-/// What is known of a CRD before its report is read.
+/// What a CRD itself shows, before its report is read.
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
-    /// The status where no object needs to be read; none where some do, or the CRD has no defaults.
+    /// The status if no object needs to be read; `None` if some do, or the CRD has no defaults.
     at_rest: Option<CrdStatus>,
-    /// The status of a CRD without defaults: what became of the last ones may have to be counted before.
+    /// The status of a CRD without defaults: the values of its last defaults may have to be counted first.
     no_defaults: Option<CrdStatus>,
 }
 
@@ -51,8 +50,8 @@ impl Opening {
         self.no_defaults.is_none()
     }
 
-    /// Whether nothing is to be done, though objects may be there. Where the last defaults were taken back,
-    /// one more pass has to count what becomes of their values, and objects that wait to follow are tried again.
+    /// Whether there is nothing to do, though objects may exist. Where the last defaults were taken back, one
+    /// more pass has to count which values remain, and objects that wait to follow are tried again.
     pub(super) fn is_idle(
         &self,
         task: &Task,
@@ -69,7 +68,7 @@ impl Opening {
         self.at_rest.is_some() || !is_needed
     }
 
-    /// The report where nothing is to be done; none where there is nothing to report.
+    /// The report if there is nothing to do; `None` if there is nothing to report.
     pub(super) fn report_at_rest(
         &self,
         open: &OpenReport,
@@ -80,7 +79,7 @@ impl Opening {
         match (&self.at_rest, report) {
             // A CRD without defaults has no report, unless it had defaults once, or has old versions.
             (None, None) if open.state.stored_versions().is_none() => return None,
-            // These defaults are in force still, and what is known of the objects stays true.
+            // These defaults are still in force, and the results for the objects stay true.
             (Some(at_rest), _) if at_rest.reason != Reason::Ignored => None,
             _ => about_this.map(|report| open.state.with_state(report, state.as_str(), &open.ledger.dropped)),
         }
@@ -103,8 +102,8 @@ pub(super) fn settling(
     )
 }
 
-/// The first second that is not before a time: Kubernetes stores no part of one, and a report that is read
-/// otherwise than it was written is taken for another writer's.
+/// The first whole second that is not before a time: Kubernetes stores no fractions of a second, and Etch
+/// takes a report that differs from what it wrote for another writer's.
 fn whole_second(time: Timestamp) -> Timestamp {
     let second = time.as_second() + i64::from(time.subsec_nanosecond() > 0);
     Timestamp::from_second(second).unwrap_or(Timestamp::MAX)

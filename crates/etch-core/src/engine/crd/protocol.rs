@@ -19,9 +19,9 @@ use crate::stored_versions::{Trim, VersionTally};
 pub enum Next {
     /// Another attempt, when this has passed.
     Wait(Duration),
-    /// The same, when this has passed or permissions have changed.
+    /// Another attempt, when this has passed or permissions have changed.
     Settle(Duration),
-    /// The same, when these verbs are permitted.
+    /// Another attempt, when these verbs are permitted.
     Permission(Vec<Verb>),
     /// Nothing, until the CRD or its policy changes.
     Idle,
@@ -29,14 +29,14 @@ pub enum Next {
     Changed,
 }
 
-/// What is to be asked. One question is open at a time.
+/// A question to the cluster. One question is open at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// The CRD's report, read from etcd; answered by [`Answer::Report`].
     Report,
     /// The CRD; answered by [`Answer::Crd`].
     Crd,
-    /// Which of these verbs we may not use on the CRD's objects; answered by [`Answer::Permissions`].
+    /// Which of these verbs Etch may not use on the CRD's objects; answered by [`Answer::Permissions`].
     Permissions(&'static [Verb]),
     /// Whether requests for the CRD's objects reach those, and not the objects of another API server;
     /// answered by [`Answer::Server`].
@@ -47,11 +47,11 @@ pub enum Question {
     Generation,
     /// At which versions the objects are stored, by a list; answered by [`Answer::StoredVersions`].
     StoredVersions,
-    /// To take these versions out of `status.storedVersions`, where the CRD is still the one that was read; answered by
-    /// [`Answer::Trimmed`].
+    /// To take these versions out of `status.storedVersions`, if the CRD has not changed since it was read;
+    /// answered by [`Answer::Trimmed`].
     Trim(Vec<String>),
-    /// The resource version that a watch may go on from, where there still are so many objects, none of
-    /// which was written since `through`; answered by [`Answer::ResumePoint`].
+    /// The resource version from which a watch may resume, if there still are so many objects, and none of
+    /// them was written since `through`; answered by [`Answer::ResumePoint`].
     ResumePoint {
         /// The resource version up to which everything was delivered.
         through: u64,
@@ -63,43 +63,43 @@ pub enum Question {
 /// The answer to a [`Question`].
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// None where there is no report on this CRD.
+    /// `None` if there is no report on this CRD.
     Report(Result<Option<Box<DefaultsReport>>, CallError>),
-    /// None where there is none of this name.
+    /// `None` if there is no CRD of this name.
     Crd(Result<Option<Json>, CallError>),
-    /// None where nothing is missing.
+    /// `None` if no permission is missing.
     Permissions(Result<Option<MissingPermissions>, CallError>),
-    /// An error where they do not, or nobody knows.
+    /// An error if they do not, or if this is unknown.
     Server(Result<(), CallError>),
-    /// Its name; none where none runs.
+    /// Its name; `None` if none runs.
     Migration(Result<Option<String>, CallError>),
-    /// Whether it has.
+    /// Whether it has that generation.
     Generation(Result<bool, CallError>),
-    /// How many objects are proved to be where.
+    /// How many objects are proved to be stored at which version.
     StoredVersions(Result<VersionTally, CallError>),
     /// Whether they were taken out.
     Trimmed(Result<Trim, CallError>),
-    /// None where something has happened since.
+    /// `None` if something has happened since.
     ResumePoint(Result<Option<String>, CallError>),
 }
 
-/// What is to be done.
+/// What the driver of the machine performs.
 #[derive(Clone, Debug)]
 pub enum Command<H> {
-    /// About conditions and report; what comes of it goes to `CrdMachine::status`.
+    /// For conditions and report; the result goes to `CrdMachine::status`.
     Status(status::Command),
     /// Ask, and call `CrdMachine::answered`.
     Ask(Question),
     /// A pass begins, in which objects are processed by these rules until [`Command::Abandon`].
     Begin(Rules),
-    /// Of the pass; what comes of it goes to `CrdMachine::pass`.
+    /// Of the pass; the result goes to `CrdMachine::pass`.
     Pass(pass::Command<H>),
-    /// Watch the objects from this resource version on; what comes of it goes to
-    /// `CrdMachine::object_changed`, `CrdMachine::watch_failed` and `CrdMachine::watch_expired`.
+    /// Watch the objects from this resource version on; the result goes to `CrdMachine::object_changed`,
+    /// `CrdMachine::watch_failed` and `CrdMachine::watch_expired`.
     Watch(String),
-    /// Watch on from this resource version after the watch has expired.
+    /// Resume the watch from this resource version, after the watch has expired.
     Resume(String),
-    /// Of the steady state; what comes of it goes to `CrdMachine::watching`.
+    /// Of the steady state; the result goes to `CrdMachine::watching`.
     Object(watching::Command<H>),
     /// Drop whatever is under way about objects, the watch, and the question that is open.
     Abandon,
@@ -118,7 +118,7 @@ pub enum Note {
     PassVerifies,
     /// How far a pass has come.
     PassUnderWay {
-        /// What became of the objects so far.
+        /// The outcomes for the objects so far.
         counts: Counts,
         /// How many objects there are, as the server counts them.
         expected: Option<u64>,
@@ -127,18 +127,18 @@ pub enum Note {
     },
     /// A pass has come to its end.
     PassEnds {
-        /// What became of the objects.
+        /// The outcomes for the objects.
         counts: Counts,
         /// How many of them do not hold their defaults in etcd, or probably not.
         phantoms: u64,
         /// How many needed a request.
         asked: u64,
-        /// What the CRD's condition says of it.
+        /// The reason of the CRD's condition.
         reason: Option<Reason>,
     },
-    /// What is known of the objects has changed in the steady state.
+    /// The counts of objects have changed in the steady state.
     ObjectsChanged {
-        /// What is known.
+        /// The new counts.
         counts: Counts,
         /// How many objects do not hold their defaults in etcd, or probably not.
         phantoms: u64,

@@ -1,4 +1,4 @@
-//! The steady state of the operator's: the objects are watched, and one job at a time is done beside that.
+//! The steady state of the operator: it watches the objects, and does one job at a time beside that.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,14 +27,14 @@ pub(super) struct Steady<H> {
     pub(super) watching: Watching<H>,
     /// The part of the report that does not depend on the objects.
     pub(super) state: Arc<ReportState>,
-    /// What was known before the pass.
+    /// What was recorded before the pass.
     pub(super) before: Checkpoint,
     job: Option<Job>,
     wants_publish: bool,
     has_new_permissions: bool,
     /// When to take old versions out of `status.storedVersions`, if all objects are proved by then.
     trim_at: Option<Instant>,
-    /// Why they were not, when that was tried last.
+    /// Why they were not, when the operator tried last.
     hindrance: Option<String>,
     expired: Option<Expired>,
 }
@@ -60,13 +60,13 @@ struct Expired {
     objects: u64,
 }
 
-/// What a job comes to.
+/// The result of a job.
 pub(super) enum Outcome {
-    /// Conditions and report are to be brought up to date.
+    /// Conditions and report need an update.
     Publish,
-    /// They are.
+    /// They are updated.
     Published,
-    /// Something is to be asked.
+    /// The machine has a question.
     Ask(Question),
     /// The watch goes on from this resource version.
     Resume(String),
@@ -87,7 +87,7 @@ impl<H> Steady<H> {
         }
     }
 
-    /// Whether changes of objects are wanted.
+    /// Whether the machine takes changes of objects.
     pub(super) fn wants_changes(&self) -> bool {
         self.expired.is_none() && self.watching.wants_changes()
     }
@@ -97,19 +97,20 @@ impl<H> Steady<H> {
         self.wants_publish = true;
     }
 
-    /// Why old versions that could go were not taken out of `status.storedVersions`; none where that has not been tried.
+    /// Why old versions that could go were not taken out of `status.storedVersions`; `None` if this has not
+    /// been tried.
     pub(super) fn hindrance(&self) -> Option<&str> {
         self.hindrance.as_deref()
     }
 
-    /// Takes old versions out of `status.storedVersions` as soon as nothing else is being done, if there are any that
-    /// could go.
+    /// Takes old versions out of `status.storedVersions` once no other job runs, if there are any that could
+    /// go.
     pub(super) fn want_trim(&mut self, task: &Task, now: Instant) {
         let could_go = !task.versions_to_trim(self.watching.pass()).is_empty();
         self.trim_at = could_go.then(|| self.trim_at.unwrap_or(now));
     }
 
-    /// What we may do has changed.
+    /// The permissions of Etch have changed.
     pub(super) fn permissions_changed(&mut self) {
         self.has_new_permissions = true;
     }
@@ -123,7 +124,7 @@ impl<H> Steady<H> {
         Ok(())
     }
 
-    /// When to come back though nothing has happened.
+    /// When to continue even if nothing happens.
     pub(super) fn timeout(&self, status: &Status, restore_check: &RestoreCheck) -> Option<Instant> {
         let is_free = self.is_free(status);
         let of_jobs = [status.recheck_due(), Some(restore_check.due()), self.trim_at].into_iter().flatten();
@@ -171,7 +172,7 @@ impl<H> Steady<H> {
         } else if self.trim_at.is_some_and(|due| due <= now) {
             let versions = task.versions_to_trim(self.watching.pass());
             let is_at_rest = self.watching.objects_at_rest().is_some();
-            // What is known of an object that is being processed may be over.
+            // What is recorded of an object that is being processed may be outdated.
             let again = if is_at_rest { TRIM_AGAIN } else { TRIM_SOON };
             self.trim_at = (!versions.is_empty()).then(|| now + again);
             if versions.is_empty() || !is_at_rest {
@@ -188,7 +189,7 @@ impl<H> Steady<H> {
         outcome
     }
 
-    /// Takes in the answer that a job has waited for.
+    /// Takes in the answer that a job waits for.
     pub(super) fn answered(&mut self, status: &Status, answer: Answer) -> Result<Option<Outcome>, CrdError> {
         let Some(job) = self.job.take() else { return Ok(None) };
         match (job, answer) {
@@ -249,7 +250,7 @@ impl<H> Steady<H> {
     }
 }
 
-/// Whether a watch that failed so cannot be expected to open again soon.
+/// Whether a watch that failed with this error will probably not open again soon.
 pub(super) fn is_lasting(error: &CallError) -> bool {
     match error {
         CallError::Refused(refusal) => {
