@@ -5,8 +5,8 @@ use serde_json::Value;
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::schema::Schema;
 
-/// The topmost places at which `object` has a value and `other`, which differs by what was filled in or
-/// pruned, has none, or null; outside of metadata. The schema tells properties from the keys of maps.
+/// The topmost places, outside of metadata, at which `object` has a value and `other`, which differs by what
+/// was filled in or pruned, has none, or null. The schema distinguishes properties from the keys of maps.
 pub(super) fn absent(object: &Value, other: &Value, schema: &Schema) -> Vec<Path> {
     let mut found = Vec::new();
     for (name, value) in object.as_object().into_iter().flatten() {

@@ -1,5 +1,5 @@
 //! A set of hashes in little room: it may claim one that is not in it, and never denies one that is (a Bloom
-//! filter). It must not depend on the release that wrote it: reports outlive releases.
+//! filter). Its form must not depend on the release that wrote it: reports outlive releases.
 
 use sha2::{Digest, Sha256};
 

@@ -1,5 +1,5 @@
-//! What `kubectl explain` shows of the fields of Etch's own resources.
-//! It must not write the descriptions: they are the comments on the fields.
+//! What `kubectl explain` shows of the fields of Etch's own resources. The descriptions are the comments on
+//! the fields.
 
 use serde_json::Value;
 

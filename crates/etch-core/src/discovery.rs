@@ -1,4 +1,4 @@
-//! What an API server says it serves, and which types are called by a name, as kubectl understands it.
+//! What an API server claims to serve, and which types a name stands for, as kubectl understands it.
 
 use serde::Deserialize;
 

@@ -1,9 +1,9 @@
-//! Lengths of time as users write them: in flags and in policies, in files and in a cluster. It must not take
-//! a text that the schema of `DefaultsPolicy` refuses: what one takes the other must take too.
+//! Lengths of time as users write them: in flags and in policies, in files and in a cluster. This parser and
+//! the schema of `DefaultsPolicy` must accept the same texts.
 
 use std::time::Duration;
 
-/// Why a text is no length of time; the schema of `DefaultsPolicy` says the same.
+/// Why a text is not a length of time; the schema of `DefaultsPolicy` has the same message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a time such as 10s, 1m30s, 1h or 1d12h")]
 pub struct NotADuration;

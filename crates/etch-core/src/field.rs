@@ -1,5 +1,5 @@
-//! Fields as API servers write them, such as `spec.ports[0].name`, read as places. It must not take a name
-//! for a field's that neither the schema nor Kubernetes declares: it is the key of a map, and data of users.
+//! Fields as API servers write them, such as `spec.ports[0].name`, read as places. A name that neither the
+//! schema nor Kubernetes declares must not pass for a field's: it is the key of a map, and data of users.
 
 use serde_json::Value;
 
@@ -34,7 +34,7 @@ pub fn place(field: &str, schema: &Schema) -> Path {
     read(field, At { schema: Declared::Root(schema), value: None })
 }
 
-/// The place of a field of this object, which tells where a key with a dot or a bracket in it ends.
+/// The place of a field of this object, which shows where a key with a dot or a bracket in it ends.
 pub fn place_in(field: &str, schema: &Schema, object: &Value) -> Path {
     read(field, At { schema: Declared::Root(schema), value: Some(object) })
 }

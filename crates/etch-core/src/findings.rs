@@ -28,7 +28,7 @@ impl SchemaFindings {
     }
 }
 
-/// Reads a CRD, where it can be read, and says what is wrong with it. `pool` is of the schemas that are held
+/// Reads a CRD, if it can be read, and finds what is wrong with it. `pool` is of the schemas that are held
 /// already.
 pub fn judge(document: &Json, pool: &Pool) -> (Option<Crd>, SchemaFindings) {
     let verdict = crd::judge(&document["spec"]);

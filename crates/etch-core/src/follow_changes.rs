@@ -10,7 +10,7 @@ use crate::report::changed_defaults::Followed;
 use crate::report::ledger::ObjectLedger;
 use kube_structural_schema::path::Path;
 
-/// What became of the changed defaults in one object so far.
+/// The outcomes for the changed defaults in one object so far.
 #[derive(Clone, Debug)]
 pub(crate) struct FollowChanges {
     changes: Arc<[Change]>,
@@ -102,8 +102,8 @@ impl FollowChanges {
         resource_version.map(|_| Followed { moved, kept, written: true })
     }
 
-    /// What became of the object in the end, by what became of it apart from changed defaults; and of these,
-    /// where that is known.
+    /// The final state of the object, from its state apart from changed defaults; and the outcome for these,
+    /// if it is known.
     pub(crate) fn finish(self, state: ObjectState) -> (ObjectState, Option<Followed>) {
         let Self { moved, kept, resource_version, rejection, held, .. } = self;
         let is_known = !matches!(state, ObjectState::Unknown) && rejection.is_none();

@@ -18,13 +18,13 @@ pub fn owners(object: &Object) -> impl Iterator<Item = Owner<'_>> + Clone {
     kube_managed_fields::owners(object.json())
 }
 
-/// The owners of `before` that `after` no longer names, by manager, operation and subresource; ours do not
-/// count.
+/// The owners of `before` that `after` no longer names, by manager, operation and subresource; Etch's own
+/// entries do not count.
 ///
 /// A write of Etch must never produce any: the server forgets owners when it cannot build the typed object
-/// (fact W16). Whom it gathers under [`ANCIENT_CHANGES`], with all that they own by the object's schema, it
-/// has not forgotten (fact W20). Who owned nothing but fields that the schema no longer knows has lost
-/// nothing by the write.
+/// (fact W16). It has not forgotten an owner whose fields, as far as the object's schema knows them, it
+/// merges into [`ANCIENT_CHANGES`] (fact W20). An owner of nothing but fields that the schema no longer knows
+/// has lost nothing by the write.
 pub fn lost<'a>(
     before: &'a Object,
     after: &'a Object,

@@ -1,5 +1,5 @@
-//! The JSON patch from an object to what it became: only what was set or removed, nothing that was there.
-//! It must not know why something changed. Source: RFC 6902 and 6901.
+//! The JSON patch from an object to its changed form: only what was set or removed, nothing that was there.
+//! Source: RFC 6902 and 6901.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! The rules that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name, and no more.
-//! It must not find out which rules there are already: the API server knows that.
+//! The rules that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name, and no more. Rules
+//! that exist already are not considered: the API server knows them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::field::place;
 use kube_structural_schema::schema::Schema;
 
-/// The longest wait that a server is granted: a proxy may ask for days, and one answer must not stop
+/// The longest wait that Etch accepts from a server: a proxy may demand days, and one answer must not stop
 /// everything.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The reasons that the API itself gives. A webhook may give any text, and that may be a value.
@@ -35,7 +35,7 @@ const REASONS: [&str; 19] = [
     "UnsupportedMediaType",
 ];
 
-/// A refusal, by whom and where.
+/// A refusal, by which server or plugin, and where.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Refusal {
     /// The HTTP status.
@@ -125,13 +125,13 @@ impl Refusal {
         Self { shows_fields: true, ..self }
     }
 
-    /// Whether the object that was asked for is not there. Where it is the resource that is not there, or not
-    /// yet on this server, the answer is 404 as well, but names no object.
+    /// Whether the requested object does not exist. If the resource does not exist, or not yet on this
+    /// server, the answer is 404 as well, but names no object.
     pub fn is_missing_object(&self) -> bool {
         self.code == 404 && self.names_object
     }
 
-    /// The oldest resource version from which a watch may begin, where an older one was asked for: the
+    /// The oldest resource version from which a watch may begin, if the request named an older one: the
     /// message is `too old resource version: 1 (361)`.
     pub fn oldest_remembered(&self) -> Option<u64> {
         let (_, versions) = self.message.split_once("too old resource version: ")?;
@@ -178,7 +178,7 @@ impl Refusal {
         quoted(policy, '\'').map(Admission::Policy).or_else(|| quoted(webhook, '"').map(Admission::Webhook))
     }
 
-    /// Whether a webhook could not be asked.
+    /// Whether the server could not call a webhook.
     pub fn is_failed_webhook(&self) -> bool {
         self.failed_webhook().is_some()
     }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Deserialize;
 
-/// What a label says of the groups and versions that the API server serves itself; for those of CRDs it is
-/// `true`.
+/// The value of a label for the groups and versions that the API server serves itself; for those of CRDs it
+/// is `true`.
 ///
 /// Source: kubernetes 1.37 `kube-aggregator/pkg/controllers/autoregister`.
 const BUILT_IN: &str = "onstart";
@@ -60,7 +60,7 @@ struct Service {
 }
 
 impl ApiService {
-    /// Who serves this group and version; none where the CRDs do.
+    /// The server of this group and version; `None` if the CRDs serve it.
     fn other_server(self) -> Option<OtherServer> {
         match self.spec.service {
             Some(service) => Some(OtherServer::Aggregated(service)),
@@ -70,10 +70,11 @@ impl ApiService {
 }
 
 impl ServedElsewhere {
-    /// Who serves a group and version by its APIService, of which this is the JSON; none where the CRDs do.
+    /// The server of a group and version by its APIService, of which this is the JSON; `None` if the CRDs
+    /// serve it.
     ///
     /// # Errors
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub fn read(group_version: String, api_service: &[u8]) -> Result<Option<Self>, serde_json::Error> {
         let service: ApiService = serde_json::from_slice(api_service)?;
         Ok(service.other_server().map(|server| Self { group_version, server }))

@@ -1,4 +1,4 @@
-//! Command lines that somebody pastes into a shell.
+//! Command lines that a user pastes into a shell.
 
 /// A word that a shell leaves as it is.
 pub fn quoted(word: &str) -> String {

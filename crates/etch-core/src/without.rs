@@ -1,5 +1,4 @@
-//! An object without some of its parts.
-//! It must not move what stays: an item of an array keeps its place.
+//! An object without some of its parts. What stays does not move: an item of an array keeps its place.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! What the bytes in etcd prove of an object: nothing is left open.
-//! It must not look at owners: who wrote a value does not matter once it is there.
+//! What the bytes in etcd prove of an object: no default is left unknown. Owners do not count: who wrote a
+//! value does not matter once it is there.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::object::{Identity, Object};
 use kube_structural_schema::json::{Json, outline};
 use kube_structural_schema::path::{Path, Trail};
 
-/// What is known of an object once its bytes are.
+/// The state of an object whose bytes are known.
 #[derive(Debug)]
 pub struct Exact {
     /// The object as it is read.
@@ -26,7 +26,7 @@ pub struct Exact {
 }
 
 impl Exact {
-    /// What is known of an object whose bytes are nested too deeply: who it is.
+    /// The state of an object whose bytes are nested too deeply: its identity alone.
     pub fn too_deep(identity: &Identity, bytes: &[u8]) -> Self {
         let Identity { namespace, name, uid: _ } = identity;
         let named = || Json::from(json!({ "metadata": { "namespace": namespace, "name": name } }));
@@ -34,8 +34,8 @@ impl Exact {
         Self { object, missing: vec![Missing::anywhere()], hidden: Vec::new(), unconverted: false }
     }
 
-    /// The same, with what a server shows of these very bytes at the storage version: what the webhook gave
-    /// is made of what is stored, and what it left open nobody fills in (fact R2).
+    /// Adds what a server shows of these very bytes at the storage version: the webhook made its answer from
+    /// what is stored, and no server fills in what the webhook left open (fact R2).
     pub fn seen(mut self, view: Object, crd: &Crd) -> Self {
         self.missing.retain(|missing| missing.state != State::Unknown);
         crd.compiled().gaps(view.json(), &mut |at: &Trail<'_>, _: &Value| {

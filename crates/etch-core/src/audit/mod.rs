@@ -18,12 +18,12 @@ pub use places::places;
 pub use totals::{Lacking, Totals};
 pub use view::by_view;
 
-/// What is known of one default, or of all defaults of an object.
+/// The state of one default, or of all defaults of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// etcd holds the value.
     Stored,
-    /// The value is shown, and whether etcd holds it cannot be told from what is shown.
+    /// The value is shown, and nothing shows whether etcd holds it.
     Unknown,
     /// Not even the view has the value: the object is stored at a version without it (fact R2).
     Gap,

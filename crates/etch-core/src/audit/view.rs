@@ -1,5 +1,5 @@
-//! What the read view of an object shows of the bytes behind it.
-//! It must not take an owner's claim for proof, unless it is asked to: a claim outlives its field.
+//! What the read view of an object shows of the bytes behind it. An owner's claim is proof only if the caller
+//! accepts claims: a claim outlives its field.
 
 use serde_json::Value;
 

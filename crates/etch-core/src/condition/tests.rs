@@ -1,4 +1,4 @@
-//! What is said on a CRD, and when it is said again.
+//! The conditions on a CRD, and when they are written again.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a CRD is reduced to, and what is no CRD at all.
+//! What a CRD is reduced to, and what is not a CRD.
 
 use serde_json::{Value, json};
 
@@ -195,7 +195,7 @@ fn a_group_that_the_server_serves_itself_shadows_a_crd() {
     }
 }
 
-/// A server serves such a CRD without the schema, or not at all (fact D12).
+/// A server serves such a CRD without the schema, or does not serve it (fact D12).
 #[test]
 fn a_schema_that_cannot_be_read_is_none_where_unknown_fields_are_kept() {
     let versions = json!([version(

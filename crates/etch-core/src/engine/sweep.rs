@@ -179,7 +179,8 @@ impl Sweep {
         self.trials.counts
     }
 
-    /// Whether another object may be written, as far as a canary limits that. A sweep that verifies it writes none.
+    /// Whether another object may be written, as far as a canary limits that. A sweep that verifies it writes
+    /// none.
     fn budget(&self, stage: &Stage<'_>) -> Budget {
         match stage.canary {
             None => Budget::Open,

@@ -1,5 +1,4 @@
-//! Two views of one object compared.
-//! It must not look at metadata: an upgrade does not touch it.
+//! Two views of one object compared, without metadata: an upgrade does not touch it.
 
 use serde_json::{Map, Value};
 
@@ -18,7 +17,7 @@ pub(super) struct Difference {
     pub(super) disappears: Vec<Path>,
 }
 
-/// Compares two views; the schemas tell fields from keys of maps.
+/// Compares two views; the schemas distinguish fields from keys of maps.
 pub(super) fn difference(before: &Value, after: &Value, old: &Schema, new: &Schema) -> Difference {
     let mut found = Difference::default();
     let schemas = Schemas { old: Some(old), new: Some(new) };

@@ -128,7 +128,7 @@ impl Problem {
         }
     }
 
-    /// Whether it says only that nothing could be found out.
+    /// Whether it reports only that something could not be found out.
     pub fn is_open(&self) -> bool {
         matches!(
             self,

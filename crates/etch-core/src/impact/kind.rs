@@ -1,5 +1,5 @@
-//! What sort of thing an upgrade does: whether it adds, changes or takes away.
-//! It must not decide which of them is acceptable: whoever asks does.
+//! What sort of thing an upgrade does: whether it adds, changes or takes away. The callers decide which of
+//! them is acceptable.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ pub enum Kind {
     Change,
     /// A default, a field or a value goes.
     Loss,
-    /// An object becomes invalid, or what becomes of it is not known.
+    /// An object becomes invalid, or the upgrade's effect on it is unknown.
     Problem,
     /// An object is invalid, and was so before.
     Known,

@@ -1,5 +1,4 @@
-//! Which of the things that are wrong with an object after an upgrade were wrong before it.
-//! It must not look at values: places and words decide.
+//! Which of the problems of an object after an upgrade it had before. Places and messages decide, not values.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

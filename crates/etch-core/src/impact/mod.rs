@@ -43,7 +43,7 @@ pub struct Upgrade<'a> {
     writes: bool,
 }
 
-/// What is known of the bytes in etcd.
+/// What is stored in etcd, as far as it is known.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// What etcd holds, or is taken to hold.
@@ -53,8 +53,8 @@ pub struct Stored {
 }
 
 impl<'a> Upgrade<'a> {
-    /// An upgrade from `old` to `new`, which are two states of one CRD, in a cluster in which nobody writes
-    /// to objects.
+    /// An upgrade from `old` to `new`, which are two states of one CRD, in a cluster in which no client
+    /// writes to objects.
     pub fn new(old: &'a Crd, new: &'a Crd) -> Self {
         Self {
             terms: Terms::default(),
@@ -80,8 +80,8 @@ impl<'a> Upgrade<'a> {
         compare_crds(Some(self.old), self.new)
     }
 
-    /// What happens to an object as a server returned it, by what its owners say is stored; and to one that
-    /// somebody wrote, as if just that were stored.
+    /// What happens to an object as a server returned it, if what its owners claim is stored; and to one that
+    /// a user wrote (without a uid), as if exactly that were stored.
     pub fn object(&self, object: &Object) -> Effect {
         if object.is_too_deep() {
             return Effect { problems: vec![Problem::TooDeep], ..Effect::default() };
@@ -193,7 +193,7 @@ impl<'a> Upgrade<'a> {
         }
     }
 
-    /// What the operator does with an object after the upgrade; none where it writes to none.
+    /// What the operator does with an object after the upgrade; `None` if it writes to no object.
     fn written(&self, after: Json) -> Option<Prediction> {
         // The schema of a CRD that keeps unknown fields is not structural, and the operator writes none of
         // its objects.

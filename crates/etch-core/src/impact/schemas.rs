@@ -1,5 +1,5 @@
-//! Two schemas compared: defaults that come, change and go, and fields that go.
-//! It must not look at objects: whether any of them is touched is elsewhere.
+//! Two schemas compared: defaults that appear, change and go, and fields that go. Whether an object is
+//! touched is decided elsewhere.
 
 use serde_json::Value;
 
@@ -91,8 +91,7 @@ fn below(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: &m
     place(values(old), values(new), new.is_some(), &at.join(TrailStep::Values), changes);
 }
 
-/// One place that at least one schema may declare; `parent_stays` says whether the new one declares what is
-/// above.
+/// One place that at least one schema may declare; `parent_stays` is whether the new one declares its parent.
 fn place(
     old: Option<&Schema>,
     new: Option<&Schema>,

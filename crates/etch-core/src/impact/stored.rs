@@ -1,6 +1,5 @@
-//! What etcd holds of an object: where that is proved, and where it is taken from what the owners name. The
-//! second must not be taken for proof: a claim outlives its field, and a value may be stored without an
-//! owner.
+//! What etcd holds of an object: where that is proved, and where it is inferred from what the owners name.
+//! The second is not proof: a claim outlives its field, and a value may be stored without an owner.
 
 use serde_json::Value;
 
@@ -84,7 +83,7 @@ impl Presumption<'_> {
         if !is_named(owners, self.object, self.schema, path.steps()) {
             return phantoms.push(path);
         }
-        // Named, and not in whole: somebody wrote a part of it.
+        // Named, and not as a whole: a client wrote a part of it.
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {

@@ -1,4 +1,4 @@
-//! Whole messages, by what became of the objects.
+//! Whole messages, by the states of the objects.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What admission makes of an object's metadata beside what a write of Etch's does.
-//! It must not look at what a schema has a say in: a server that lags behind shows that differently.
+//! What admission changes in an object's metadata beyond what Etch's own write does. What a schema governs
+//! does not count: a server that lags behind shows it differently.
 
 use serde_json::{Map, Value};
 
@@ -25,8 +25,8 @@ impl Alterations {
         Self { metadata: metadata(object), count: 0 }
     }
 
-    /// Takes in an answer. Each request names the resource version that it is for, so nobody else has written
-    /// in between.
+    /// Takes in an answer. Each request names the resource version that it is for, so no other client has
+    /// written in between.
     pub(super) fn note(&mut self, answer: &Object) {
         let metadata = metadata(answer);
         if metadata != self.metadata {

@@ -1,11 +1,11 @@
-//! What an object breaks only through the defaults that a write would store (facts B2, D7).
-//! It must not blame a default for what is wrong without it, nor run without bound.
+//! What an object breaks only through the defaults that a write would store (facts B2, D7). A default is not
+//! to blame for what is wrong without it, and the number of evaluations is bounded.
 //!
 //! The object is judged as it is shown and as it would be without the defaults that etcd lacks or may lack:
-//! all of them, each by itself, and where they are few every selection, since which of them etcd lacks is not
-//! known. What is wrong with it as it is shown and not with one of the others is the defaults' doing. A rule
-//! that is broken with a default and cannot be evaluated without it is broken by it: another default might
-//! keep it.
+//! all of them, each by itself, and if there are few, every selection, because it is unknown which of them
+//! etcd lacks. A violation that occurs in the object as shown and not in one of the others is caused by the
+//! defaults. A default breaks a rule that fails with it and cannot be evaluated without it, too: another
+//! default might satisfy the rule.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -33,7 +33,7 @@ const SHOWN: usize = 200;
 pub struct Broken {
     /// Where, in the object's own terms.
     pub place: Path,
-    /// What the schema asks for there: a rule's message, the rule itself, or a restriction.
+    /// What the schema requires there: a rule's message, the rule itself, or a restriction.
     pub requirement: String,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Breach {
     pub(super) broken: Vec<Broken>,
 }
 
-/// What storing the defaults at the `missing` places of an object would break; none where nothing.
+/// What storing the defaults at the `missing` places of an object would break; `None` if nothing.
 pub(super) fn breach(object: &Json, crd: &Crd, missing: &[Path]) -> Option<Breach> {
     let breakable = crd.breakable_scopes();
     if !missing.iter().any(|path| breakable.covers(path)) {
@@ -109,7 +109,7 @@ pub(super) fn broken_by_change(before: &Json, after: &Json, crd: &Crd) -> Vec<Br
 fn judged(object: &Json, crd: &Crd, budget: &mut i64) -> Vec<Finding> {
     let schema = &crd.storage().schema;
     let mut found = crd.breakable_scopes().prepared(schema).unchanged(schema, object, budget);
-    // What could not be checked is nobody's fault.
+    // A rule that could not be evaluated is not a default's fault.
     found.retain(|finding| finding.kind != Kind::Internal);
     found
 }

@@ -1,5 +1,5 @@
 //! Fields that a write has taken from an object because the server that answered no longer knows them (fact
-//! W12). It must not count what no etcd value held, such as a default that the read view alone showed.
+//! W12). Values that etcd did not hold, such as a default that only the read view showed, do not count.
 
 use std::collections::BTreeSet;
 
@@ -17,11 +17,11 @@ use kube_structural_schema::prune::{Field, Pruner};
 /// The fields that the object showed before a write and the answer lacks, the topmost ones in order, apart
 /// from those that the write `moved` and those that may have been defaults which etcd did not hold.
 ///
-/// Every write names the resource version that it is for, so nobody else has removed them in between.
+/// Every write names the resource version that it is for, so no other client has removed them in between.
 pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path]) -> Vec<Path> {
     let mut found = absent(before.json(), answer.json(), &crd.storage().schema);
     if !found.is_empty() {
-        // An owner shows that somebody wrote the value.
+        // An owner shows that a client wrote the value.
         let phantoms = filled(before, crd, true);
         let is_ours = |path: &Path| moved.iter().chain(&phantoms).any(|other| other.contains(path));
         found.retain(|path| !is_ours(path));

@@ -1,9 +1,9 @@
 //! The decision about one object whose embedded extensions lack defaults, and the write that stores them.
-//! It must not find out what is missing; see `etch_admission`.
+//! `etch_admission` finds what is missing.
 //!
-//! Such defaults are in no CRD, so there is no phantom to be stored: the write carries the values. It is
-//! tried in a dry run first, for where the schema of a CRD says nothing only the API server knows who owns
-//! what (fact W22).
+//! Such defaults are in no CRD, so no server fills them in: the write carries the values. A dry run comes
+//! first, because where the schema of a CRD is silent only the API server knows which manager owns what (fact
+//! W22).
 
 use serde_json::{Value, json};
 
@@ -46,14 +46,15 @@ words! {
     }
 }
 
-/// Decides about one object by the changes that its defaults are: what they remove does not count.
+/// Decides about one object by the changes that its defaults make: removals do not count.
 ///
 /// Rows of the table, in order; the first that holds decides:
 /// 1. terminating, ignored or nested too deeply: skip;
 /// 2. nothing is missing: stored;
 /// 3. it may have fields that only etcd still holds: hold;
 /// 4. it does not fit the storage version by type: hold;
-/// 5. a default would replace what somebody owns, or stand in a list that somebody owns as a whole: hold;
+/// 5. a default would replace a value that a manager owns, or stand in a list that a manager owns as a whole:
+///    hold;
 /// 6. otherwise: a JSON patch of this very object, in its resource version.
 pub fn embed(object: &Object, crd: &Crd, changes: &[Change]) -> Embedding {
     if let Some(why) = skip(object) {

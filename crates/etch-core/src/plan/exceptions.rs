@@ -1,5 +1,5 @@
-//! The objects that a record does not cover, however many they are.
-//! It must not forget one: what is not excepted counts as stored.
+//! The objects that a record does not cover, however many they are. None may be forgotten: an object that is
+//! not excepted counts as stored.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Fields that etcd may still hold and that no read shows: what the owners and the last applied document name
-//! and the schema does not know, or a conversion webhook leaves out. It must not claim that they are there: `managedFields` goes on naming a
-//! field that is long gone (fact R5).
+//! Fields that etcd may still hold and that no read shows: the owners and the last applied document name
+//! them, and the schema does not know them, or a conversion webhook leaves them out. They are only suspected:
+//! `managedFields` keeps naming a field that is long gone (fact R5).
 
 use std::collections::BTreeSet;
 
@@ -52,8 +52,8 @@ pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
 }
 
 /// The missing defaults that would take the place of a value. Where a webhook converts, it may leave out what
-/// etcd holds at the version that the object is stored at: an owner names the value, and no read at the storage
-/// version shows it. A write that stores the default destroys it, and takes the field from its owner.
+/// etcd holds at the version that the object is stored at: an owner names the value, and no read at the
+/// storage version shows it. A write that stores the default destroys it, and takes the field from its owner.
 fn replaced(object: &Object, crd: &Crd) -> Vec<Path> {
     if !crd.is_converted_by_webhook() || !crd.stored_elsewhere() {
         return Vec::new();

@@ -9,23 +9,23 @@ use crate::object::Object;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 
-/// The most places that one dry run asks about: a server takes a JSON patch of 10,000 operations.
+/// The most places that one dry run checks: a server accepts a JSON patch of 10,000 operations.
 const MOST: usize = 4_000;
 
-/// The same write, which begins with a dry run where the object shows, at a place that the write does not
-/// move, what a changed default gave before.
+/// The write, preceded by a dry run if the object shows, at a place that the write does not move, the
+/// previous value of a changed default.
 ///
-/// The dry run tests the value and takes it away, in one request (fact W23). A server that answers with
-/// something else in its place fills in another default, and showed the value all the same: so etcd holds it.
-/// One that answers with the value lags behind, and one where the test fails never showed it. Then nothing is
-/// written, and the object is read again. Where the dry run is refused, nothing is proved, and the write goes
-/// on.
+/// The dry run tests the value and removes it, in one request (fact W23). A server that answers with another
+/// value there fills in another default, and showed the old value all the same: so etcd holds it. A server
+/// that answers with the same value lags behind, and one where the test fails never showed it. Then nothing
+/// is written, and Etch reads the object again. If the dry run is refused, nothing is proved, and the write
+/// follows.
 ///
-/// A rewrite that begins with the identity alone ends with that: the object shows more defaults then, and is
-/// decided about again.
+/// A rewrite that begins with the identity alone ends with that: the object shows more defaults then, and
+/// Etch decides about it again.
 ///
-/// To be asked while servers may lag behind. Of more than 4,000 such places, the first are asked about; of
-/// those below `status`, and of items of lists, none.
+/// For the time in which servers may lag behind. Of more than 4,000 such places, the first are checked; those
+/// below `status`, and those of items of lists, are not.
 #[must_use]
 pub fn with_lag_check(write: Write, object: &Object, changes: &[Change]) -> Write {
     let moved = if write.strategy == Strategy::Follow { &write.missing[..] } else { &[] };

@@ -1,5 +1,5 @@
-//! What a write would probably store, from the evidence that an object and its history give.
-//! It must not be taken for proof: only a write shows what etcd holds.
+//! What a write would probably store, from the evidence that an object and its history give. It is not proof:
+//! only a write shows what etcd holds.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -23,16 +23,15 @@ pub struct Likely {
     pub missing: Vec<Path>,
 }
 
-/// What this write would probably do, for an audit, which must not ask by writing, and to count what was
+/// What this write would probably do: for an audit, which must not write to find out, and to count what was
 /// missing.
 ///
-/// A default counts as stored where an owner names it, and where the object was last written after the schema
-/// had it, by a write that stores it: see [`last_write_stores`]. Where versions disagree, a write through
-/// another one may have dropped it again (fact W10), so this needs an object of which nobody speaks at
-/// another version.
+/// A default counts as stored if an owner names it, or if the object was last written after the schema had
+/// it, by a write that stores it: see [`last_write_stores`]. Where versions disagree, a write through another
+/// one may have dropped it again (fact W10), so this requires an object without an owner at another version.
 pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &Since) -> Likely {
     let missing: Vec<Path> = match terms.ownership {
-        // Who is to own the defaults writes its claims, whatever etcd holds.
+        // With `ownership: Own` the write claims the defaults, whatever etcd holds.
         Ownership::Own => write.missing.iter().filter(|path| !is_ours(object, crd, path)).cloned().collect(),
         Ownership::None => {
             let gaps: HashSet<Path> = gaps(object, crd).into_iter().collect();

@@ -1,15 +1,15 @@
 //! Whether an object fits a schema by type, as structured-merge-diff needs it to keep `managedFields` (fact
-//! W16). It must not validate: ranges, formats and rules are nobody's reason to forget an owner.
+//! W16). Ranges, formats and rules do not count: no server forgets an owner because of them.
 
 use serde_json::Value;
 
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::schema::{Schema, SchemaType};
 
-/// The topmost places whose value has another type than the schema says, and the items of list maps and sets
-/// that cannot be told from the others. `null` fits everywhere but there.
+/// The topmost places whose value has another type than the schema gives, and the items of list maps and sets
+/// that cannot be distinguished from others. `null` fits everywhere but there.
 ///
-/// What is there twice fits: the server bears it in an object that it has. So does what lacks some of its
+/// Duplicates fit: the server tolerates them in an existing object. So does an item that lacks some of its
 /// keys and not all.
 ///
 /// Source: structured-merge-diff v6 `typed/validate.go` and `typed/helpers.go`.

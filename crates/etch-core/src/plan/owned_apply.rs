@@ -51,7 +51,7 @@ fn fields(body: &Value) -> impl Iterator<Item = &str> {
 enum Extent {
     /// The value with all its parts.
     Whole,
-    /// The value alone: parts that can be owned one by one belong to whoever owns them.
+    /// The value alone: parts that can be owned one by one stay with their owners.
     Itself,
 }
 
@@ -131,8 +131,8 @@ fn put(
     put(slot, value, child, rest, extent, lists);
 }
 
-/// Whether the place is there, and every parent on the way lets its parts be owned one by one. Where the
-/// schema says nothing, objects do and lists do not.
+/// Whether the place is there, and every parent on the way lets its parts be owned one by one. Without a
+/// schema, objects do and lists do not.
 fn can_reach<'v>(object: &'v Value, schema: Option<&Schema>, path: &[Step], lists: &mut Lists<'v>) -> bool {
     let (mut value, mut schema) = (object, schema);
     for step in path {
@@ -154,7 +154,7 @@ fn can_reach<'v>(object: &'v Value, schema: Option<&Schema>, path: &[Step], list
     true
 }
 
-/// What tells an item from the others: its keys, or in a set the item.
+/// What identifies an item: its keys, or in a set the item.
 fn name_of(item: &Value, list: &Schema) -> Value {
     if list.list_map_keys.is_empty() {
         return item.clone();

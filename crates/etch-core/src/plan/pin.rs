@@ -9,23 +9,22 @@ use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Claimants, MANAGER, Owner, are_readable, owners};
 
-/// The same write, as a JSON patch that puts the value of each changed default where the object shows it
-/// already.
+/// The write, as a JSON patch that sets the value of each changed default where the object shows it already.
 ///
-/// A server that shows these values too changes nothing by it but what etcd holds, and nobody owns more than
-/// before (fact W21). One that lags behind shows the old default there: it stores the new one, and notes that
-/// it is ours. That entry is removed after it.
+/// A server that shows these values too changes only what etcd holds by it, and no manager owns more than
+/// before (fact W21). A server that lags behind shows the old default there: it stores the new one, and
+/// records Etch as its owner. Etch removes that entry afterwards.
 ///
-/// Where somebody else claims the place, the value is only tested for: a claim outlives its value (fact R5),
-/// and the patch would take the place from its owner on a server that shows another value. It is refused
-/// there, and the object is read again.
+/// Where another manager claims the place, the patch only tests the value: a claim outlives its value (fact
+/// R5), and on a server that shows another value the patch would take the place from its owner. There it is
+/// refused, and Etch reads the object again.
 ///
-/// An owner who speaks in the terms of another version is moved to the storage version by the same patch:
-/// that version may lack the default on a server that lags behind, where it has it by now, and a patch would
-/// cost the owner its fields there (fact W8).
+/// The same patch moves an owner at another version to the storage version: on a server that lags behind,
+/// that version may lack the default which it has elsewhere, and a patch would cost the owner its fields
+/// there (fact W8).
 ///
-/// Left as it is: what carries the values already; and where an owner's version names fields in another way,
-/// for an apply is refused where a patch would do that harm.
+/// Unchanged: a write that carries the values already; and one of an object with an owner whose version names
+/// fields in another way, because the server refuses an apply where a patch would do that harm.
 #[must_use]
 pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Write {
     let is_foreign = |owner: &Owner<'_>| owner.version() != crd.storage().name;

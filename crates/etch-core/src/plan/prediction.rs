@@ -1,5 +1,5 @@
-//! What comes of one object once all its writes are done: defaults are stored, and old values follow changed
-//! defaults. It must not perform anything, nor claim that a write is accepted.
+//! The state of one object once all its writes are done: defaults are stored, and old values follow changed
+//! defaults. It does not predict that a write is accepted.
 
 use super::{Change, Held, Plan, Record, Terms, decide, follow};
 use crate::crd::Crd;
@@ -21,7 +21,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Why the object is held, in whole or for what would follow; none where it is not.
+    /// Why the object is held, in whole or for what would follow; `None` if it is not.
     pub fn held(&self) -> Option<&Held> {
         match &self.plan {
             Plan::Hold(held) => Some(held),

@@ -14,7 +14,7 @@ words! {
         NothingToFill,
         /// A pass processed the object, and its resource version is the same since.
         UnchangedSincePass,
-        /// Somebody wrote the object after the schema was served, with a request that stores what it shows.
+        /// A client wrote the object after the schema was served, with a request that stores what it shows.
         WrittenSince,
         /// A write that would have stored the default left the resource version alone.
         WriteChangedNothing,

@@ -1,5 +1,5 @@
-//! At which version etcd holds an object, as far as a read shows it.
-//! It must not take `status.storedVersions` for proof: anybody may shorten that list.
+//! At which version etcd holds an object, as far as a read shows it. `status.storedVersions` is not proof:
+//! any client with permission may shorten that list.
 
 use super::{Record, has_gap};
 use crate::crd::Crd;

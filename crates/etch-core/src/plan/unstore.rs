@@ -56,7 +56,8 @@ pub enum Standing {
     Removable,
     /// This version of the CRD still has a default there: the server would fill it in again.
     StillDefault(String),
-    /// The storage version no longer has the field: no read shows what etcd holds, and the next write drops it.
+    /// The storage version no longer has the field: no read shows what etcd holds, and the next write drops
+    /// it.
     FieldGone,
     /// It is in `status` or `metadata`, is an item or a map's value itself, or identifies a list item.
     NotRemovable,
@@ -74,7 +75,8 @@ words! {
         Changed,
         /// A field manager owns it.
         Owned,
-        /// `managedFields` do not show who owns what: they are missing, or name fields at a version that lacks some.
+        /// `managedFields` do not show who owns what: they are missing, or name fields at a version that
+        /// lacks some.
         OwnersUnknown,
         /// No recorded pass has written it: the object was created later, or was held, rejected or unknown.
         NotByPass,

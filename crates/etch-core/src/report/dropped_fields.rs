@@ -1,5 +1,5 @@
-//! Fields that the schema no longer knows and that writes have dropped under `hiddenFields: Drop`.
-//! It must not hold a value of an object, nor count as held in etcd what managedFields only name.
+//! Fields that the schema no longer knows and that writes have dropped under `hiddenFields: Drop`. No value
+//! of an object may appear here, and a field that only managedFields name does not count as held in etcd.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,8 +36,8 @@ pub struct DroppedFields {
 impl DroppedFields {
     /// Reads a report.
     ///
-    /// A field that was dropped cannot come back while no version of the CRD knows it. Of a generation that
-    /// nobody has seen, nobody knows whether it did.
+    /// A field that was dropped cannot come back while no version of the CRD knows it. If Etch has missed a
+    /// generation of the CRD, it may have come back.
     pub fn open(report: Option<&DefaultsReportStatus>, crd: &Crd) -> Self {
         let Some(report) = report else { return Self::default() };
         let is_gapless = crd.generation() <= report.generation + 1;
@@ -93,7 +93,7 @@ impl DroppedFields {
         }
     }
 
-    /// What was dropped against the policy, as a sentence; none where nothing was.
+    /// The fields that were dropped against the policy, as a sentence; `None` if there are none.
     pub fn lost(&self) -> Option<String> {
         let places = self.lost.iter().map(|(place, objects)| {
             format!("{place} ({objects} {})", if *objects == 1 { "object" } else { "objects" })

@@ -37,7 +37,7 @@ pub struct ObjectLedger {
 pub struct Found {
     /// The object in versions that showed an old default while servers might lag behind.
     pub suspects: Vec<u64>,
-    /// What became of the changed defaults, where that is known.
+    /// The outcome for the changed defaults, if it is known.
     pub followed: Option<Followed>,
     /// The fields that a write has left the object without, and whether it changed the object: then etcd may
     /// have held them until then.

@@ -1,4 +1,4 @@
-//! What is known of the objects of a CRD: numbers, problems, and what the report keeps for the next run.
+//! The results for the objects of a CRD: numbers, problems, and what the report keeps for the next run.
 
 pub mod changed_defaults;
 pub mod checkpoint;

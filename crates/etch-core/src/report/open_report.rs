@@ -18,7 +18,7 @@ use crate::report::tally::Tally;
 /// A report that was read.
 #[derive(Clone, Debug)]
 pub struct OpenReport {
-    /// The part of the report that does not depend on what becomes of the objects.
+    /// The part of the report that does not depend on the objects.
     pub state: Arc<ReportState>,
     /// What is counted beside the states of objects; a pass and the watch take it along.
     pub ledger: Ledger,
@@ -63,7 +63,7 @@ impl ReportState {
         status
     }
 
-    /// A finished report with another state, and what became of changed defaults since.
+    /// A finished report with another state, and the later outcomes for changed defaults.
     pub fn confirmed(
         &self,
         ledger: &Ledger,

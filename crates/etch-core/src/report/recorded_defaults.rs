@@ -1,5 +1,5 @@
-//! Which defaults the report on a CRD shows that passes have stored, and in which objects.
-//! It must not count a pass that is not known to have processed every object.
+//! Which defaults the report on a CRD shows that passes have stored, and in which objects. A pass counts only
+//! if it is known to have processed every object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use kube_structural_schema::path::Path;
 
 /// The defaults that a report knows, in the order of their paths, and how many more there are than it lists.
 ///
-/// A pass counts where the report names every object that it has not processed. Where a webhook converts, what
-/// was stored at another version says nothing of the fields of this one.
+/// A pass counts if the report names every object that it has not processed. Where a webhook converts, what
+/// was stored at another version proves nothing about the fields of this one.
 pub fn recorded_defaults(report: &DefaultsReportStatus, crd: &Crd) -> (Vec<RecordedDefault>, u64) {
     let latest = (!report.digest.is_empty()).then(|| past(report));
     let mut found: BTreeMap<Path, RecordedDefault> = BTreeMap::new();

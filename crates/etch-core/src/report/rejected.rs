@@ -9,7 +9,7 @@ use crate::object_state;
 use crate::plan::{Rejection, RejectionKind};
 use crate::report::tally::version_hash;
 
-/// The objects whose writes an earlier run was refused: as they are, they would be refused again.
+/// The objects whose writes were rejected in an earlier run: unchanged, they would be rejected again.
 #[derive(Clone, Debug, Default)]
 pub struct Rejected {
     /// In which version.
@@ -29,7 +29,7 @@ impl Rejected {
         Self { versions: BloomFilter::from_bytes(versions.unwrap_or_default()), known: known.collect() }
     }
 
-    /// Why an object as it is was rejected by an earlier run; none where that is not known.
+    /// Why this version of an object was rejected by an earlier run; `None` if that is not known.
     pub fn of(&self, object: &Object) -> Option<Rejection> {
         if !self.versions.contains(version_hash(object.uid(), object.resource_version())) {
             return None;

@@ -1,5 +1,5 @@
-//! Keeps a report small, whatever is wrong with how many objects: etcd refuses one that is too large, and
-//! then none is kept. It must not change a number, other than those of what is left out.
+//! Keeps a report small, however many objects have problems: etcd refuses a report that is too large, and
+//! then none is stored. Numbers stay, except those of what is left out.
 
 use crate::api::{DefaultsReportStatus, ObjectProblem};
 
@@ -40,7 +40,7 @@ pub fn fit(status: &mut DefaultsReportStatus) {
         if halve(status, all, defaults) {
             return;
         }
-        // Nobody knows any more which objects these are: then nothing is known of the others either.
+        // It is no longer known which objects these are: then nothing is known of the others either.
         status.previous[earlier].exceptions.clear();
         status.previous[earlier].through = None;
     }

@@ -1,5 +1,5 @@
-//! CBOR as API servers store it, read as JSON. It must not accept what they never write: a break without a
-//! beginning, a key that is no text, bytes that are left over.
+//! CBOR as API servers store it, read as JSON. What they never write is an error: a break without a
+//! beginning, a key that is not text, bytes that are left over.
 //!
 //! Texts may be byte strings, and binary data is a byte string with a tag that names its form in JSON.
 //!

@@ -1,5 +1,4 @@
 //! A CRD as API servers store it, in the form in which they serve it.
-//! It must not interpret schemas.
 
 use serde_json::{Value, json};
 
@@ -8,7 +7,7 @@ use kube_structural_schema::json::Json;
 /// Brings a stored CRD into the form of `apiextensions.k8s.io/v1`.
 ///
 /// Servers store CRDs as `v1beta1` (fact R7), where one schema for all versions stands beside them, and a CRD
-/// may name its only version by itself. One that does not say otherwise keeps unknown fields there.
+/// may name its only version by itself. It keeps unknown fields there unless it states otherwise.
 ///
 /// Source: apiextensions-apiserver `pkg/apis/apiextensions/{v1/conversion,v1beta1/defaults}.go`.
 pub fn definition(mut stored: Json) -> Json {

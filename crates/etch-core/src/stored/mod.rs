@@ -1,5 +1,5 @@
-//! A stored value as a document: JSON, or CBOR where that is enabled.
-//! It must not guess: what is encrypted, or of another form, is named and left alone.
+//! A stored value as a document: JSON, or CBOR where that is enabled. A value that is encrypted, or of
+//! another form, is reported as such, and not guessed at.
 
 mod cbor;
 mod definition;

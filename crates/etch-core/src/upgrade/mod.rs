@@ -9,7 +9,8 @@
 //! # Laws
 //! 1. An update that cannot touch an object passes without a warning: [`matters`].
 //! 2. What could not be found out is a warning, and refuses nothing.
-//! 3. A refusal names the annotation that lets exactly this upgrade, or what is done to this very CRD, through.
+//! 3. A refusal names the annotation that lets exactly this upgrade, or what is done to this very CRD,
+//!    through.
 
 mod decision;
 mod deletion;
@@ -37,7 +38,8 @@ pub use new_violations::{NewViolations, new_violations};
 pub const ALLOW_ANNOTATION: &str = "etch-operator.io/allow-upgrade";
 /// The annotation on a CRD that lets its deletion through: its uid.
 pub const ALLOW_DELETION_ANNOTATION: &str = "etch-operator.io/allow-deletion";
-/// The annotation on a StorageVersionMigration that lets it through: the uid of the CRD whose objects it writes.
+/// The annotation on a StorageVersionMigration that lets it through: the uid of the CRD whose objects it
+/// writes.
 pub const ALLOW_MIGRATION_ANNOTATION: &str = "etch-operator.io/allow-migration";
 
 /// What becomes of the request that upgrades or deletes a CRD, or has all its objects written.

@@ -104,8 +104,8 @@ pub fn changes(past: &[OldDefault], crd: &Crd, follow: &[Path]) -> Vec<Change> {
 /// Whether values at a place of a schema can follow its default.
 ///
 /// - Not in `status`, which belongs to a controller and is written elsewhere, nor in `metadata` or the type.
-/// - Not an item or a map's value itself: it stands there since somebody put it there.
-/// - Not what tells an item from the others, in a list map or a set: another value would be another item.
+/// - Not an item or a map's value itself: it is there because a client put it there.
+/// - Not what identifies an item, in a list map or a set: another value would be another item.
 pub fn is_followable(path: &Path, schema: &Schema) -> bool {
     let Some((Step::Field(first), _)) = path.steps().split_first() else { return false };
     if matches!(first.as_str(), "apiVersion" | "kind" | "metadata" | "status") {

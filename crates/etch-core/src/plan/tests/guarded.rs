@@ -1,6 +1,6 @@
-//! Every object of a few small schemas, held against what the server would say of it as it is stored and as
-//! it is shown. It must not ask the code that decides: validity is that of `Validator`, and what is stored is
-//! what was made.
+//! Every object of a few small schemas, compared with the server's verdict on it as it is stored and as it is
+//! shown. The test must not use the code that decides: validity is that of `Validator`, and what is stored is
+//! what the test made.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::plan::{Held, Hold, Plan, Record, Terms, decide};
 use kube_crd_validation::Validator;
 use kube_structural_schema::json::Json;
 
-/// What a spec may say of its fields as a whole.
+/// The restrictions that a spec may have on its fields as a whole.
 fn restrictions() -> Vec<Value> {
     let rule = |text: &str| json!({ "x-kubernetes-validations": [{ "rule": text }] });
     vec![

@@ -1,5 +1,5 @@
-//! Objects with tens of thousands of places: what is decided about them takes steps that grow with them and
-//! no faster. It must not measure time: what grows with the square does not come to an end before the guard.
+//! Objects with tens of thousands of places: the steps of a decision grow linearly with them. The tests
+//! measure no time: a quadratic decision does not end before the test's timeout.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;

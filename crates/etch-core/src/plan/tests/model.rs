@@ -1,5 +1,5 @@
-//! What the API server makes of a write, as far as the laws can be broken by one: values, not owners.
-//! It must not be kinder than the server: what an apply leaves out and nobody else owns is gone.
+//! The effect of a write on the API server, as far as a write can break the laws: values, not owners. It must
+//! not be kinder than the server: what an apply leaves out and no other manager owns is gone.
 
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ fn give_up(value: &mut Value, ours: &Value, others: &[&Value], body: Option<&Val
 }
 
 /// Puts what `body` holds into `value`, item by item where lists are associative, and field by field where
-/// the schema says nothing.
+/// there is no schema.
 fn unite(value: &mut Value, body: &Value, schema: Option<&Schema>) {
     let list_type = schema.and_then(|schema| schema.list_type.as_deref());
     let atomic = schema.is_some_and(|schema| schema.map_type.as_deref() == Some("atomic"));

@@ -120,7 +120,7 @@ fn a_create_stores_no_default_of_the_status() {
     let filled = object(owner("Update", "v1"), json!({ "status": { "size": 1 } }));
     assert_eq!(record.coverage(&filled, &crd), Coverage::AllButStatus(Proof::WrittenSince));
     assert!(matches!(decided(&filled, &crd, &record), Plan::Write(_)));
-    // Somebody has set another value, or nothing of the status is shown.
+    // A user has set another value, or nothing of the status is shown.
     for status in [json!({ "size": 2 }), Value::Null] {
         let other = object(owner("Update", "v1"), json!({ "status": status }));
         assert_eq!(decided(&other, &crd, &record), WRITTEN_SINCE, "{status}");

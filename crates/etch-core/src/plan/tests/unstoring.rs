@@ -144,7 +144,7 @@ fn each_reason_to_keep_a_value_is_told() {
     let excepted = with(mine.clone(), "/metadata/uid", json!("held"));
     assert_eq!(why(&excepted), Some(KeptBecause::NotByPass));
     assert_eq!(why(&with(mine.clone(), "/spec", json!({ "mode": 1 }))), None);
-    // What Etch itself owns is nobody's.
+    // What Etch itself owns counts as unowned.
     let etch = with(owned, "/metadata/managedFields/0/manager", json!("etch"));
     assert_eq!(removed(&decided(&all, &etch)), [".spec.size"]);
     let since = decided(&all, &with(mine, "/metadata/resourceVersion", json!("11")));

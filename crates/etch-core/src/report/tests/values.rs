@@ -25,7 +25,7 @@ use kube_structural_schema::schema::Pool;
 
 /// What objects hold, and answers quote.
 const OBJECTS: [&str; 2] = ["object-canary", "27182818"];
-/// What schemas give. A report lists it as the value of a default, and nothing else says it.
+/// What schemas give. A report lists it as the value of a default, and nowhere else.
 const DEFAULTS: [&str; 2] = ["default-canary", "31415926"];
 
 /// An object, the schema that it is under, and what the server answers to a write of it.
@@ -44,7 +44,7 @@ struct ValueCase {
     ignored: bool,
     /// A `Status`.
     answer: Option<Value>,
-    /// What is said of it all the same: without this, the case would show nothing.
+    /// What the report contains all the same: without this, the case would show nothing.
     found: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl ValueCase {
         Object::from(Json::from(document))
     }
 
-    /// What becomes of the object, and what it lacks.
+    /// The object's state, and what it lacks.
     fn state(&self, object: &Object, crd: &Crd) -> (ObjectState, Vec<Path>) {
         let terms = Terms::default();
         match decide(object, crd, &terms, &Record::default()) {
@@ -87,7 +87,7 @@ impl ValueCase {
             Plan::Hold(held) => (ObjectState::Held(held), Vec::new()),
             Plan::Stored(_) => (ObjectState::Stored, Vec::new()),
             Plan::Write(write) => {
-                // Nobody answers where nothing is written.
+                // Without a write there is no answer.
                 let Some(answer) = &self.answer else { return (ObjectState::Due, write.missing) };
                 let code = answer["code"].as_u64().and_then(|code| u16::try_from(code).ok());
                 let refusal = Refusal::read(code.expect("a code"), None, answer.to_string().as_bytes());
