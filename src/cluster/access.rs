@@ -1,5 +1,5 @@
-//! Asking the server what we may do, before trying it.
-//! It must not treat an answer as lasting: permissions come and go.
+//! Asks the server what Etch may do, before Etch tries it.
+//! It must not treat an answer as lasting: permissions change.
 
 use std::time::Duration;
 

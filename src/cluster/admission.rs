@@ -1,5 +1,5 @@
 //! What admission reads and writes: EmbeddedSchemas, the objects of facts, webhook configurations, whether an
-//! object exists. It must not read what an object holds that is only to exist.
+//! object exists. Of an object that only has to exist, it must not read the content.
 
 use kube::Resource as _;
 use serde_json::json;
@@ -67,8 +67,7 @@ impl Cluster {
         }
     }
 
-    /// Replaces what an EmbeddedSchema says about itself. The uid makes sure that it is the one that was
-    /// read.
+    /// Replaces the status of an EmbeddedSchema. The uid makes sure that it is the one that was read.
     ///
     /// # Errors
     /// See [`CallError`]. 404 and 409 mean that it is gone or was created again.
@@ -102,7 +101,7 @@ impl Cluster {
     /// Applies Etch's own webhook configuration.
     ///
     /// # Errors
-    /// See [`CallError`]; 409 where somebody else has changed what is ours.
+    /// See [`CallError`]; 409 if another client has changed Etch's fields.
     pub async fn apply_webhook_configuration(
         &self,
         which: WebhookConfiguration,

@@ -28,12 +28,12 @@ impl From<&Crd> for ServedVersions {
 }
 
 impl Cluster {
-    /// Makes sure that requests for a CRD's objects reach those. It is asked whenever a list or a watch of
-    /// them begins: an APIService may take over at any time.
+    /// Makes sure that the API server itself answers requests for a CRD's objects. To be called whenever a
+    /// list or a watch of them begins: an APIService may take over at any time.
     ///
     /// # Errors
-    /// [`CallError::ServedElsewhere`]; [`CallError::MissingPermission`] where nobody may ask; any other where
-    /// there is no answer.
+    /// [`CallError::ServedElsewhere`]; [`CallError::MissingPermission`] if Etch may not read APIServices; any
+    /// other error if there is no answer.
     pub async fn check_server(&self, served: &ServedVersions) -> Result<(), CallError> {
         match self.served_elsewhere(served).await {
             Ok(None) => Ok(()),
@@ -45,9 +45,9 @@ impl Cluster {
         }
     }
 
-    /// Who answers requests for objects of a CRD in its place, at the first of its served versions where that
-    /// is so; none where its objects are served everywhere. A server without aggregation knows no
-    /// APIServices, and serves the CRDs.
+    /// The APIService that answers requests for a CRD's objects in its place, at the first of its served
+    /// versions that has one; `None` if the CRD is served at all of them. A server without aggregation knows
+    /// no APIServices, and serves the CRDs.
     ///
     /// # Errors
     /// See [`CallError`].

@@ -21,7 +21,7 @@ impl Backoff {
         Self(backoff::Backoff::new(first, last, random()))
     }
 
-    /// Says that it works now: a watch is open, a list is complete.
+    /// Records that the work succeeds now: a watch is open, a list is complete.
     pub fn works(&mut self) {
         self.0.works(Instant::now().into_std());
     }
@@ -31,7 +31,7 @@ impl Backoff {
         self.0.failed(Instant::now().into_std(), asked)
     }
 
-    /// Says that the work is done: the next failure is the first again.
+    /// Records that the work is done: the next failure counts as the first again.
     pub fn succeeded(&mut self) {
         self.0.succeeded();
     }

@@ -32,8 +32,8 @@ impl Cluster {
         tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
     }
 
-    /// As [`Self::call`], for answers that may be large: only so many are read at once. Whoever waits for an
-    /// answer to begin takes nobody's turn.
+    /// As [`Self::call`], for answers that may be large: only a limited number are read at once. A caller
+    /// that still waits for its answer to begin takes up no turn.
     pub(super) async fn call_in_turn(
         &self,
         request: Request<Vec<u8>>,
@@ -42,7 +42,7 @@ impl Cluster {
         self.call_up_to(request, turns, usize::MAX).await.map(Option::unwrap_or_default)
     }
 
-    /// As [`Self::call_in_turn`]; none where the answer has more than `most` bytes, and the rest is not read.
+    /// As [`Self::call_in_turn`]; `None` if the answer has more than `most` bytes: then the rest is not read.
     pub(super) async fn call_up_to(
         &self,
         request: Request<Vec<u8>>,
@@ -61,8 +61,8 @@ impl Cluster {
         tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
     }
 
-    /// As [`Self::call`], for an object: it is read as soon as there is room for it. Whoever waits for an
-    /// answer to begin holds none.
+    /// As [`Self::call`], for an object: it is read as soon as there is room for it. A caller that still
+    /// waits for its answer to begin holds no room.
     pub(super) async fn call_with_room(
         &self,
         request: Request<Vec<u8>>,
@@ -136,7 +136,7 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
     patch_as(etch_core::ownership::MANAGER, path, kind, body)
 }
 
-/// A patch by another field manager, which owns what ours must not.
+/// A patch by another field manager than `etch`, which owns the fields that `etch` must not own.
 pub(super) fn patch_as(manager: &str, path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u8>> {
     let media_type = match kind {
         PatchKind::Apply | PatchKind::ApplyDryRun => "application/apply-patch+yaml",
@@ -159,7 +159,7 @@ pub(super) fn forced(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
     patch(&format!("{path}{joint}force=true"), PatchKind::Apply, body)
 }
 
-/// A dry run of an apply by another field manager, as which somebody is going to apply.
+/// A dry run of an apply by another field manager, the one with which the user is going to apply.
 pub(super) fn try_apply(path: &str, manager: &str, forced: bool, body: Vec<u8>) -> Request<Vec<u8>> {
     let target = format!("{path}?dryRun=All&fieldManager={}&force={forced}", encoded(manager));
     built(Request::patch(target).header(CONTENT_TYPE, "application/apply-patch+yaml"), body)
@@ -178,7 +178,7 @@ pub(super) fn encoded(text: &str) -> String {
     out
 }
 
-/// The answer of a server about what may not be there; none where it is not.
+/// The answer about something that may not exist; `None` if it does not.
 pub(super) fn if_there<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
     match answer {
         Err(error) if error.code() == Some(404) => Ok(None),
@@ -190,8 +190,8 @@ fn built(request: http::request::Builder, body: Vec<u8>) -> Request<Vec<u8>> {
     request.body(body).expect("method, headers and an encoded path make a request")
 }
 
-/// Whether no server was reached. What stands in front of one answers 502 to 504 while there is none behind
-/// it, without a reason; the server itself gives a reason, and may mean this request alone.
+/// Whether no server was reached. A proxy in front of a server answers 502 to 504 without a reason while it
+/// reaches no server; the server itself gives a reason, which may concern only this request.
 fn is_lost(error: &CallError) -> bool {
     match error {
         CallError::Connection(..) => true,
@@ -216,7 +216,7 @@ pub(super) fn verb(method: &Method, uri: &Uri) -> RequestVerb {
     }
 }
 
-/// An answer as it is counted, by its HTTP status; none where there was no answer.
+/// How an answer is counted, by its HTTP status; `None` if there was no answer.
 pub(super) fn outcome(status: Option<u16>) -> RequestOutcome {
     match status {
         Some(200..300) => RequestOutcome::Ok,

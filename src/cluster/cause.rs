@@ -4,10 +4,10 @@ use std::error::Error;
 
 use super::credentials::authentication;
 
-/// What is at the bottom of an error, in the words that people know: `connection refused`.
+/// The root cause of an error, in words that users know: `connection refused`.
 ///
-/// The layers above name the place in the client where it happened, which helps nobody who looks for the
-/// server.
+/// The layers above name the place in the client where it happened, which does not help a user who looks for
+/// the server.
 pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
     // Its own texts quote what a plugin has printed.
     if let Some(reason) = authentication(error) {

@@ -79,7 +79,7 @@ impl Cluster {
         Self::with_config(config)
     }
 
-    /// Connects with a configuration that is already at hand.
+    /// Connects with a configuration that the caller already has.
     ///
     /// # Errors
     /// [`ConnectError::Client`] and [`ConnectError::Server`].

@@ -96,11 +96,11 @@ impl Cluster {
         body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
     }
 
-    /// What the API server makes of a CRD that somebody applies as `manager`, in a dry run: nothing is stored. Fields
-    /// of other managers are taken over only if it is `forced`.
+    /// What the API server would make of a CRD that the user applies as `manager`: a dry run, which stores
+    /// nothing. It takes over fields of other managers only if it is `forced`.
     ///
     /// # Errors
-    /// See [`CallError`]; 409 where other managers own fields that change.
+    /// See [`CallError`]; 409 if other managers own fields that change.
     pub async fn try_crd(
         &self,
         name: &str,

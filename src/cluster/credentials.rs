@@ -9,7 +9,7 @@ use std::path::Path;
 use kube::client::AuthError;
 use kube::config::{InferConfigError, KubeconfigError, LoadDataError};
 
-/// What is said of a token that cannot be sent.
+/// The error for a token that cannot be sent.
 pub(super) const INVALID_TOKEN: &str = "the token has characters that no HTTP header holds";
 
 /// What is wrong with a kubeconfig. Names of contexts and clusters are shown, for its user has typed them.
@@ -68,7 +68,7 @@ pub(super) fn of_client(error: &kube::Error) -> String {
     }
 }
 
-/// Why somebody could not be authenticated, where an error comes from that.
+/// Why the client could not be authenticated, if the error comes from that.
 pub(super) fn authentication(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut link = Some(error);
     let error = loop {
@@ -99,7 +99,7 @@ pub(super) fn authentication(error: &(dyn Error + 'static)) -> Option<&'static s
 fn of_data(field: &str, error: &LoadDataError) -> String {
     match error {
         LoadDataError::DecodeBase64(_) => format!("{field}-data is not base64"),
-        // Whoever pastes a key where a path belongs is not shown it again.
+        // A user who pastes a key where a path belongs must not see it in the message.
         LoadDataError::ReadFile(error, path) if Path::new(path).exists() => {
             format!("{field}: cannot read {}: {}", path.display(), of_io(error))
         }

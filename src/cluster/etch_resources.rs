@@ -1,5 +1,5 @@
 //! What Etch itself publishes in the cluster: the conditions on CRDs, the reports, and the status of
-//! policies. It must not name a field of anybody else's: what it applies here is forced.
+//! policies. It must not name a field that another manager sets: its applies are forced.
 
 use http::Method;
 use kube::Resource as _;
@@ -60,7 +60,7 @@ impl Cluster {
         self.apply(&path, body).await
     }
 
-    /// Puts on a CRD what a pass by hand has proved, or takes it away.
+    /// Sets on a CRD the annotation with the result of `etch persist`, or removes it.
     ///
     /// # Errors
     /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again.
@@ -79,7 +79,8 @@ impl Cluster {
         self.apply(&format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"), body).await
     }
 
-    /// Lets the pass of a CRD's generation go on after its canary; with none, takes the annotation away that does.
+    /// Sets the annotation that lets the pass of a CRD's generation go on after its canary; `None` removes
+    /// it.
     ///
     /// # Errors
     /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again.
@@ -104,8 +105,8 @@ impl Cluster {
         Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
     }
 
-    /// Creates the report on a CRD, or makes one that is left from an earlier CRD of that name this one's; its
-    /// resource version.
+    /// Creates the report on a CRD, or assigns to this CRD a report that is left from an earlier CRD of that
+    /// name. Returns its resource version.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -146,7 +147,7 @@ impl Cluster {
         self.apply_for_version(&format!("{}/status", report_path(crd)), body).await
     }
 
-    /// All reports; none where their CRD is gone.
+    /// All reports; empty if their CRD is not installed.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -208,9 +209,9 @@ impl Cluster {
         self.apply(&format!("/apis/{GROUP}/v1alpha1/defaultspolicies/{name}/status"), body).await
     }
 
-    /// Applies what only Etch has a say in. Forced: whoever replaces all conditions of a CRD comes to own
-    /// ours as well, and an apply that is not forced is refused from then on. Nobody reads the answer, and
-    /// that of a large CRD is as large.
+    /// Applies fields that only Etch sets. Forced: a client that replaces all conditions of a CRD owns ours
+    /// as well from then on, and the server would refuse an apply that is not forced. The answer for a large
+    /// CRD is as large as the CRD and is not needed, so it is not read.
     pub(super) async fn apply(&self, path: &str, body: Value) -> Result<(), CallError> {
         let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
         self.call(request).await.map(drop)

@@ -1,5 +1,5 @@
-//! Events about CRDs and objects, through `events.k8s.io/v1`. It must not hold anybody up, nor retry: what
-//! cannot be sent soon is dropped, for conditions and reports have the same.
+//! Events about CRDs and objects, through `events.k8s.io/v1`. It must not block its callers, nor retry: what
+//! cannot be sent soon is dropped, since conditions and reports have the same content.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -65,7 +65,7 @@ impl Events {
         (Self(sender), Dispatch { cluster, instance, queued, counts: HashMap::new(), failing: false })
     }
 
-    /// Tells an event. Where too many wait already, it is dropped.
+    /// Queues an event. If too many wait already, it is dropped.
     pub fn publish(&self, event: Event) {
         if self.0.try_send(event).is_err() {
             debug!("dropped an event");

@@ -1,5 +1,5 @@
-//! Asking again, while objects are written, whether the CRD is still the one that the writes were planned
-//! for. It must not ask while nothing is written.
+//! Checks, while objects are written, whether the CRD is still the one for which the writes were planned. It
+//! must not ask while nothing is written.
 //!
 //! The watch of CRDs may hang, or come from an API server that lags behind. The read goes where the writes
 //! go, and asks etcd.
@@ -28,8 +28,8 @@ pub struct GenerationCheck {
     name: String,
     uid: String,
     generation: i64,
-    /// When the last read was asked for that showed this generation. Whoever asks holds it: the others wait
-    /// for the answer.
+    /// When the last read that showed this generation was sent. The task that asks holds the lock: the others
+    /// wait for its answer.
     asked: tokio::sync::Mutex<Option<Instant>>,
     writes: Mutex<Writes>,
 }
@@ -44,7 +44,7 @@ struct Writes {
 }
 
 impl GenerationCheck {
-    /// For a CRD that was read, and when that was asked for; none where it has to be asked again before the
+    /// For a CRD that was read by a request sent at `asked`; with `None`, the check asks again before the
     /// first write.
     pub fn new(crd: &Crd, asked: Option<Instant>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Which operator leads, as whoever is none finds out: by a Lease that is renewed while it looks.
+//! Which operator leads, for a process that does not lead itself: it watches whether the Lease is renewed.
 //! It must not trust another machine's clock.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use kube_structural_schema::json::Json;
 
 /// How often it is looked whether a Lease was renewed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a Lease lasts that does not say so.
+/// How long a Lease without `leaseDurationSeconds` lasts.
 const USUAL: u64 = 15;
 
 /// An operator that leads.
@@ -33,7 +33,7 @@ struct Leases {
     items: Vec<Value>,
 }
 
-/// A Lease that somebody holds.
+/// A Lease that has a holder.
 struct Held {
     leader: Leader,
     resource_version: String,
@@ -41,7 +41,7 @@ struct Held {
 }
 
 impl Cluster {
-    /// The operator that holds a Lease of this name, in whichever namespace; none where nobody renews one for
+    /// The operator that holds a Lease of this name, in any namespace; `None` if no such Lease is renewed for
     /// as long as it lasts.
     ///
     /// # Errors

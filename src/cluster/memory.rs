@@ -1,5 +1,5 @@
-//! What the API server remembers of the past: the last events of a type, from which a watch may begin as long
-//! as it runs. It must not take what is not remembered for what has not happened.
+//! Past events that the API server still has: the last ones of a type, from which a watch may begin while the
+//! server runs. It must not conclude from a missing event that nothing happened.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use etch_core::crd::{Crd, Resource};
 use etch_core::plan::{History, HistoryBuilder};
 use kube_structural_schema::json::Json;
 
-/// How long a watch stays open, in seconds: what is remembered comes at once, and nothing tells its end.
+/// How long a watch stays open, in seconds: past events come at once, and nothing marks their end.
 const OPEN: u32 = 1;
 /// The versions at which MutatingAdmissionPolicies may be served.
 const POLICY_VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
@@ -22,20 +22,20 @@ const POLICY_VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 /// What the API server remembers of CRDs and of mutating admission. It is read once, when it is needed.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
-    /// By uid; those alone whose creation is remembered.
+    /// By uid; only those of whose creation the server still has the event.
     crds: HashMap<String, HistoryBuilder>,
     admission: Option<Admission>,
 }
 
-/// Whom mutating admission was asked about.
+/// For which resources mutating admission was called.
 #[derive(Debug, Default)]
 struct Admission {
-    /// The resource version from which on everything is remembered.
+    /// The resource version after which the server has every event.
     since: u64,
     rules: Vec<Rule>,
 }
 
-/// Which resources a webhook or a policy is asked about, as `admissionregistration.k8s.io` writes it.
+/// The resources that a webhook or a policy handles, as `admissionregistration.k8s.io` writes it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Rule {
@@ -71,7 +71,7 @@ impl Admission {
 impl Memory {
     /// The history of a CRD, if its creation is remembered, and mutating admission has never been asked about
     /// its objects: a webhook may have put anything in them. Admission that an API server has in its own
-    /// files nobody can ask for.
+    /// files is not visible to any client.
     pub(super) fn history(&mut self, crd: &Crd) -> Option<History> {
         let history = self.crds.remove(crd.uid())?.of(crd)?;
         let admission = self.admission.as_ref()?;

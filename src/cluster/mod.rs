@@ -93,7 +93,7 @@ pub struct Cluster {
     metrics: Arc<Metrics>,
     /// When objects were last listed or anything was patched, by any clone of this.
     worked: watch_channel::Sender<Instant>,
-    /// Told when it was asked what we may do.
+    /// Notified when Etch asks what it may do.
     asked: Arc<Notify>,
     /// What it has lately answered yes to.
     permitted: Arc<Mutex<Permitted>>,
@@ -112,7 +112,7 @@ struct Turns {
 }
 
 impl Cluster {
-    /// A connection through a client that is already at hand. It must not retry by itself (fact K4).
+    /// A connection through an existing client, which must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
         Self::through(Clients::of(client), metrics)
     }

@@ -20,8 +20,7 @@ use tower::{BoxError, ServiceBuilder};
 use super::call::verb;
 use crate::metrics::RequestVerb;
 
-/// How many watches share a connection. kube-apiserver takes 100 streams on one, and whoever asks for more is
-/// kept waiting.
+/// How many watches share a connection. kube-apiserver takes 100 streams on one, and makes further ones wait.
 ///
 /// Source: apiserver `pkg/server/secure_serving.go`.
 const SHARED_BY: usize = 90;

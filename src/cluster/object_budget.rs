@@ -1,8 +1,8 @@
 //! How many bytes of objects are held at once, from their arrival until they are processed.
 //! It must not hold up small objects, nor those of one resource for those of another.
 //!
-//! Room for an object is taken once, ahead of parsing it, and it covers everything that is done with the
-//! object: so nobody who has room waits for more.
+//! Room for an object is taken once, before it is parsed, and covers everything that is done with it: so a
+//! task that has room never waits for more.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -40,7 +40,7 @@ pub struct ObjectRoom {
     own: Arc<Semaphore>,
 }
 
-/// The room that one object takes until this is dropped; none where it is small.
+/// The room that one object takes until this is dropped; no room if the object is small.
 #[derive(Debug, Default)]
 pub struct Held {
     all: Option<OwnedSemaphorePermit>,
@@ -92,8 +92,8 @@ impl ObjectRoom {
         if bytes <= SMALL {
             return Held::default();
         }
-        // These semaphores are never closed. The resource's own comes first: whoever waits for that holds up
-        // nobody else.
+        // These semaphores are never closed. The resource's own comes first: a task that waits for it does
+        // not delay other resources.
         let own = self.own.clone().acquire_many_owned(cost(bytes, OWN)).await.ok();
         let all = self.all.clone().acquire_many_owned(cost(bytes, ROOM)).await.ok();
         Held { all, own }
@@ -130,7 +130,7 @@ impl Deref for Received {
     }
 }
 
-/// What an object of so many bytes takes, in KiB, of no more than `most`.
+/// The room that an object of so many bytes takes, in KiB, at most `most`.
 fn cost(bytes: usize, most: usize) -> u32 {
     u32::try_from(bytes.saturating_mul(FACTOR).div_ceil(1 << 10).min(most)).unwrap_or(u32::MAX)
 }

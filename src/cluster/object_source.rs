@@ -116,7 +116,7 @@ impl ObjectSource {
         }
     }
 
-    /// What etcd holds of one object; none where there is none, or where the source does not show that.
+    /// What etcd holds of one object; `None` if it holds none, or if the source does not show etcd.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -175,14 +175,14 @@ fn walked(snapshot: Arc<Snapshot>, prefixes: Vec<String>, scope: Scope) -> Objec
     let (send, pages) = mpsc::channel(1);
     spawn_blocking(move || {
         if let Err(error) = walk(&snapshot, &prefixes, &scope, &send) {
-            // Nobody reads it any more where this fails.
+            // This fails if the receiver is gone.
             let _ = send.blocking_send(Err(error.into()));
         }
     });
     stream::unfold(pages, async |mut pages| Some((pages.recv().await?, pages))).boxed()
 }
 
-/// Passes on what a snapshot holds under these prefixes, until nobody reads it any more.
+/// Sends what a snapshot holds under these prefixes, until the receiver is gone.
 fn walk(
     snapshot: &Snapshot,
     prefixes: &[String],

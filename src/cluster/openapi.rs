@@ -26,12 +26,12 @@ pub struct OpenApiIndex {
 /// Why a document cannot be had.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
-    /// The server does not give it out, or nobody answers for an aggregated API.
+    /// The server refuses it, or the server of an aggregated API does not answer.
     #[error("what is published of {api_version}: {source}")]
     Call {
         /// The API version that it is about.
         api_version: String,
-        /// What the server said.
+        /// The server's answer.
         #[source]
         source: CallError,
     },
@@ -82,7 +82,7 @@ impl OpenApiIndex {
     }
 }
 
-/// `apps/v1` of `apis/apps/v1`, `v1` of `api/v1`; none of what has no types, such as `version` and
+/// `apps/v1` for `apis/apps/v1`, `v1` for `api/v1`; `None` for paths without types, such as `version` and
 /// `apis/apps`.
 fn api_version(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').collect();
@@ -102,7 +102,7 @@ impl Cluster {
         OpenApiIndex::read(&self.call(accepting(ROOT, JSON)).await?)
     }
 
-    /// The document of an API version; none where nothing is published of it.
+    /// The document of an API version; `None` if the server publishes none.
     ///
     /// # Errors
     /// See [`PublishedError`].

@@ -1,6 +1,6 @@
-//! Whether the server can be reached, and one request after the other while it cannot: each CRD has a
-//! back-off of its own, and hundreds of them are a storm together. It must not send anything, nor delay a
-//! request to a server that answers.
+//! Whether the server can be reached. While it cannot, requests go one after the other: each CRD has a
+//! back-off of its own, and hundreds of them together would flood the server. It must not send anything, nor
+//! delay a request to a server that answers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -32,8 +32,8 @@ impl OutageThrottle {
         }
     }
 
-    /// Waits until a request may be sent. This future may be dropped at any time, and need not be polled:
-    /// nobody waits for anybody else.
+    /// Waits until a request may be sent. This future may be dropped at any time, and need not be polled: no
+    /// request waits for another caller.
     pub(super) async fn admit(&self) {
         let mut is_lost = self.is_lost.subscribe();
         let _waiting = Waiting::new(&self.waiting);
@@ -98,7 +98,7 @@ mod tests {
         waits.sort();
         assert!(waits.windows(2).all(|two| two[1] - two[0] >= APART), "{waits:?}");
         assert!(waits[19] < 40 * APART, "{waits:?}");
-        // One that is not polled holds up nobody.
+        // A future that is not polled does not block the others.
         let (mut idle, before) = (Box::pin(admit()), begun.elapsed());
         assert!(futures::poll!(&mut idle).is_pending());
         assert!(admit().await <= before + 3 * APART);

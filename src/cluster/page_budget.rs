@@ -1,5 +1,5 @@
 //! How many objects are asked for at a time: as many as there is room for, by what was seen of their size.
-//! It must not make anybody wait: who finds hardly any room gets pages of one object.
+//! It must not make a caller wait: one that finds hardly any room gets pages of one object.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -18,10 +18,10 @@ const AT_LEAST: Duration = Duration::from_secs(1);
 /// How long after the last work they are read. An operator without work needs no permission and costs
 /// nothing; a watch that is renewed then shows what was taken away meanwhile.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
-/// Those who hear of a change do not all ask in the same moment.
+/// So that the listeners do not all ask at the same moment after a change.
 const SPREAD: Duration = Duration::from_secs(3);
 
-/// Hears of changes in what we may do.
+/// Receives changes of Etch's permissions.
 #[derive(Clone, Debug)]
 pub struct Permissions {
     changes: watch::Receiver<()>,
@@ -63,9 +63,9 @@ impl Cluster {
     /// Notifies `listeners`, for as long as it is polled, that the rules which grant our permissions have
     /// changed.
     ///
-    /// A watch that is open stays open when its permission is taken away, for minutes. Where the server
-    /// cannot tell our rules, nobody hears anything, and what is missing is found out by the next request
-    /// that needs it.
+    /// A watch that is open stays open when its permission is taken away, for minutes. If the server cannot
+    /// list our rules, listeners are not notified, and the next request that needs a missing permission shows
+    /// that it is missing.
     pub async fn follow_permissions(&self, listeners: &watch::Sender<()>) -> Infallible {
         let mut known = None;
         let mut is_due = true;

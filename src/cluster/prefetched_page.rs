@@ -1,5 +1,5 @@
-//! A page of a list that was asked for, while what came before it is processed.
-//! It must not wait for whoever asked.
+//! A page of a list that is requested while the pages before it are processed.
+//! It must not wait for the task that requested it.
 
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
@@ -19,7 +19,7 @@ impl PrefetchedPage {
         Self(tokio::spawn(reading.in_current_span()))
     }
 
-    /// Waits for the page; to be asked no more once it has come. This future may be dropped at any time.
+    /// Waits for the page; not to be called again once it has come. This future may be dropped at any time.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -52,7 +52,7 @@ impl Cluster {
         )
     }
 
-    /// Whether a page may be asked for while another one is held: the pages that nobody can do without come
+    /// Whether a page may be asked for while another one is held: pages that a list needs to go on come
     /// first.
     pub fn can_prefetch(&self) -> bool {
         self.page_budget.is_half_free()

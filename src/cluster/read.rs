@@ -108,7 +108,7 @@ impl Cluster {
         self.raw_page(resource, &Scope::All, Form::Whole, after).await?.parse()
     }
 
-    /// As [`Self::page`], of the objects in a scope only, in any form, and for whoever has something to do
+    /// As [`Self::page`], of the objects in a scope only, in any form, and for callers that have work to do
     /// before they are parsed.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl Cluster {
         }
     }
 
-    /// Reads one object; none if it is gone, or another one has its name.
+    /// Reads one object; `None` if it is gone, or another one has its name.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -167,7 +167,7 @@ impl Cluster {
         Ok(found.filter(|object| object.uid() == identity.uid))
     }
 
-    /// Reads one object as soon as there is room for it; none if it is gone, or another one has its name.
+    /// Reads one object as soon as there is room for it; `None` if it is gone, or another one has its name.
     ///
     /// # Errors
     /// See [`CallError`].

@@ -1,6 +1,6 @@
 //! Finding out whether anything has happened to the objects of a resource since a resource version that a
 //! watch cannot go on from any more: without a watch cache no bookmarks come, and etcd compacts what an idle
-//! resource was last seen at. It must not say so unless it is certain.
+//! resource was last seen at. It must not return a resource version unless it is certain.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl Cluster {
     /// The resource version that a watch may go on from, where a resource still has so many `objects`, none
     /// of which was written since `through`: what was created since then is newer, and what was deleted is
-    /// missing. None where something has happened.
+    /// missing. `None` if something has happened.
     ///
     /// It is a watch of metadata, which begins with all objects and says where they end (R9, R10).
     ///

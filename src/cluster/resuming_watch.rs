@@ -70,7 +70,7 @@ impl ResumingWatch {
         Self { served: Some(crd.into()), ..self }
     }
 
-    /// The resource version up to which everything was delivered; none where it is not a number.
+    /// The resource version up to which everything was delivered; `None` if it is not a number.
     pub fn delivered(&self) -> Option<u64> {
         self.from.parse().ok()
     }
@@ -151,7 +151,7 @@ impl ResumingWatch {
     }
 }
 
-/// The next change; none where there is none until then.
+/// The next change; `None` if there is none until then.
 async fn next(watch: &mut Watch, until: Option<Instant>) -> Option<Result<Option<Change>, CallError>> {
     match until {
         Some(until) => tokio::time::timeout_at(until, watch.next()).await.ok(),

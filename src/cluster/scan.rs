@@ -59,7 +59,7 @@ fn passes(error: &CallError) -> bool {
             matches!(refusal.code, 429 | 503 | 504) && !refusal.is_failed_conversion()
         }
         CallError::TimedOut(..) | CallError::BrokenOff(..) => true,
-        // Nobody is there: that does not change while somebody waits at a terminal.
+        // There is no server: that does not change while a user waits at a terminal.
         _ => false,
     }
 }

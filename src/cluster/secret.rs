@@ -22,7 +22,7 @@ use kube_structural_schema::json::Json;
 pub type SecretData = BTreeMap<String, Vec<u8>>;
 
 impl Cluster {
-    /// One Secret, for as long as somebody listens.
+    /// One Secret, for as long as the stream is polled.
     pub fn watch_secret(
         &self,
         namespace: &str,

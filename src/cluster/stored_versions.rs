@@ -27,7 +27,7 @@ impl Cluster {
     pub async fn stored_versions(&self, crd: &Crd) -> Result<VersionTally, CallError> {
         self.check_server(&crd.into()).await?;
         let mut record = Record::default();
-        // Of another generation nothing is known: whoever asked is about to read the CRD again.
+        // Nothing is known of another generation: the caller is about to read the CRD again.
         let is_this = |document: &Json| {
             let metadata = &document["metadata"];
             metadata["uid"] == crd.uid() && metadata["generation"] == crd.generation()
@@ -46,8 +46,7 @@ impl Cluster {
         Ok(tally)
     }
 
-    /// Takes versions out of a CRD's `status.storedVersions`, unless anything has happened to the CRD since it was
-    /// read.
+    /// Removes versions from a CRD's `status.storedVersions`, unless the CRD has changed since it was read.
     ///
     /// # Errors
     /// See [`CallError`].

@@ -5,7 +5,7 @@ use super::{CallError, Cluster};
 use kube_structural_schema::json::Json;
 
 impl Cluster {
-    /// The version of the API server that answers, such as `v1.37.1`. Everybody may read it.
+    /// The version of the API server that answers, such as `v1.37.1`. Every client may read it.
     ///
     /// # Errors
     /// See [`CallError`].

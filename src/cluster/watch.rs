@@ -114,15 +114,15 @@ impl Cluster {
 }
 
 impl Watch {
-    /// The next change; none when the server has ended the watch in good order. This future may be dropped at
-    /// any time; the server has not to be silent for longer because of it.
+    /// The next change; `None` when the server has ended the watch in good order. This future may be dropped
+    /// at any time; that does not extend the time after which a silent server counts as lost.
     ///
     /// # Errors
     /// See [`CallError`]; the watch is over then.
     pub async fn next(&mut self) -> Result<Option<Change>, CallError> {
         loop {
             if let Some(bytes) = self.needs_room() {
-                // Whoever waits must not hold what others wait for.
+                // A task that waits must not hold room that others wait for.
                 self.room_of_line = None;
                 let room = self.room.clone();
                 let waiting =
@@ -134,7 +134,7 @@ impl Watch {
             }
             if self.is_complete {
                 self.is_complete = false;
-                // A long line must not leave its buffer to the short ones after it.
+                // A long line must not leave its large buffer to the short ones after it.
                 let line = std::mem::take(&mut self.line);
                 let mut held = self.room_of_line.take().map(|room| room.held).unwrap_or_default();
                 held.shrink(line.len());
@@ -146,7 +146,7 @@ impl Watch {
         }
     }
 
-    /// For how many bytes room is needed before anything more may be done; none where there is enough.
+    /// For how many bytes room is needed before anything more may be done; `None` if there is enough.
     fn needs_room(&self) -> Option<usize> {
         let needed = match self.line.len() {
             length if self.is_complete => length,

@@ -1,4 +1,4 @@
-//! Whether a watch of CRDs or policies works, and for how long it has not.
+//! Whether a watch of CRDs or policies works, and since when it does not.
 //! It must not open or end a watch: the watcher does.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What is known of one watch, shared by whoever keeps it up and whoever reports about it.
+/// The state of one watch, shared by the watcher and the code that reports about it.
 #[derive(Clone, Debug, Default)]
 pub struct WatchHealth(Arc<Mutex<State>>);
 
@@ -22,7 +22,7 @@ struct State {
 pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 
 impl WatchHealth {
-    /// For how long, and why, no change has been noticed; none where changes are.
+    /// For how long, and why, no change has been noticed; `None` while the watch works.
     pub fn failing(&self) -> Option<(Duration, String)> {
         let mut state = self.state();
         state.judge();

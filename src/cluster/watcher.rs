@@ -1,5 +1,5 @@
 //! kube-runtime's watchers of CRDs (metadata only), policies and what admission needs, with their three
-//! weaknesses mended. It must not keep objects, nor judge them.
+//! weaknesses fixed. It must not keep objects, nor judge them.
 //!
 //! - K1: a back-off that every LIST resets is none. Here an attempt counts as good once its list is complete.
 //! - K2: a watch that is accepted and closed at once is opened again without a pause. [`Paced`] holds the
@@ -47,7 +47,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LAST_WAIT: Duration = Duration::from_secs(30);
 
 impl Cluster {
-    /// The metadata of all CRDs, for as long as somebody listens.
+    /// The metadata of all CRDs, for as long as the stream is polled.
     pub fn watch_crds(&self, health: WatchHealth) -> impl Stream<Item = Event<CrdMeta>> + Send + use<> {
         let client = self.paced_client(&health);
         with_retries("customresourcedefinitions", self.server.clone(), health, move || {

@@ -1,4 +1,4 @@
-//! Reading what tells when objects were written: metadata of whatever lies in the same etcd as custom
+//! Reads what shows when objects were written: metadata of other objects in the same etcd as custom
 //! resources, and past states of CRDs. It must not trust a resource version of another etcd, nor fail where
 //! something may not be read.
 
@@ -20,8 +20,8 @@ fn leases() -> Resource {
     Resource::new("coordination.k8s.io", "v1", "leases")
 }
 
-/// What in a cluster tells when objects were written, beside these: CRDs, reports and Leases, and what the
-/// API server remembers. Each is read once, when it is needed.
+/// What else in a cluster shows when objects were written: CRDs, reports and Leases, and the past events that
+/// the API server still has. Each is read once, when it is needed.
 #[derive(Debug, Default)]
 pub struct Witnesses {
     beside: Option<Vec<Witness>>,
@@ -29,8 +29,8 @@ pub struct Witnesses {
 }
 
 impl Witnesses {
-    /// Lets the clock of a CRD hear the objects of its `resource` in a scope, and all others. What cannot be
-    /// read tells nothing.
+    /// Feeds the clock of a CRD with the objects of its `resource` in a scope, and with all others. What
+    /// cannot be read is left out.
     pub async fn tell(&mut self, cluster: &Cluster, resource: &Resource, scope: &Scope, clock: &mut Clock) {
         if clock.is_deaf(Timestamp::now()) {
             return;
@@ -44,7 +44,7 @@ impl Witnesses {
 
     /// The states that a CRD has had; nothing where the API server does not remember all of them.
     pub async fn history(&mut self, cluster: &Cluster, crd: &Crd) -> History {
-        // Defaults that came with the CRD are in every object, or nobody can tell.
+        // Defaults that came with the CRD are in every object, or nothing can show it.
         if crd.generation() == 1 {
             return History::default();
         }
@@ -77,7 +77,7 @@ impl Cluster {
         Ok(all)
     }
 
-    /// What the objects of a list tell, and the resource version of its first page.
+    /// What the objects of a list show about times, and the resource version of its first page.
     async fn witnesses(
         &self,
         resource: &Resource,

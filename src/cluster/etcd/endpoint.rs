@@ -31,8 +31,8 @@ enum Scheme {
 pub struct EndpointError(&'static str);
 
 impl Endpoint {
-    /// Its URL. Where the endpoint does not say whether it is reached over TLS, the caller does: etcdctl
-    /// decides by whether it was given certificates.
+    /// Its URL. If the endpoint has no scheme, the caller decides about TLS: etcdctl uses it if it has
+    /// certificates.
     pub fn url(&self, tls: bool) -> String {
         let scheme = self.scheme.unwrap_or(if tls { Scheme::Https } else { Scheme::Http });
         format!("{}://{}", if scheme == Scheme::Https { "https" } else { "http" }, self.authority)

@@ -19,9 +19,9 @@ use crate::cluster::credentials::{authentication, of_client, of_kubeconfig};
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How long one key may take, which is asked for before anything else. A handshake that etcd ends late can
-/// leave a request on a connection that is gone, without an error: whoever has the wrong certificate shall
-/// not wait for a page's time.
+/// How long the first request may take, which asks for one key. A handshake that etcd ends late can leave a
+/// request on a closed connection without an error: a user with the wrong certificate should not wait as long
+/// as a page may take.
 const CHECK_DEADLINE: Duration = Duration::from_secs(20);
 /// How many times a page is asked for in smaller parts, where it is too large for one answer.
 const HALVINGS: u32 = 9;

@@ -13,7 +13,7 @@ pub use etch_core::stored::{Opaque, decode, definition};
 
 use etch_core::crd::Resource;
 
-/// The prefix under which API servers keep everything, unless `--etcd-prefix` says otherwise.
+/// The prefix under which API servers keep everything, unless `--etcd-prefix` sets another one.
 pub const REGISTRY: &str = "/registry";
 
 /// A key with what is stored under it.
@@ -35,7 +35,7 @@ pub fn prefix_of(registry: &str, resource: &Resource) -> String {
     format!("{}/{}/{}/", registry.trim_end_matches('/'), resource.group, resource.plural)
 }
 
-/// Namespace and name of the object under a key; none where there is neither.
+/// Namespace and name of the object under a key; `None` if the key has neither.
 pub fn identity_of<'k>(prefix: &str, key: &'k str) -> Option<(Option<&'k str>, &'k str)> {
     let rest = key.strip_prefix(prefix)?;
     match rest.split_once('/') {

@@ -151,7 +151,7 @@ impl Limits {
         self.probe == 0 && self.limit <= 1.0 && self.since_pair >= every
     }
 
-    /// It is not found out any more how long a write takes alone.
+    /// Ends the measurement of how long a write takes alone.
     pub(super) fn end_probe(&mut self) {
         self.probe = 0;
     }

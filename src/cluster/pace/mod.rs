@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use limits::Limits;
 use strain::{Company, Strain};
 
-/// How many writes are under way at once at most, where nobody says otherwise.
+/// How many writes are under way at once at most, by default.
 pub const MAX_IN_FLIGHT: usize = 16;
 
 /// How much of the server a pace takes.
@@ -29,7 +29,8 @@ pub enum PaceMode {
     Fast,
 }
 
-/// The limits that all writers of a process share, or those of one CRD. Whoever waits longest is served first.
+/// The limits that all writers of a process share, or those of one CRD. The writer that waits longest is
+/// served first.
 #[derive(Debug)]
 pub struct Pace {
     interval: Option<Duration>,
@@ -77,7 +78,8 @@ struct Start {
 pub enum Pressure {
     /// It answered, and did the write.
     None,
-    /// It answered something else, or not for its own sake: that says nothing of how long writes take.
+    /// It answered something else, or something other than the server delayed the answer: that does not show
+    /// how long writes take.
     Unknown,
     /// 429, 503 or no answer; with the wait that it asked for.
     Overload(Option<Duration>),
@@ -212,10 +214,10 @@ impl<'a> Permit<'a> {
     }
 
     /// Lets others write instead of this write, which takes long and goes on: what it waits for may be a
-    /// webhook that never answers, and that must not hold up what has nothing to do with it.
+    /// webhook that never answers, and it must not delay writes that do not depend on that webhook.
     ///
-    /// Nothing changes where as many writes have no slot already as may be under way at most: then it is the
-    /// server that is slow.
+    /// Nothing changes if as many writes without a slot are under way as there may be writes at most: then
+    /// the server itself is slow.
     pub fn release_slot(&mut self) {
         let mut state = self.pace.lock();
         if !self.without_slot && state.without_slot < state.limits.max() {
@@ -239,14 +241,14 @@ impl<'a> Permit<'a> {
         self.pace.slots.add_permits(1 + grown);
     }
 
-    /// Says how the server bore the write.
+    /// Reports how the server bore the write.
     pub fn finish(self, pressure: Pressure) {
         let company = self.company();
         self.end(pressure, company, None);
     }
 
-    /// Says how the server bore the write, to the pace of its CRD too: how long a write takes depends on the
-    /// CRD, so that one is to judge how much the server is strained.
+    /// Reports how the server bore the write, also to the pace of its CRD: how long a write takes depends on
+    /// the CRD, so the CRD's pace judges how much the server is strained.
     pub fn finish_both(self, pressure: Pressure, own: Permit<'a>, own_pressure: Pressure) {
         let company = self.company();
         let strain = own.end(own_pressure, company, None);

@@ -1,15 +1,15 @@
 //! How much a pace strains the server, by how long its writes take: what other clients of the server notice of
 //! it too. It must not decide how many writes there may be.
 //!
-//! A single time says little: the server collects garbage, and compacts. So interquartile means are compared: of
-//! the times of late, sorted, the middle half.
+//! A single time means little: the server collects garbage, and compacts. So interquartile means are
+//! compared: those of the middle half of the recent times, sorted.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How many times of late count.
+/// How many recent times count.
 const RECENT: usize = 16;
 /// Fewer show nothing yet.
 const FEW: usize = 8;
@@ -34,7 +34,8 @@ pub(super) struct Strain {
     /// How many times as long a write takes beside another one: above 1, they wait for each other; none while
     /// that is not known.
     pub queueing: Option<f64>,
-    /// How many times as long a write takes alone as it did of late: above 1, the server does more for others.
+    /// How long a write takes alone, as a multiple of the recent usual: above 1, the server does more for
+    /// others.
     pub load: f64,
 }
 
@@ -69,7 +70,7 @@ impl Times {
         self.beside.0.clear();
     }
 
-    /// How long a write takes alone; none while that is not known.
+    /// How long a write takes alone; `None` while that is not known.
     pub(super) fn alone(&self) -> Option<Duration> {
         self.alone.middle().map(Duration::from_secs_f64)
     }
