@@ -96,7 +96,7 @@ impl Context {
         slots.entry(name.to_owned()).or_insert_with(|| Arc::new(Mutex::new(Slot::new()))).clone()
     }
 
-    /// What a CRD is to be reconciled to; none where it is gone.
+    /// What a CRD is to be reconciled to; `None` if it is gone.
     pub(super) fn target(&self, name: &str) -> Option<Target> {
         let index = self.index();
         let known = index.crd(name)?;
@@ -121,7 +121,7 @@ impl Context {
         })
     }
 
-    /// Reads a CRD and checks it; none where it is gone, or another one has its name. Where its first
+    /// Reads a CRD and checks it; `None` if it is gone, or another one has its name. Where its first
     /// conditions are due, and it has no defaults, its turn lasts until they are written.
     pub(super) async fn check(
         &self,
@@ -135,7 +135,7 @@ impl Context {
             let mut reading = pin!(self.cluster.crd(name));
             tokio::select! {
                 document = &mut reading => document?,
-                // One that is not answered must not hold up the others.
+                // A read without an answer must not hold up the others.
                 () = tokio::time::sleep(READ_PATIENCE) => {
                     permit = None;
                     reading.await?
@@ -225,7 +225,7 @@ impl Context {
         let (ended, name) = (self.ended.clone(), name.to_owned());
         // Not `name`: that is what a span is called in JSON.
         let span = info_span!("reconcile", crd = name);
-        // Where nobody listens any more, the operator is about to end.
+        // This fails only if the operator is about to end.
         Phase::Running(RunningTask::start(task, span, move || drop(ended.send(name))))
     }
 

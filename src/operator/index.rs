@@ -41,9 +41,9 @@ pub(super) struct CrdEntry {
     pub(super) uid: String,
     pub(super) generation: i64,
     pub(super) labels: BTreeMap<String, String>,
-    /// The generation that somebody has resumed after its canary.
+    /// The generation that a user has resumed after its canary.
     pub(super) resumed: Option<i64>,
-    /// A hash of the conditions that we own, as managedFields name them; none where we own none.
+    /// A hash of the conditions that we own, as managedFields name them; `None` if we own none.
     pub(super) conditions: Option<u64>,
     /// How often that has changed: two changes may be seen as one, and the second take back the first.
     pub(super) condition_changes: u64,
@@ -77,7 +77,7 @@ impl Index {
         self.crds.items.keys().map(String::as_str)
     }
 
-    /// What is known of a CRD; none where there is none, or it is being deleted.
+    /// What is known of a CRD; `None` if there is none, or it is being deleted.
     pub(super) fn crd(&self, name: &str) -> Option<&CrdEntry> {
         self.crds.items.get(name)
     }
@@ -88,8 +88,8 @@ impl Index {
         assign(&self.readable, name, group(name), &known.labels, settle)
     }
 
-    /// The policy that governs a CRD with these labels, whether it is known or not, and what becomes of its
-    /// upgrades.
+    /// The policy that governs a CRD with these labels, whether it is known or not, and what the guard does
+    /// with its upgrades.
     pub(super) fn guarded(
         &self,
         name: &str,
@@ -119,8 +119,8 @@ impl Index {
         assigned.collect()
     }
 
-    /// The status that each policy should have, where it has another, and the conditions that it has. `crd`
-    /// is a CRD by its name; none where it is not known.
+    /// The status that each policy should have, if it has another, and the conditions that it has. `crd`
+    /// finds a CRD by its name; `None` if it is not known.
     pub(super) fn policy_statuses<'a>(
         &'a self,
         assignments: &'a [(&'a str, Assignment)],
@@ -234,8 +234,8 @@ pub(super) fn group(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// What says that our conditions on a CRD are no longer what we wrote: whoever changes one takes its fields
-/// from our entry.
+/// A hash that changes when our conditions on a CRD are no longer what we wrote: a client that changes one
+/// takes its fields from our entry.
 fn conditions(crd: &CrdMeta) -> Option<u64> {
     let ours = crd.metadata.managed_fields.iter().flatten().find(|entry| {
         entry.manager.as_deref() == Some(MANAGER) && entry.subresource.as_deref() == Some("status")
@@ -245,8 +245,8 @@ fn conditions(crd: &CrdMeta) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// What says that somebody has taken versions out of `status.storedVersions`: only the API server itself puts one in, and
-/// with a new generation.
+/// A hash that changes when a client removes versions from `status.storedVersions`: only the API server
+/// itself adds one, and with a new generation.
 fn version_edits(crd: &CrdMeta) -> u64 {
     let mut hasher = DefaultHasher::new();
     for entry in crd.metadata.managed_fields.iter().flatten() {

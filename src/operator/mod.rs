@@ -8,11 +8,11 @@
 //!
 //! [`Operator`] runs on every replica and keeps the `index`. Only the leader reconciles ([`Operator::lead`]):
 //! kube-runtime's `applier` calls `crd::reconcile` for one CRD at a time, which starts a task of its own for
-//! each CRD whose objects need work. What a reconciliation keeps for the next stands in the CRD's slot
-//! (`crd::slot`); what is to outlive the process, in its report.
+//! each CRD whose objects need work. What a reconciliation keeps for the next is in the CRD's slot
+//! (`crd::slot`); what must outlive the process is in its report.
 //!
-//! It talks to an API server through `cluster` alone, and what it does about objects is decided in `etch_core`:
-//! `engine` and `object_machine` say what comes next, and this performs it.
+//! It talks to an API server only through `cluster`. `etch_core` decides about objects: `engine` and
+//! `object_machine` return what to do next, and this module performs it.
 
 mod admission;
 mod context;
@@ -74,7 +74,7 @@ pub struct Operator {
     crds: Store<CrdMeta>,
     changes: broadcast::Sender<Change>,
     watches: JoinHandle<()>,
-    /// Since when, and why, changes of CRDs or policies are not noticed; none where they are.
+    /// Since when, and why, changes of CRDs or policies are not noticed; `None` while they are.
     watch_failure: watch::Receiver<Option<String>>,
 }
 
@@ -121,7 +121,7 @@ impl Operator {
                     };
                     ready.set_listed(read(&index).is_complete());
                     if change != Change::Nothing {
-                        // Nobody listens where another replica leads.
+                        // This fails if another replica leads: there is no receiver then.
                         let _ = changes.send(change);
                     }
                 }
@@ -162,8 +162,8 @@ impl Operator {
             }
         });
         tokio::select! {
-            // Not kube-runtime's graceful shutdown: whoever loses the Lease must not finish a write that is
-            // under way.
+            // Not kube-runtime's graceful shutdown: a replica that loses the Lease must not finish a write
+            // that is under way.
             () = over => info!("stopped reconciling"),
             () = controller => {}
             () = dispatch.run() => {}

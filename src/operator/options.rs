@@ -26,14 +26,14 @@ pub struct Options {
     /// What time of day it is.
     pub clock: Clock,
     /// Changes when something shows that etcd may have been restored to an earlier state, as
-    /// [`Lease::set_back`] does; none where nothing does, and each report has to be read for that every few
+    /// [`Lease::set_back`] does; `None` if nothing does: then each report has to be read for that every few
     /// minutes.
     ///
     /// [`Lease::set_back`]: crate::cluster::Lease::set_back
     pub set_back: Option<watch::Receiver<()>>,
 }
 
-/// The time of day, which may be set while this runs: it says when something was, and never how long
+/// The time of day, which may be set while this runs: it shows when something was, and never how long
 /// something takes.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);

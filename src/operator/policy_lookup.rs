@@ -1,4 +1,4 @@
-//! Which policy governs a CRD, for whoever answers about CRDs on this replica.
+//! Which policy governs a CRD, for code on this replica that answers requests about CRDs.
 //! It must not change anything: the operator keeps the index.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub struct PolicyLookup {
     settle: Duration,
 }
 
-/// What the policies say for one CRD.
+/// The settings of the policy that governs one CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GoverningPolicy {
     /// The settings of the policy that governs it.
@@ -35,8 +35,7 @@ impl PolicyLookup {
         Self { index, changes, settle }
     }
 
-    /// What the policies say for a CRD as this document has it, labels included; none if no policy selects
-    /// it.
+    /// The settings for a CRD as this document has it, labels included; `None` if no policy selects it.
     pub fn of(&self, crd: &Value) -> Option<GoverningPolicy> {
         let metadata = &crd["metadata"];
         let labels = metadata["labels"].as_object().into_iter().flatten();
@@ -47,8 +46,8 @@ impl PolicyLookup {
         Some(GoverningPolicy { settings, guard_mode })
     }
 
-    /// Why nothing may be written to the objects of a CRD as this document has it, in a word and a sentence;
-    /// none if they may be written, as where no policy says anything about it.
+    /// Why nothing may be written to the objects of a CRD as this document has it, as a reason and a
+    /// sentence; `None` if they may be written, also if no policy selects the CRD.
     pub(super) fn withheld(&self, crd: &Value) -> Option<(&'static str, String)> {
         if !self.index().is_complete() {
             return Some(("Incomplete", "the policies are not known yet".to_owned()));
@@ -81,7 +80,7 @@ impl PolicyLookup {
     }
 }
 
-/// Waits until policies may say something else; for ever where nobody asks for that.
+/// Waits until policies may have changed; for ever without a receiver.
 pub(super) async fn changed(changes: &mut Option<broadcast::Receiver<Change>>) {
     if let Some(changes) = changes {
         loop {

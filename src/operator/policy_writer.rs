@@ -14,7 +14,7 @@ use crate::cluster::{Backoff, Cluster};
 use etch_core::api::DefaultsPolicyStatus;
 use etch_core::engine::reapply_backoff::ReapplyBackoff;
 
-/// The least time between two rounds, whoever else writes there.
+/// The least time between two rounds, even if another client writes the statuses as well.
 const ROUND: Duration = Duration::from_secs(2);
 
 /// A status that a policy should have, and has not.
@@ -29,7 +29,7 @@ pub(crate) struct PolicyStatus {
 struct Last {
     uid: String,
     status: DefaultsPolicyStatus,
-    /// Whether somebody else keeps writing another one.
+    /// Whether another client keeps writing a different status.
     reapply_backoff: ReapplyBackoff,
     /// When it may be written again.
     again_at: Instant,
@@ -49,7 +49,7 @@ pub(crate) async fn write_statuses(cluster: Cluster, mut wanted: watch::Receiver
             }
             let PolicyStatus { name, uid, status } = wanted;
             match cluster.set_policy_status(name, uid, status).await {
-                // If it is still wanted then, somebody else has replaced it.
+                // If it is still wanted then, another client has replaced it.
                 Ok(()) => later = later.into_iter().chain([note(&mut written, wanted)]).min(),
                 // One that is gone is not wanted any more as soon as its watch reports it.
                 Err(error) if error.code() == Some(404) => debug!(policy = name, "the policy is gone"),
@@ -72,7 +72,7 @@ pub(crate) async fn write_statuses(cluster: Cluster, mut wanted: watch::Receiver
     }
 }
 
-/// Until when a status waits that somebody else has replaced; none where it may be written now.
+/// Until when a status waits that another client has replaced; `None` if it may be written now.
 fn contested_until(written: &HashMap<String, Last>, wanted: &PolicyStatus) -> Option<Instant> {
     let last = written.get(&wanted.name).filter(|last| last.is_again(wanted))?;
     (last.again_at > Instant::now()).then_some(last.again_at)
@@ -92,13 +92,13 @@ fn note(written: &mut HashMap<String, Last>, wanted: &PolicyStatus) -> Instant {
 }
 
 impl Last {
-    /// Whether the same is wanted that was written: somebody else has changed it meanwhile.
+    /// Whether the status that was written is wanted again: another client has changed it meanwhile.
     fn is_again(&self, wanted: &PolicyStatus) -> bool {
         self.uid == wanted.uid && without_times(&self.status) == without_times(&wanted.status)
     }
 }
 
-/// A status whose conditions carry no times: whoever replaces them changes those as well.
+/// A status whose conditions carry no times: a client that replaces the conditions changes the times as well.
 fn without_times(status: &DefaultsPolicyStatus) -> DefaultsPolicyStatus {
     let mut status = status.clone();
     for condition in &mut status.conditions {

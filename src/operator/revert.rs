@@ -39,7 +39,7 @@ pub struct Reversion {
     pub ended: CancellationToken,
 }
 
-/// What became of one object.
+/// The outcome for one object.
 #[derive(Clone, Debug, Default)]
 pub struct Reverted {
     /// The places that went, in the object's own terms.
@@ -96,8 +96,8 @@ pub enum RevertError {
     Ended,
 }
 
-/// Decides about each object of a CRD and, where that is asked for, removes what goes; `each` takes what became
-/// of each.
+/// Decides about each object of a CRD and, where that is asked for, removes what goes; `each` takes the
+/// outcome for each.
 ///
 /// # Errors
 /// See [`RevertError`]. Objects that are refused or held stop nothing.

@@ -75,9 +75,9 @@ enum Found {
 }
 
 impl SelfManagedCertificates {
-    /// Begins to watch the Secret. Where there is nothing to present in it, whoever sees that first makes it,
-    /// so that a replica need not wait for a leader that does not know the Secret yet; all else is for the
-    /// leader.
+    /// Begins to watch the Secret. If it holds no certificate to present, the first replica that sees that
+    /// makes one, so that it need not wait for a leader that does not know the Secret yet; everything else is
+    /// the leader's work.
     pub(super) fn start(
         cluster: Cluster,
         options: SelfManaged,
@@ -209,7 +209,7 @@ impl CertificateRenewer {
         }
     }
 
-    /// Takes the step that is due, if it is for this replica; how long to wait then.
+    /// Takes the step that is due, if it is this replica's; returns how long to wait then.
     async fn renew_if_due(&self, has_had_one: &mut bool) -> Result<Duration, Failure> {
         let (found, now) = (self.found.borrow().clone(), self.clock.now());
         let (resource_version, data) = match found {
@@ -239,7 +239,7 @@ impl CertificateRenewer {
     fn failed(&self, failure: &Failure, backoff: &mut Backoff) -> Duration {
         let SelfManaged { namespace, secret, .. } = &self.options;
         match failure {
-            // Somebody else was first: the watch shows what they wrote.
+            // Another replica was first: the watch shows what it wrote.
             Failure::Call(error) if error.code() == Some(409) => {
                 debug!(secret, namespace, "another replica wrote the certificates for admission");
                 backoff.failed(None)

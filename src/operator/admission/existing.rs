@@ -1,6 +1,6 @@
-//! The checks of existing objects: the leader judges them by each schema before anybody is refused for it,
-//! and has their defaults stored where the schema asks for that. It must not decide which write stores them,
-//! nor hold more than a page of objects.
+//! The checks of existing objects: the leader judges them by each schema before the schema refuses any
+//! request, and stores their defaults where the schema asks for that. It must not decide which write stores
+//! them, nor hold more than a page of objects.
 //!
 //! ```text
 //! schema, facts or annotation changed, or a check failed ─> due ─> list each resource once, page by page
@@ -37,7 +37,7 @@ use etch_admission::{Compiled, Endpoint, Existing, existing};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 
-/// How long a schema and its facts have to stay as they are before defaults are stored by them.
+/// How long a schema and its facts have to stay unchanged before Etch stores defaults by them.
 const SETTLE: Duration = Duration::from_secs(10);
 /// How often objects are looked for that lack defaults which are to be stored.
 const PERSIST_AGAIN: Duration = Duration::from_secs(3_600);
@@ -68,7 +68,7 @@ struct LastCheck {
 }
 
 impl LastCheck {
-    /// When to check again by these inputs; none where nothing asks for it.
+    /// When to check again by these inputs; `None` if nothing asks for it.
     fn due(&self, inputs: &Inputs) -> Option<Instant> {
         let Inputs { uid, generation, asked, facts } = inputs;
         let last = &self.inputs;

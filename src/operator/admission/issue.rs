@@ -25,8 +25,8 @@ const KEY: &str = "tls.key";
 const AUTHORITIES: &str = "ca.crt";
 const SIGNER_KEY: &str = "ca.key";
 
-/// How many former authorities are trusted. There is more than one only where somebody has taken a signer's
-/// key away.
+/// How many former authorities are trusted. There is more than one only if somebody else has removed a
+/// signer's key.
 const MOST_FORMER: usize = 7;
 
 /// What was found in a Secret.
@@ -91,7 +91,7 @@ impl Issued {
         }
     }
 
-    /// Whether whoever trusts the authorities in this bundle, which is PEM, trusts the signer.
+    /// Whether a client that trusts the authorities in this PEM bundle trusts the signer.
     pub(super) fn signer_is_in(&self, bundle: &[u8]) -> bool {
         let signer = self.signer.as_ref().map(|signer| &signer.authority.certificate);
         signer.is_some_and(|signer| {

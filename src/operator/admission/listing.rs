@@ -40,11 +40,11 @@ pub(super) struct Objects<B> {
 /// How far a list has come.
 struct Progress<B> {
     builder: B,
-    /// How many objects there are, if the first page says so.
+    /// How many objects there are, if the first page shows it.
     of: Option<Option<u64>>,
 }
 
-/// Ends an evaluation whose answer nobody waits for any more.
+/// Ends an evaluation when no request waits for its answer any more.
 #[derive(Clone, Default)]
 struct Stop(Arc<AtomicBool>);
 

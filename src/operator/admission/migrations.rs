@@ -8,13 +8,14 @@ use crate::server::admission::Migration;
 use etch_core::upgrade::{GuardDecision, Guarded, MigrationBuilder};
 
 impl UpgradeGuard {
-    /// Judges a migration by what is known of it at `until`, at the latest; nothing is said about other objects than
-    /// those of a CRD.
+    /// Judges a migration by what is known of it at `until`, at the latest. A migration of other objects than
+    /// a CRD's is allowed without findings.
     pub(super) async fn judge_migration(&self, migration: &Migration, until: Instant) -> GuardDecision {
         let Migration { crd: name, metadata } = migration;
         let document = match timeout_at(until, self.cluster.crd(name)).await {
             Ok(Ok(Some(document))) => document,
-            // It is none of a CRD's, or nothing shows which policy governs it; and what is not known refuses nothing.
+            // It migrates no CRD's objects, or nothing shows which policy governs the CRD; what is not known
+            // refuses nothing.
             Ok(Ok(None) | Err(_)) | Err(_) => return GuardDecision::default(),
         };
         let Some(governing) = self.guarded(&document) else { return GuardDecision::default() };

@@ -1,5 +1,5 @@
 //! What admission answers by: on every replica EmbeddedSchemas and facts are watched; the leader writes
-//! statuses and webhooks, and makes certificates where nobody else does. It must not answer requests; see
+//! statuses and webhooks, and makes certificates where Etch itself has to. It must not answer requests; see
 //! `server::admission`.
 
 mod certificates;
@@ -229,7 +229,7 @@ impl Admission {
 
     async fn write_webhooks(&self) -> Result<Unserved, CallError> {
         let authority = match self.authority.borrow().clone() {
-            // Whoever led before may have named the authority of a certificate that is still served.
+            // The leader before may have named the authority of a certificate that is still served.
             Authority::Unknown => return Ok(Unserved::without_certificate()),
             Authority::Unnamed => None,
             Authority::Named(authority) => Some(authority),

@@ -161,7 +161,7 @@ impl Writer<'_> {
         store.cluster.perform(crd, object, Instant::now(), write, &Terms::default(), generation_check).await
     }
 
-    /// What an object lacks by a schema; none where that failed. Rules may cost some time.
+    /// What an object lacks by a schema; `None` if that failed. Rules may cost some time.
     async fn lacking(&self, schema: &CheckedSchema, object: &Object) -> Option<Lacking> {
         let (schema, resource, object) = (schema.clone(), self.resource.clone(), object.clone());
         let found =
@@ -170,8 +170,8 @@ impl Writer<'_> {
         found.await.ok()
     }
 
-    /// Reads an object that was written once more, from etcd; what has become of it, or none where somebody
-    /// else has written it meanwhile.
+    /// Reads an object from etcd again after its write, and returns the outcome; `None` if another client has
+    /// written it meanwhile.
     async fn proved(
         &self,
         schema: &CheckedSchema,

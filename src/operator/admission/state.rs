@@ -57,7 +57,7 @@ pub(super) struct Good {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) schemas: BTreeMap<String, Schema>,
-    /// The objects that facts are taken from; none where there is no such object. What is not here is not
+    /// The objects that facts are taken from; `None` if there is no such object. One without an entry is not
     /// known yet.
     facts: BTreeMap<FactObject, Option<Value>>,
     /// The names of a list under way.
@@ -160,8 +160,8 @@ impl State {
         if self.is_listed { schemas.collect() } else { Vec::new() }
     }
 
-    /// Takes in what was found of existing objects; its time counts in any case where somebody has asked for
-    /// it.
+    /// Takes in the result of a check of existing objects; its time counts in any case if a user has asked
+    /// for the check.
     pub(super) fn checked(&mut self, name: &str, inputs: &Inputs, found: ExistingObjects, is_asked: bool) {
         if let Some(schema) = self.schemas.get_mut(name).filter(|schema| schema.uid == inputs.uid) {
             let before = schema.existing.take().or_else(|| schema.status.existing.clone());

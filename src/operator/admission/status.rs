@@ -121,7 +121,7 @@ fn status(
     EmbeddedSchemaStatus { observed_generation: generation, conditions: conditions.collect(), existing }
 }
 
-/// What the condition about existing objects says.
+/// Status, reason and message of the condition about existing objects.
 fn persisted(found: &PersistedDefaults) -> (&'static str, &str, String) {
     let status = match found.reason.as_str() {
         ALL_PERSISTED => "True",

@@ -18,7 +18,7 @@ pub(crate) const READ_PATIENCE: Duration = Duration::from_secs(5);
 /// A CRD as it was read.
 #[derive(Debug)]
 pub(crate) struct Checked {
-    /// None where a schema cannot be read: what is wrong with it is in `findings`.
+    /// `None` if a schema cannot be read: what is wrong with it is in `findings`.
     pub(crate) crd: Option<Arc<Crd>>,
     pub(crate) findings: SchemaFindings,
     pub(crate) generation: i64,

@@ -21,7 +21,7 @@ use etch_core::rbac::Verb;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);
-/// CRDs that hear of changed permissions do not all ask in the same moment.
+/// So that CRDs do not all ask at the same moment after permissions have changed.
 const SPREAD: Duration = Duration::from_secs(3);
 
 /// Why a CRD could not be reconciled.
@@ -48,10 +48,10 @@ impl Error {
 pub(crate) struct Target {
     pub(crate) uid: String,
     pub(crate) generation: i64,
-    /// The settings of its policy; none where none governs it. A pause that begins or ends interrupts nothing
-    /// but writes: see [`Slot::pause`].
+    /// The settings of its policy; `None` if no policy governs it. A pause that begins or ends interrupts
+    /// nothing but writes: see [`Slot::pause`].
     pub(crate) settings: Option<Settings>,
-    /// The generation that somebody has resumed after its canary: see [`Slot::resumed`].
+    /// The generation that a user has resumed after its canary: see [`Slot::resumed`].
     pub(crate) resumed: Option<i64>,
     /// See [`super::super::index::CrdEntry::conditions`].
     pub(crate) conditions: Option<u64>,
@@ -67,11 +67,11 @@ pub(crate) struct Slot {
     phase: Phase,
     /// Our conditions as managedFields name them, and how often that has changed.
     conditions: (Option<u64>, u64),
-    /// Notifies the status writer that somebody may have changed our conditions.
+    /// Notifies the status writer that another client may have changed our conditions.
     conditions_changed: watch::Sender<()>,
     /// Notifies the task that writes are paused, or may go on.
     pause: watch::Sender<Option<Pause>>,
-    /// Notifies the task which generation somebody has resumed.
+    /// Notifies the task which generation a user has resumed.
     resumed: watch::Sender<Option<i64>>,
     pub(crate) backoff: Backoff,
     /// That of the last task: what its writes have dropped outlives it.
@@ -86,7 +86,7 @@ pub(crate) enum Phase {
     Idle(Box<Status>, watch::Receiver<()>),
     /// An attempt is to be made.
     Ready(Box<CrdTask>),
-    /// The same, but not yet.
+    /// An attempt is to be made later.
     Waiting(Box<CrdTask>, Wait),
     /// A task makes an attempt.
     Running(RunningTask),
@@ -160,7 +160,7 @@ impl Slot {
         });
     }
 
-    /// Notifies the task which generation somebody has resumed after its canary.
+    /// Notifies the task which generation a user has resumed after its canary.
     pub(super) fn set_resumed(&self, resumed: Option<i64>) {
         self.resumed.send_if_modified(|before| std::mem::replace(before, resumed) != resumed);
     }
@@ -175,7 +175,7 @@ impl Slot {
         self.pause.subscribe()
     }
 
-    /// Notifies the status writer that somebody may have changed our conditions.
+    /// Notifies the status writer that another client may have changed our conditions.
     pub(crate) fn conditions_changed(&self) -> watch::Receiver<()> {
         self.conditions_changed.subscribe()
     }
@@ -228,7 +228,7 @@ impl Phase {
 }
 
 impl Wait {
-    /// How long it lasts still; none where it is over.
+    /// How long it still lasts; `None` if it is over.
     pub(super) async fn left(&mut self, task: &mut CrdTask, cluster: &Cluster) -> Option<Duration> {
         if task.has_pause_changed() {
             return None;
@@ -241,7 +241,7 @@ impl Wait {
         if !left.is_zero() {
             return Some(left);
         }
-        // The others are asked about by whoever goes on.
+        // This asks only about the first missing verb: the task asks about the others when it goes on.
         let WaitReason::Permission(verbs) = &self.why else { return None };
         let first = &verbs[..verbs.len().min(1)];
         if let Ok(None) = cluster.missing(&task.crd().resource(), first).await {
@@ -266,7 +266,7 @@ impl RunningTask {
                 let next = task.run().await;
                 (task, next)
             });
-            // Nobody listens where the task was stopped.
+            // This fails if the task was stopped: the receiver is gone then.
             let _ = sender.send(worked.catch_unwind().await.ok());
             ended();
         };

@@ -132,7 +132,7 @@ impl ObjectDriver {
         }
     }
 
-    /// Hands what has come of a command to its pass.
+    /// Passes the result of a command to its pass.
     pub(crate) fn take_in(&mut self, event: Event, pass: &mut Pass<Admission>) {
         match event {
             Event::Page(span, page) => {
@@ -148,12 +148,12 @@ impl ObjectDriver {
                 pass.reconciled(index, identity, ended);
             }
             Event::Server(checked) => pass.server_checked(checked),
-            // A pass reads pages alone.
+            // A pass reads only pages.
             Event::Read(_) => {}
         }
     }
 
-    /// Hands what has come of a command to the steady state.
+    /// Passes the result of a command to the steady state.
     pub(crate) fn take_in_watching(&self, event: Event, watching: &mut Watching<Admission>) {
         let now = Instant::now().into_std();
         match event {
@@ -162,7 +162,7 @@ impl ObjectDriver {
                 watching.reconciled(now, &identity, ended);
             }
             Event::Read(object) => watching.read(now, received(object)),
-            // Of a pass alone.
+            // These occur only in a pass.
             Event::Page(..) | Event::Admitted(_) | Event::Server(_) => {}
         }
     }
@@ -261,7 +261,7 @@ impl ObjectDriver {
     }
 }
 
-/// An object that came alone, as machines take it.
+/// An object that was read or received by itself, as machines take it.
 pub(crate) fn received(object: Received) -> engine::Received<Admission> {
     let (object, held) = object.into_parts();
     engine::Received { object, hold: Admission { turn: None, held } }

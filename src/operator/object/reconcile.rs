@@ -22,17 +22,17 @@ use etch_core::object_state::ObjectState;
 use etch_core::plan::{Outcome, RejectionKind, Strategy, Write};
 use etch_core::rbac::{MissingPermissions, Verb};
 
-/// The turn of an object to be decided about, which is the next one's as soon as its first write begins or it
-/// needs none. None where it has not waited for one.
+/// The turn of an object to be decided about, which passes to the next one as soon as its first write begins
+/// or it needs none. `None` if it has not waited for one.
 pub(crate) type Turn = Option<OwnedSemaphorePermit>;
 
 /// What drives the machines of objects of one CRD.
 pub(crate) struct ObjectReconciler {
     pub(crate) cluster: Cluster,
     pub(crate) pace: Arc<Pace>,
-    /// The CRD's own, beside the one that all share: what is broken about one CRD slows down that one alone.
+    /// The CRD's own, beside the one that all share: a problem of one CRD slows down only that CRD.
     pub(crate) own_pace: Option<Arc<Pace>>,
-    /// Says when a pause begins or ends: no further write begins then. None where there is none to obey.
+    /// Shows when a pause begins or ends: no further write begins then. `None` if no pause applies.
     pub(crate) pause_watch: Option<PauseWatch>,
     /// Cancelled when nothing more is to be begun.
     pub(crate) cancelled: Option<CancellationToken>,
@@ -196,7 +196,7 @@ impl ObjectReconciler {
         }
     }
 
-    /// Logs what became of an object.
+    /// Logs the outcome for an object.
     fn log_end(&self, object: &Object, state: &ObjectState) {
         match state {
             ObjectState::Written { .. } => debug!(object = %object.identity(), "stored defaults"),

@@ -12,7 +12,7 @@ const FIRST: u32 = 10;
 /// …in such a time.
 const WHILE: Duration = Duration::from_secs(600);
 
-/// How many refusals of objects of one CRD were logged of late.
+/// How many refusals of objects of one CRD were logged recently.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalLog(Mutex<Option<(Instant, u32)>>);
 

@@ -22,8 +22,8 @@ use etch_core::plan::{Outcome, RejectionKind, Write};
 
 /// How long a write may take before it makes room for others.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The same for others of its own CRD. A webhook of the CRD's is what may be slow, and that takes 10 seconds
-/// where nobody has set another timeout: whoever is not answered by then has probably been lost on the way.
+/// How long a write may take before it makes room for others of its own CRD. The CRD's webhook may be slow,
+/// and times out after 10 seconds by default: a request without an answer by then has probably been lost.
 const OWN_PATIENCE: Duration = Duration::from_secs(12);
 
 impl ObjectReconciler {

@@ -32,7 +32,7 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Hands it to the status that has asked.
+    /// Passes it to the status that has asked.
     pub(crate) fn give(self, status: &mut Status, now: Now) {
         match self {
             Self::Written(answer) => status.written(now.at, answer),
@@ -50,7 +50,7 @@ impl StatusWriter {
         Now { at: Instant::now().into_std(), date: self.clock.second() }
     }
 
-    /// Performs a command; none where it needs no answer.
+    /// Performs a command; `None` if it needs no answer.
     pub(crate) fn perform(&self, subject: &Subject, command: Command) -> Option<BoxFuture<'static, Answer>> {
         let (cluster, Subject { name, uid, generation, .. }) = (self.cluster.clone(), subject.clone());
         Some(match command {
@@ -127,8 +127,8 @@ impl StatusWriter {
     }
 }
 
-/// Repairs our conditions where somebody may have changed them, while nothing else is under way; how long
-/// until the next check.
+/// Repairs our conditions if another client may have changed them, while nothing else is under way; returns
+/// how long until the next check.
 pub(crate) async fn recheck_if_due(
     writer: &StatusWriter,
     status: &mut Status,
