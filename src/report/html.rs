@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::plain;
 
-/// How long a value is that stands in a line, and how long one is at all, in characters.
+/// How long a value within a line may be, and how long any value may be, in characters.
 const LINE: usize = 60;
 const VALUE: usize = 4000;
 

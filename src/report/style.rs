@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Style {
     /// Whether text has colours.
     pub color: bool,
-    /// How many characters fit on a line; none where there is no end, as in a file.
+    /// How many characters fit on a line; `None` if there is no limit, as in a file.
     pub width: Option<usize>,
 }
 

@@ -27,8 +27,8 @@ pub use readiness::Readiness;
 use connections::{BUFFER, HEADERS, accept};
 use places::{Limits, Place};
 
-/// Nobody is known to the health port. A connection is for one request: a scrape of a large cluster takes far
-/// less than this.
+/// The health port knows no client. A connection is for one request: a scrape of a large cluster takes far
+/// less time than this.
 const LIMITS: Limits = Limits { strangers: 64, patience: Duration::from_secs(10), known: 0 };
 
 /// Serves `/livez`, `/readyz` and `/metrics` for as long as it is polled.

@@ -1,4 +1,4 @@
-//! Places for connections: whoever has not shown to be known gets one of few, and not for long.
+//! Places for connections: a client that has not authenticated gets one of few places, and not for long.
 //! It must not read or write a connection.
 //!
 //! There is always a place for one more: if all are taken, the oldest stranger of the address with most of
@@ -105,7 +105,7 @@ impl Taken {
 }
 
 impl Place {
-    /// Says that the client is known; false if there are too many of those, or if the place is lost already.
+    /// Marks the client as known; false if there are too many of those, or if the place is lost already.
     pub(super) fn admit(&self) -> bool {
         if self.known.load(Ordering::Relaxed) {
             return true;
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!([&one, &flood[0], &flood[1], &more].map(is_lost), [false, true, false, false]);
         let other = places.enter(address(2));
         assert_eq!([&one, &flood[1], &more, &other].map(is_lost), [false, true, false, false]);
-        // A place that is given back evicts nobody.
+        // A place that is given back evicts no connection.
         drop(more);
         let next = places.enter(address(2));
         assert_eq!([&one, &other, &next].map(is_lost), [false; 3]);

@@ -25,38 +25,38 @@ impl Readiness {
         &self.tasks
     }
 
-    /// Says that it is known who leads, this process or another.
+    /// Records that it is known who leads, this process or another.
     pub fn knows_the_leader(&self) {
         self.lease.store(true, Ordering::Relaxed);
     }
 
-    /// Says whether the CRDs have been listed: all of them by who leads, and any by who waits, which shows
-    /// that it could.
+    /// Records whether the CRDs have been listed: all of them by a leader; any by a standby, which shows that
+    /// it could.
     pub fn set_listed(&self, listed: bool) {
         self.crds.store(listed, Ordering::Relaxed);
     }
 
-    /// Says that this replica serves admission, and is not ready before it can.
+    /// Records that this replica is to serve admission, and is not ready before it can.
     pub fn serves_admission(&self) {
         self.admission.store(true, Ordering::Relaxed);
     }
 
-    /// Says that the EmbeddedSchemas are known.
+    /// Records that the EmbeddedSchemas are known.
     pub fn knows_the_schemas(&self) {
         self.schemas.store(true, Ordering::Relaxed);
     }
 
-    /// Says that it is known by which keys API servers ask.
+    /// Records that the keys of API servers are known.
     pub fn knows_the_keys(&self) {
         self.keys.store(true, Ordering::Relaxed);
     }
 
-    /// Says that there is a certificate.
+    /// Records that there is a certificate.
     pub fn has_a_certificate(&self) {
         self.certificate.store(true, Ordering::Relaxed);
     }
 
-    /// Says that the process is about to end: nothing new is to be sent to it.
+    /// Records that the process is about to end: clients are to send it nothing new.
     pub fn ends(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }

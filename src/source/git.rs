@@ -13,7 +13,7 @@ use super::{Reason, SourceError, files};
 /// What stands before a revision where a file could stand.
 const PREFIX: &str = "git:";
 
-/// The revision that is named in place of a file; none where it is a file.
+/// The revision that is named in place of a file; `None` if it is a file.
 pub fn revision(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }

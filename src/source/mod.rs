@@ -25,8 +25,8 @@ pub use openapi::{OpenApi, openapi};
 /// What one file may hold. Whatever is beyond is refused before it is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Reads every document that the paths lead to, and hands it over together with the errors on the way, until
-/// the visitor breaks off.
+/// Reads every document that the paths lead to, and passes it to the visitor together with the errors on the
+/// way, until the visitor breaks off.
 ///
 /// A folder stands for the `.yaml`, `.yml` and `.json` files in it and below, in the order of their names;
 /// hidden ones and links to folders are passed over. `-` is `stdin`. The items of a list are documents of

@@ -1,5 +1,5 @@
-//! The certificate of the admission server, from a folder as kubelets mount Secrets, or as somebody reads the
-//! Secret; another one counts at once. It must not log what is in a file.
+//! The certificate of the admission server, from a folder as kubelets mount Secrets, or from the Secret as
+//! read through the API; a new one counts at once. It must not log what is in a file.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -45,7 +45,7 @@ pub struct Certificates {
     metrics: Arc<Metrics>,
 }
 
-/// Who has signed the certificate, as far as the folder says so.
+/// Who has signed the certificate, as far as the folder shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Authority {
     /// There is no certificate yet.
@@ -200,8 +200,8 @@ impl Certificates {
     }
 }
 
-/// From when until when a certificate is valid, if whoever trusts these authorities trusts a server of this
-/// name that presents it, as long as it is valid.
+/// From when until when a certificate is valid, if a client that trusts these authorities accepts it from a
+/// server of this name while it is valid.
 pub fn trusted(presented: &Presented, host: &str, authorities: &[CertificateDer<'_>]) -> Option<Validity> {
     let provider = default_provider();
     let (certified, validity) = certified(presented, &provider).ok()?;
@@ -235,7 +235,7 @@ fn certified(files: &Presented, provider: &CryptoProvider) -> Result<(CertifiedK
     Ok((certified, validity))
 }
 
-/// From when until when a certificate is valid; none where no calendar has such a time.
+/// From when until when a certificate is valid; `None` if a time is outside the calendar.
 pub fn validity(certificate: &X509Certificate<'_>) -> Option<Validity> {
     let at = |time: ASN1Time| Timestamp::from_second(time.timestamp()).ok();
     let validity = certificate.validity();

@@ -104,7 +104,7 @@ where
     }
 }
 
-/// An answer that says nothing. Over HTTP/1.1 it ends the connection.
+/// An answer without a body. Over HTTP/1.1 it ends the connection.
 fn refused(code: StatusCode, version: Version) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = code;

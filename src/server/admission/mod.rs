@@ -1,4 +1,4 @@
-//! Admission over HTTPS: the API server asks, and EmbeddedSchemas answer, or who judges upgrades of CRDs.
+//! Admission over HTTPS: the API server asks, and EmbeddedSchemas answer, or the judge of CRD upgrades.
 //! It must not read a cluster: schemas, facts, what exists and the judge are given to it.
 //!
 //! ```text

@@ -34,7 +34,7 @@ pub struct Reference {
     pub name: String,
 }
 
-/// Whether an object exists; none where that cannot be found out.
+/// Whether an object exists; `None` if that cannot be found out.
 pub type Found = Option<bool>;
 
 type Ask = dyn Fn(Reference) -> BoxFuture<'static, Found> + Send + Sync;
@@ -65,7 +65,7 @@ impl References {
         Self { ask: Arc::new(ask), known: Arc::default() }
     }
 
-    /// What is known without asking; none where nothing is.
+    /// What is known without asking; `None` if nothing is.
     pub fn known(&self, reference: &Reference) -> Option<Found> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(reference).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, found)| *found)

@@ -147,7 +147,7 @@ mod tests {
         }
         let mut done = 0;
         while !clients.is_empty() {
-            // Whoever polls without end gets nothing from the runtime's semaphores.
+            // A task that polls without end gets nothing from the runtime's semaphores.
             tokio::task::yield_now().await;
             let before = clients.len();
             clients.retain_mut(|(_, take)| match take.as_mut().now_or_never() {

@@ -34,9 +34,9 @@ const LOOK: Duration = Duration::from_millis(1_500);
 /// How many requests are taken at once; further ones are refused, and the API server goes on as
 /// `failurePolicy` has it.
 const MOST: usize = 256;
-/// How many of them are evaluated at once for each processor, those included for whose answer nobody waits
-/// any more: two, so that one whose expressions take long does not hold up the others. More would only take
-/// each other's turns.
+/// How many of them are evaluated at once for each processor, including those whose answer no client waits
+/// for any more: two, so that one whose expressions take long does not hold up the others. More would only
+/// take each other's turns.
 const EVALUATED_PER_PROCESSOR: usize = 2;
 /// In place of a schema's name: all of them, and one that is not served.
 const ALL: &str = "*";
@@ -86,8 +86,8 @@ impl AdmissionHandler {
         Self { upgrades, ..self }
     }
 
-    /// `/mutate/NAME` and `/validate/NAME`, by one schema, without a name by all; and `/guard`. Whoever
-    /// serves this asks for a key.
+    /// `/mutate/NAME` and `/validate/NAME`, by one schema, without a name by all; and `/guard`. The caller
+    /// that serves this router has to check the key.
     pub fn router(self) -> Router {
         let metrics = self.metrics.clone();
         let limits = ServiceBuilder::new()

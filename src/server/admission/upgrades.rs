@@ -1,5 +1,5 @@
-//! Who judges updates and deletions of CRDs.
-//! It must not judge: who does is given to it.
+//! Calls the judge of updates and deletions of CRDs.
+//! It must not judge: the judge is given to it.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use etch_core::upgrade::GuardDecision;
 
 type Judge = dyn Fn(CrdRequest, Instant) -> BoxFuture<'static, GuardDecision> + Send + Sync;
 
-/// Who judges requests about CRDs; nobody by default, and then all of them pass.
+/// The judge of requests about CRDs; none by default, and then all of them pass.
 #[derive(Clone, Default)]
 pub struct Upgrades(Option<Arc<Judge>>);
 

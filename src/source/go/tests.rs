@@ -1,4 +1,4 @@
-//! `cases/`: Go packages that say themselves what is found in them, as Go's own analyzers are tested.
+//! `cases/`: Go packages that state the expected findings themselves, as in the tests of Go's own analyzers.
 //!
 //! `// want CODE…` behind a line is what is found in it; `// want -1 CODE` in the line before.
 
@@ -32,7 +32,7 @@ fn found(patterns: &[PathBuf], crds: &[Json]) -> (Vec<String>, Vec<Finding>) {
     (lines, findings)
 }
 
-/// What the files of a folder say of themselves.
+/// The findings that the files of a folder expect.
 fn wanted(folder: &Path) -> Vec<String> {
     let mut wanted = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder") {
