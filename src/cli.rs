@@ -62,7 +62,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Why a namespace cannot narrow it; none where one can.
+    /// Why a namespace cannot narrow it; `None` if one can.
     pub(crate) fn has_no_scope(&self) -> Option<&'static str> {
         match self {
             Self::Impact(_) | Self::Audit(_) | Self::Explain(_) | Self::Persist(_) | Self::Revert(_) => None,
@@ -144,7 +144,8 @@ mod tests {
 
     use super::*;
 
-    /// Commands, their flags, and what those take, by which a test of the process tries them with what they cannot use.
+    /// Commands, their flags, and the values that those take: a test of the process tries the flags with
+    /// values that they cannot use.
     type Flags = BTreeMap<String, BTreeMap<String, String>>;
 
     /// A flag, or what stands without a name, as it is shown in the help.

@@ -1,6 +1,6 @@
 //! Etch makes the defaults of Kubernetes CRDs stored facts.
 //!
-//! The API server fills `default:` values from a CRD's schema whenever it decodes an object. Until somebody
+//! The API server fills `default:` values from a CRD's schema whenever it decodes an object. Until a client
 //! writes the object, such a value is visible in every read and present in no etcd value. Etch finds these
 //! values and has the API server store them, without taking a field from anyone.
 //!
@@ -12,13 +12,13 @@
 //!
 //! # Laws
 //! 1. A value that is present and not an unwanted null is never changed, save where a policy has it follow
-//!    its default, and then only the old default that nobody owns. Etch never wins a race against another
+//!    its default, and then only the old default that no manager owns. Etch never wins a race against another
 //!    writer.
 //! 2. Etch never creates an object and never brings a deleted one back.
 //! 3. Etch takes no field from anyone and, by default, keeps none itself.
 //! 4. Fields that only etcd still holds, and that `managedFields` or the last applied document name, are not
-//!    destroyed unless a policy says so.
-//! 5. "Persisted" is said only of what was proved.
+//!    destroyed unless a policy allows it.
+//! 5. Etch reports "persisted" only for what was proved.
 //! 6. Filling twice equals filling once, and equals what the API server does.
 //! 7. One broken CRD, object, webhook or permission stops only itself, and is reported with its name and the
 //!    reason.

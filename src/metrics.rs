@@ -75,18 +75,18 @@ words! {
 }
 
 words! {
-    /// What came of one write to an object.
+    /// The outcome of one write to an object.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
     pub enum WriteOutcome {
         /// Something was missing in etcd, and is there now.
         Written,
-        /// A stored default was moved to the new one, as a policy says.
+        /// A stored default was moved to the new one, as a policy sets.
         Followed,
         /// Nothing was missing.
         AlreadyStored,
         /// The object is gone.
         Gone,
-        /// Somebody else wrote first.
+        /// Another client wrote first.
         Conflict,
         /// It is not proved that the defaults are stored; the object is read and decided about again.
         Unproved,
@@ -129,7 +129,7 @@ pub enum RequestOutcome {
     Ok,
     /// 404: there is no such thing.
     NotFound,
-    /// 409: somebody else has written.
+    /// 409: another client has written.
     Conflict,
     /// 429 or 503: too much at once.
     Throttled,

@@ -1,5 +1,5 @@
-//! The tasks that a replica cannot do without: whoever misses a change because one of them is gone must not
-//! go on.
+//! The tasks without which a replica cannot work: one that misses a change because one of them is gone must
+//! not go on.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Tasks {
     }
 }
 
-/// Says that a task has ended when it is dropped with it.
+/// Reports that a task has ended: it is dropped together with the task.
 struct End {
     name: &'static str,
     tasks: Tasks,

@@ -114,8 +114,8 @@ impl Cluster {
     /// Whether a write may begin: the CRD was at its generation within the last second and since `read`, or
     /// is so now.
     ///
-    /// What was read since the CRD changed may lack what its schema no longer has, and a write cannot tell
-    /// that from the object.
+    /// An object that was read after the CRD changed may lack fields that its schema no longer has, and a
+    /// write cannot see that from the object.
     ///
     /// # Errors
     /// See [`CallError`]; then nothing may be written.

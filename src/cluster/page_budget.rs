@@ -34,7 +34,7 @@ pub(super) struct PageBudget(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Bytes of the pages that are held, and of those that were asked for as far as one can tell.
+    /// Bytes of the pages that are held, and the estimated bytes of those that were asked for.
     taken: usize,
     seen: HashMap<(Resource, Form), Seen>,
 }

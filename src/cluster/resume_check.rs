@@ -18,7 +18,7 @@ impl Cluster {
     /// of which was written since `through`: what was created since then is newer, and what was deleted is
     /// missing. `None` if something has happened.
     ///
-    /// It is a watch of metadata, which begins with all objects and says where they end (R9, R10).
+    /// It is a watch of metadata, which begins with all objects and marks where they end (R9, R10).
     ///
     /// # Errors
     /// See [`CallError`]. A server may not know such watches.

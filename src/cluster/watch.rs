@@ -54,7 +54,7 @@ pub struct Watch {
     room: ObjectRoom,
     /// The room for the line that is being read; none for the beginning of one.
     room_of_line: Option<LineRoom>,
-    /// The wait for that room, which keeps its turn when nobody polls it.
+    /// The wait for that room, which keeps its turn while it is not polled.
     waiting: Option<BoxFuture<'static, Held>>,
     is_complete: bool,
 }

@@ -108,7 +108,7 @@ impl Audit {
                 all
             }
         };
-        // Where nothing at all was read there are no numbers either.
+        // If nothing at all was read, there are no numbers either.
         if !all.is_empty() && all.iter().all(Audited::is_nothing) {
             return Err(failure(failed(&all, &scope)));
         }

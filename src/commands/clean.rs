@@ -35,7 +35,8 @@ pub(crate) struct Clean {
 const LEASE: &str = "etch";
 
 impl Clean {
-    /// Fails where an operator leads: it would create again what this removes. What else is to be said of it, if anything.
+    /// Fails if an operator leads: it would create again what this removes. Returns a warning, if there is
+    /// one to print.
     async fn refuse_while_running(&self, cluster: &Cluster) -> anyhow::Result<Option<String>> {
         match cluster.leader(LEASE).await {
             Ok(None) => Ok(None),
@@ -110,7 +111,7 @@ impl Clean {
                 let value = there.as_ref().and_then(|there| there.pointer(pointer)?.as_str());
                 value.unwrap_or_default().to_owned()
             };
-            // Somebody else's may have the name.
+            // An object of another application may have the name.
             if text(&format!("/metadata/labels/{}", MANAGED_BY.0.replace('/', "~1"))) != MANAGED_BY.1 {
                 continue;
             }

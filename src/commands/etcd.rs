@@ -77,8 +77,8 @@ impl EtcdArgs {
 /// The longest file that is read as PEM; bundles of all public authorities have a quarter of it.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// Makes sure that a file is no device and no disk image, since it is read as a whole, and that it holds something in PEM that
-/// is called so: whatever else it holds is passed over without a word.
+/// Makes sure that a file is no device and no disk image, since it is read as a whole, and that it holds a
+/// PEM block with this label: the reader skips everything else in it without an error.
 fn holds_pem(path: &Path, label: &str) -> anyhow::Result<()> {
     let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
     if !metadata.is_file() || metadata.len() > MAX_PEM_BYTES {
@@ -93,8 +93,8 @@ fn holds_pem(path: &Path, label: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What proves objects of a CRD to be stored, before they are read: what is on record, and what else in the cluster tells when they were
-/// written, as far as it can be read.
+/// What proves objects of a CRD to be stored, before they are read: what is on record, and what else in the
+/// cluster shows when they were written, as far as it can be read.
 pub(crate) async fn evidence(
     cluster: &Cluster,
     document: &Json,
@@ -111,7 +111,7 @@ pub(crate) async fn evidence(
     record
 }
 
-/// The report on a CRD; none where there is none, or it cannot be read.
+/// The report on a CRD; `None` if there is none, or it cannot be read.
 pub(crate) async fn report_on(cluster: &Cluster, crd: &Crd) -> Option<DefaultsReportStatus> {
     cluster.report(crd.name(), crd.uid()).await.ok().flatten()?.status
 }

@@ -1,12 +1,12 @@
-//! Failures of several CRDs: what the same reason explains is said once.
+//! Failures of several CRDs: those with the same reason are printed once.
 //! It must not hide that something was not read.
 
 use etch::cluster::Scope;
 
 use super::policy::first;
 
-/// How an error says that objects may not be listed in all namespaces: in the API server's answer, and before
-/// asking.
+/// The texts of errors when objects may not be listed in all namespaces: in the API server's answer, and
+/// before asking.
 const NO_PERMISSION: [&str; 2] = ["(no permission to list", "a permission is missing in all namespaces"];
 
 /// What was not done, and why.
@@ -37,8 +37,8 @@ pub(crate) fn in_short(error: &str) -> &str {
     if is_missing { "no permission to list the objects" } else { error }
 }
 
-/// The failures in lines: those of the same reason together, at the place of the first. Where objects may not
-/// be listed in all namespaces, the line tells how to ask for one.
+/// The failures in lines: those of the same reason together, at the place of the first. If objects may not be
+/// listed in all namespaces, the line shows how to ask for one.
 pub(crate) fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
     let mut groups: Vec<(String, Vec<Failure>)> = Vec::new();
     for failure in failures {

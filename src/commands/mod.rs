@@ -85,7 +85,7 @@ pub(crate) async fn each(
     Ok(())
 }
 
-/// Makes sure that requests for a CRD's objects reach those. Where nobody may read APIServices, that is taken
+/// Makes sure that requests for a CRD's objects reach those. If Etch may not read APIServices, that is taken
 /// for granted.
 pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<()> {
     if let Some(shadowed) = crd.shadowed() {

@@ -31,12 +31,12 @@ impl Live {
         Ok(Self { cluster, index })
     }
 
-    /// The document of an API version; none where nothing is published of it.
+    /// The document of an API version; `None` if the server publishes none.
     pub(crate) async fn document(&self, api_version: &str) -> Result<Option<Document>> {
         Ok(self.cluster.openapi(&self.index, api_version).await?)
     }
 
-    /// All documents, and why others cannot be had: nobody may answer for an aggregated API.
+    /// All documents, and why others cannot be read: the server of an aggregated API may not answer.
     pub(crate) async fn all(&self) -> (Vec<Document>, Vec<String>) {
         let (mut all, mut failures) = (Vec::new(), Vec::new());
         for api_version in self.index.api_versions() {
@@ -48,8 +48,8 @@ impl Live {
         (all, failures)
     }
 
-    /// The names of the CRDs. Where they may not be listed there are none, and a note: their types cannot be
-    /// told from those of a release.
+    /// The names of the CRDs. If they may not be listed there are none, and a note: their types cannot be
+    /// distinguished from those of a release.
     pub(crate) async fn crds(&self) -> Result<Vec<String>> {
         match self.cluster.crd_names().await {
             Err(error) if error.code() == Some(403) => {

@@ -53,7 +53,7 @@ pub(crate) enum Unread {
 }
 
 impl PolicyArg {
-    /// The policies in the files; none where no file is named.
+    /// The policies in the files; `None` if no file is named.
     ///
     /// # Errors
     /// A file cannot be read, or holds no policy, or one that this version cannot read.
@@ -86,7 +86,7 @@ impl Known {
         Ok(Self { policies: None, unread: Some(unread) })
     }
 
-    /// Why the policies of the cluster were not read; none where they were, or were not wanted.
+    /// Why the policies of the cluster were not read; `None` if they were, or were not wanted.
     pub(crate) fn unread(&self) -> Option<&Unread> {
         self.unread.as_ref()
     }

@@ -87,7 +87,7 @@ impl Rbac {
         Ok(Outcome::Clean)
     }
 
-    /// What Etch is to be granted for a CRD; none where it has nothing to do with its objects.
+    /// What Etch is to be granted for a CRD; `None` if it does nothing with its objects.
     fn grant(&self, crd: &Known, policy: Option<&DefaultsPolicySpec>) -> Option<Grant> {
         let mode = match policy {
             Some(policy) => {
@@ -235,7 +235,8 @@ fn declaration(document: &Json) -> anyhow::Result<Declaration> {
 
 /// The policy in a file, if there is one of that name, or else in the cluster, by its name.
 async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<(String, DefaultsPolicySpec)> {
-    // A policy may have such a name, too, and can be renamed; of a file that is missing the error says so.
+    // A policy may have such a name, too, and can be renamed; for a missing file, the error shows that the
+    // file is missing.
     let is_file = policy.contains('/') || [".yaml", ".yml", ".json"].iter().any(|end| policy.ends_with(end));
     let documents = if is_file || Path::new(policy).exists() {
         let documents = source::documents(&[policy.into()], &mut io::empty()).context("--policy")?;

@@ -37,7 +37,7 @@ impl Resume {
     }
 }
 
-/// Lets the pass of a CRD go on; what there is to say of that.
+/// Lets the pass of a CRD go on; returns the message to print.
 async fn resume(cluster: &Cluster, name: &str) -> anyhow::Result<String> {
     let document = cluster.crd(name).await.with_context(|| format!("get the CRD {name}"))?;
     let Some(document) = document else { bail!("there is no CRD {name}") };

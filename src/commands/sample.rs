@@ -1,4 +1,4 @@
-//! The first objects, by their names, of however many there are: what a table names.
+//! The first objects, by their names, of any number: those that a table names.
 //! It must not hold more than is printed.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(crate) struct LimitArg {
 }
 
 impl LimitArg {
-    /// The limit for a way of printing; none where all are named.
+    /// The limit for an output format; `None` if it names all.
     pub(crate) fn of(self, output: Output) -> Option<usize> {
         Some(self.limit).filter(|limit| output == Output::Table && *limit > 0)
     }
@@ -77,7 +77,7 @@ impl<T> Default for Sample<T> {
     }
 }
 
-/// Says below the objects that are named how many there are beside them; nothing where there are none.
+/// Prints below the named objects how many more there are; nothing if there are none.
 pub(crate) fn write_left(out: &mut dyn Write, left: u64) -> io::Result<()> {
     if left == 0 { Ok(()) } else { writeln!(out, "and {left} more; --limit 0 lists all") }
 }

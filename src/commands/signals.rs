@@ -1,5 +1,5 @@
-//! Hearing that a command is to end, twice: the first time it finishes what is under way, the second time it
-//! does not. It must not end anything itself.
+//! Handles the signals that end a command: at the first it finishes what is under way, at the second it does
+//! not. It must not end anything itself.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Hears Ctrl-C and SIGTERM from now on.
+    /// Receives Ctrl-C and SIGTERM from now on.
     pub(crate) fn heard() -> io::Result<Self> {
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

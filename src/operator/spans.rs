@@ -90,7 +90,7 @@ pub(crate) fn write(crd: &Crd, object: &Object, write: &Write, attempt: u32) -> 
     )
 }
 
-/// Records what came of a write.
+/// Records the outcome of a write.
 pub(crate) fn conclude(write: &Span, outcome: &Result<Outcome, CallError>, counted: WriteOutcome) {
     write.record("outcome", counted.as_str());
     match outcome {

@@ -58,10 +58,10 @@ impl Traces {
     }
 }
 
-/// What the standard variables ask for; none where they ask for no traces.
+/// The traces that the standard variables ask for; `None` if they ask for none.
 ///
 /// # Errors
-/// They ask for what cannot be done.
+/// They ask for something that is not supported.
 pub(super) fn from_environment() -> anyhow::Result<Option<(Boxed<Registry>, Traces)>> {
     let Some((name, endpoint)) = ENDPOINTS.iter().find_map(|name| Some((name, variable(name)?))) else {
         return Ok(None);

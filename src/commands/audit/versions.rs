@@ -215,7 +215,7 @@ async fn look(source: &ObjectSource, mut looks: Vec<Look<'_>>, scope: &Scope) ->
     Ok(())
 }
 
-/// Where a value is, of which the version alone is read: it may be nested too deeply.
+/// Where a value is; only its version is read, since it may be nested too deeply.
 fn of_bytes(bytes: &[u8], crd: &Crd) -> Whereabouts {
     let stored = match decode(bytes) {
         Err(Opaque::TooDeep) => outline(bytes).ok(),
@@ -224,7 +224,7 @@ fn of_bytes(bytes: &[u8], crd: &Crd) -> Whereabouts {
     stored.map_or(Whereabouts::Unreadable, |stored| Whereabouts::of_bytes(&stored, crd))
 }
 
-/// Why objects may still come to an old version after they were read; none where they do not.
+/// Why API servers may still store objects at an old version after they were read; `None` if they do not.
 fn lag(document: &Json, crd: &Crd) -> Option<String> {
     let is_deaf = crd.generation() != 1 && Clock::of(document).is_deaf(Timestamp::now());
     is_deaf.then(|| {

@@ -39,7 +39,7 @@ pub(crate) struct Sources<'a> {
     /// What etcd holds, where there is access to it.
     pub(crate) bytes: Option<ObjectSource>,
     pub(crate) policies: Known,
-    /// None where nothing is asked of one.
+    /// `None` if the command needs no cluster.
     pub(crate) cluster: Option<Cluster>,
     /// How many objects are named.
     pub(crate) limit: Option<usize>,

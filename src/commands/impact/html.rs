@@ -1,4 +1,4 @@
-//! An impact as one page of HTML, which needs nothing but itself.
+//! An impact as one page of HTML, which loads nothing from elsewhere.
 //! It must not print a value of an object, nor a key of its maps; the values of defaults are the schema's.
 
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 //! An impact as Markdown, for a comment on a pull request.
-//! It must not print a value of an object, nor a key of its maps, for others read it than who may read the
+//! It must not print a value of an object, nor a key of its maps, because its readers may lack access to the
 //! cluster; the values of defaults are the schema's.
 
 use std::io::{self, Write};

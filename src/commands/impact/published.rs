@@ -1,5 +1,5 @@
-//! What changes between two releases of an API server, by the types that they publish: for people and for
-//! programs. It must not look at objects.
+//! What changes between two releases of an API server, by the types that they publish: as text and as JSON or
+//! YAML. It must not look at objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -47,7 +47,7 @@ fn name((group, version): (&str, &str)) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// The sorts of changes that there are; what nobody needs to look at is known.
+/// The sorts of changes that there are; changes that need no attention are known.
 pub(super) fn kinds(changes: &Changes) -> BTreeSet<Kind> {
     let default = |change: &DefaultChange| if change.is_minor() { Kind::Known } else { change.kind() };
     let mut kinds: BTreeSet<Kind> = changes.defaults.iter().map(default).collect();

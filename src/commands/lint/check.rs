@@ -23,13 +23,13 @@ use crate::commands::global::Global;
 
 /// A finding, and the CRD or EmbeddedSchema that it is about, if it is about one.
 pub(super) struct Located {
-    /// The line in that document's file; none where nobody asks for it, or where it is not known.
+    /// The line in that document's file; `None` if the output does not need it, or if it is not known.
     pub(super) line: Option<usize>,
-    /// The document; none where the CRD is from the cluster.
+    /// The document; `None` if the CRD is from the cluster.
     pub(super) origin: Option<Origin>,
     pub(super) crd: String,
     pub(super) finding: Finding,
-    /// Why the finding is accepted, where an exception says so.
+    /// Why the finding is accepted, if an exception accepts it.
     pub(super) accepted: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl Checked {
         // A server has let through what it gave out: that is judged as an update that changes nothing.
         let before = old.or(json["metadata"]["uid"].is_string().then_some(json));
         let mut found = Vec::new();
-        // A CRD of a cluster is no document that somebody applies.
+        // A CRD of a cluster is no document that a user applies.
         if document.is_some() {
             found = etch_lint::as_applied(json, before, &self.releases);
         }

@@ -1,4 +1,4 @@
-//! Findings that somebody accepts, from a file.
+//! Findings that the user accepts, from a file.
 //! It must not accept anything without a reason.
 
 use std::io;

@@ -36,7 +36,7 @@ impl Publishing {
         }
     }
 
-    /// Checks what is published of them. Without a look at the index nothing is said, save that.
+    /// Checks what is published of them. If the index cannot be read, it prints a note and checks nothing.
     pub(super) async fn check(self, cluster: &Cluster, checked: &mut Checked) -> Result<()> {
         if self.crds.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
 //! What is printed, and asked, before anything is written.
-//! It must not ask where nobody can answer.
+//! It must not ask if no user can answer.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -12,8 +12,8 @@ use super::{Persist, policy_warnings};
 use crate::commands::scope;
 
 impl Persist {
-    /// Says what is about to be done and what policies say against it, and asks whether it shall be where
-    /// that is everything there is.
+    /// Prints what is about to be done and the warnings from policies, and asks for confirmation if that
+    /// concerns all CRDs.
     ///
     /// # Errors
     /// The answer is no.

@@ -14,10 +14,10 @@ use crate::commands::{crds_named, scope};
 /// A CRD that is to be processed.
 pub(super) struct Chosen {
     pub(super) name: String,
-    /// Where its objects are; none where it cannot be read, which is reported when it is its turn.
+    /// Where its objects are; `None` if it cannot be read, which is reported when it is its turn.
     pub(super) resource: Option<Resource>,
     pub(super) is_namespaced: bool,
-    /// What policies say against it.
+    /// Warnings from policies about it.
     pub(super) warnings: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What came of it, or would come of it, for people and programs.
+//! The results of a pass, or of a dry run, as text and as JSON or YAML.
 //! It must not claim anything of an object that was left out.
 
 use std::io::{self, Write};

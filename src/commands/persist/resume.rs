@@ -23,7 +23,7 @@ impl Persist {
         format!("{} {}", program(), words.join(" "))
     }
 
-    /// Its own options but for those that say where to go on.
+    /// Its own options except those that set where to go on.
     fn words(&self) -> Vec<String> {
         let Self {
             crds: _,

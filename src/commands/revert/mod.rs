@@ -69,7 +69,7 @@ pub(crate) struct Revert {
     output: Output,
 }
 
-/// What became of the objects of a CRD.
+/// The outcomes for the objects of a CRD.
 struct CrdRevert {
     crd: Arc<Crd>,
     unstorable: Arc<Unstorable>,

@@ -1,4 +1,4 @@
-//! What became of objects, in numbers, and the first of them by name.
+//! The outcomes for objects, in numbers, and the first of them by name.
 //! It must not hold more than is printed.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ pub(super) struct Entry {
 pub(super) struct Place {
     pub(super) action: &'static str,
     pub(super) reason: &'static str,
-    /// None where the action is not about a place.
+    /// `None` if the action is not about a place.
     pub(super) path: Option<Path>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Counts {
     pub(super) removable: u64,
     /// Objects from which one was removed.
     pub(super) removed: u64,
-    /// Objects of either kind that nobody had written since the pass.
+    /// Objects of either kind that were not written since the pass.
     pub(super) unchanged: u64,
     /// Objects that keep a value.
     pub(super) kept: u64,
@@ -56,7 +56,7 @@ impl Counts {
     }
 }
 
-/// What became of all objects of a CRD.
+/// The outcomes for all objects of a CRD.
 pub(super) struct Tally {
     pub(super) counts: Counts,
     pub(super) summary: BTreeMap<Place, u64>,
@@ -68,7 +68,7 @@ impl Tally {
         Self { counts: Counts::default(), summary: BTreeMap::new(), objects: Sample::new(limit) }
     }
 
-    /// Takes in what became of an object.
+    /// Counts the outcome for an object.
     pub(super) fn add(&mut self, identity: Identity, reverted: Reverted) {
         let Reverted { removed, left, failure, is_gone } = reverted;
         let counts = &mut self.counts;

@@ -24,7 +24,8 @@ use tracing::info;
 
 use crate::commands::values::duration;
 
-/// How long requests are still taken after the process is to end: until everybody has heard that it is not ready.
+/// How long the server still takes requests after the process is to end: until all clients know that it is
+/// not ready.
 const LINGER: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]

@@ -70,7 +70,7 @@ impl Drop for DedicatedRuntime {
 }
 
 /// Holds the Lease, again and again, until the process is to end; `leads` is set while it is held. It is
-/// given up, or tried for anew, when nobody is `working` any more.
+/// released, or tried for anew, when the leader's work has stopped (`working` is false).
 pub(super) async fn hold(
     mut lease: Lease,
     ready: Arc<Readiness>,
@@ -90,7 +90,7 @@ pub(super) async fn hold(
             () = lease.hold() => {},
         }
         leads.send_replace(false);
-        // Where the other side is gone, nobody works.
+        // If the sender is gone, no work is under way.
         let _ = working.wait_for(|working| !working).await;
         if ended.is_cancelled() {
             return lease.release().await;

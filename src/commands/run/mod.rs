@@ -137,7 +137,7 @@ impl Work {
     }
 }
 
-/// Works for as long as the Lease is held, again and again, until nobody tries for it any more.
+/// Works for as long as the Lease is held, again and again, until [`hold`] has ended.
 async fn lead(
     cluster: &Cluster,
     work: &Work,
@@ -145,7 +145,7 @@ async fn lead(
     working: &watch::Sender<bool>,
 ) {
     while leads.wait_for(|leads| *leads).await.is_ok() {
-        // Said first, and then looked: the Lease is not given up between the two.
+        // This order matters: the Lease cannot be released between the two lines.
         working.send_replace(true);
         if *leads.borrow() {
             cluster.metrics().leader.set(1);

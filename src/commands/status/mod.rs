@@ -91,7 +91,7 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
     })
 }
 
-/// The value; none where the server refused, which is noted.
+/// The value; `None` if the server refused, which is noted.
 fn noted<T>(
     unread: &mut Vec<String>,
     what: &str,

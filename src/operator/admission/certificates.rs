@@ -153,7 +153,7 @@ async fn follow(
             Event::InitDone if is_there => continue,
             Event::InitDone | Event::Delete(_) => Found::Missing,
         };
-        // What was presented goes on to be where there is no Secret any more.
+        // If the Secret is gone, the server keeps presenting the last certificate.
         if let Found::There { data, .. } = &now {
             present.send_replace(Some(presented(data)));
         }

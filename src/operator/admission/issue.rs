@@ -25,8 +25,8 @@ const KEY: &str = "tls.key";
 const AUTHORITIES: &str = "ca.crt";
 const SIGNER_KEY: &str = "ca.key";
 
-/// How many former authorities are trusted. There is more than one only if somebody else has removed a
-/// signer's key.
+/// How many former authorities are trusted. There is more than one only if a signer's key was removed from
+/// the Secret.
 const MOST_FORMER: usize = 7;
 
 /// What was found in a Secret.

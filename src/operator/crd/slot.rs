@@ -165,7 +165,7 @@ impl Slot {
         self.resumed.send_if_modified(|before| std::mem::replace(before, resumed) != resumed);
     }
 
-    /// The generation that somebody has resumed after its canary.
+    /// The generation that a user has resumed after its canary.
     pub(crate) fn resumed(&self) -> watch::Receiver<Option<i64>> {
         self.resumed.subscribe()
     }

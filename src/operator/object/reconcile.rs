@@ -1,4 +1,4 @@
-//! Reconciles one object: performs what its [`ObjectMachine`] asks for, and logs what comes of it.
+//! Reconciles one object: performs what its [`ObjectMachine`] asks for, and logs the outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -163,7 +163,7 @@ impl ObjectReconciler {
         }
     }
 
-    /// Logs what came of a write.
+    /// Logs the outcome of a write.
     fn log_outcome(&self, object: &Object, write: &Write, outcome: &Result<Outcome, CallError>) {
         match outcome {
             Ok(Outcome::Followed(_)) => {

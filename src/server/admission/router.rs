@@ -55,7 +55,7 @@ pub struct AdmissionHandler {
     evaluations: Arc<Semaphore>,
 }
 
-/// An answer as it is sent, and what came of the request.
+/// An answer as it is sent, and the outcome of the request.
 struct Answered {
     body: Vec<u8>,
     operation: &'static str,
