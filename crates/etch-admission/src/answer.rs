@@ -12,7 +12,7 @@ pub struct FieldError {
     pub field: String,
     /// What kind of error it is.
     pub kind: Kind,
-    /// What is asked for. It may quote values of the object: it is for the author of the request only.
+    /// What the schema requires. It may quote values of the object: it is for the author of the request only.
     pub detail: String,
 }
 

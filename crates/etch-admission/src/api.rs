@@ -151,8 +151,8 @@ pub struct ObjectName {
 }
 
 impl ExistingObjects {
-    /// The same as before, time included, where nothing else has changed and that is not long ago. What became of the same
-    /// defaults before stands until they are to be stored again.
+    /// Returns `before`, time included, if nothing else has changed and its time is recent. The earlier
+    /// outcome for the same defaults stands until Etch is to store them again.
     #[must_use]
     pub fn or_as_it_was(mut self, before: Self) -> Self {
         let counts = |found: &Self| (found.observed_generation, found.objects, found.defaulted);

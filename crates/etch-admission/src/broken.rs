@@ -15,11 +15,11 @@ use etch_core::patch::{Change, patch};
 /// What a default breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokenDefault {
-    /// Which of `defaults` has set it; none where the schema has.
+    /// Which of `defaults` has set it; `None` if the schema has.
     pub default: Option<usize>,
     /// The place of the value below the extension: `.network`.
     pub field: String,
-    /// What is asked for there. It may quote the default.
+    /// What the schema requires there. It may quote the default.
     pub requirement: String,
 }
 

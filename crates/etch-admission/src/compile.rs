@@ -148,7 +148,7 @@ impl Compiled {
         &self.costs
     }
 
-    /// The same with every update judged as if all of it were new, whatever the declaration says.
+    /// The schema with every update judged as if all of it were new, whatever the declaration requests.
     #[must_use]
     pub fn without_ratcheting(self) -> Self {
         Self { ratcheting: Ratcheting::Disabled, ..self }

@@ -1,5 +1,5 @@
-//! What schemas mean for objects that are there already, before anybody is refused for it.
-//! It must not look anything up, nor report what an object holds.
+//! What schemas mean for existing objects, before any user is refused because of them. Nothing is looked up,
+//! and no value of an object is reported.
 
 use serde_json::Value;
 
@@ -72,10 +72,10 @@ pub(super) fn request<'r>(resource: &'r Resource, object: &'r Value, facts: &'r 
 }
 
 /// Judges an object as if it were created now, by all schemas that are for its resource, each with its facts:
-/// first all defaults, in this order, then all verdicts, as the API server asks. `enforcement` and
-/// `defaultOn` do not matter, and no reference is looked up: one that leads nowhere denies nothing here.
+/// first all defaults, in this order, then all verdicts, like the API server. `enforcement` and `defaultOn`
+/// do not matter, and no reference is looked up: one that leads nowhere denies nothing here.
 ///
-/// None for a schema that is not for this object.
+/// `None` for a schema that is not for this object.
 pub fn existing(
     schemas: &[(&Compiled, &Value)],
     resource: &Resource,

@@ -1,5 +1,4 @@
-//! The facts that a schema counts on: from the objects that hold them, and with their fallbacks.
-//! It must not read a cluster: objects and values are given.
+//! The facts that a schema relies on: from the objects that hold them, and with their fallbacks.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +18,7 @@ impl Compiled {
         facts.filter_map(|Fact { name, object, .. }| Some((name.as_str(), object.as_ref()?)))
     }
 
-    /// The resources that hold extensions and that API servers ask about, each once.
+    /// The resources that hold extensions and that API servers send requests for, each once.
     pub fn resources(&self) -> BTreeSet<Resource> {
         let declared = self.targets.iter().map(|target| &target.declared);
         let declared = declared.filter(|target| is_asked_about(&target.group));
@@ -31,7 +30,7 @@ impl Compiled {
         declared.map(resource).collect()
     }
 
-    /// The value that a fact takes from its object; none where the object has none, or there is no such fact.
+    /// The value that a fact takes from its object; `None` if the object has none, or there is no such fact.
     pub fn fact_from(&self, name: &str, object: &Value) -> Option<Value> {
         let fact = self.facts.iter().find(|fact| fact.declared.name == name)?;
         let found = match fact.taken.as_ref()? {
@@ -47,8 +46,8 @@ impl Compiled {
         found.filter(|value| !value.is_null())
     }
 
-    /// All facts, from those that are known: constants and fallbacks are added, and what nobody declares is
-    /// left out. And the names of those that have no value: without them the schema cannot be applied.
+    /// All facts, from those that are known: constants and fallbacks are added, and undeclared ones are left
+    /// out. And the names of those without a value: without them the schema cannot be applied.
     pub fn facts(&self, known: &Map<String, Value>) -> (Value, Vec<String>) {
         let (mut facts, mut missing) = (Map::new(), Vec::new());
         for CompiledFact { declared, .. } in &self.facts {

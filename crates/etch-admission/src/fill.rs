@@ -1,5 +1,5 @@
 //! Setting what is missing: the defaults of the schema, then those that are computed, until nothing more is
-//! to set. It must not change a value that is there, but for an empty one where a default asks for that.
+//! to set. A value that is there stays, except an empty one that a default is declared to replace.
 
 use serde_json::{Map, Value};
 
@@ -98,7 +98,7 @@ impl Filling<'_, '_> {
         }
     }
 
-    /// Sets what is missing now; says whether anything was.
+    /// Sets what is missing now; returns whether anything was.
     fn round(&mut self) -> bool {
         let mut any = self.fill_from_schema();
         for default in &self.compiled.defaults {
@@ -226,7 +226,7 @@ impl Filling<'_, '_> {
     }
 }
 
-/// Sets the fields that are absent or empty; says whether there were any.
+/// Sets the fields that are absent or empty; returns whether there were any.
 fn merge(there: &mut Map<String, Value>, value: Map<String, Value>) -> bool {
     let mut any = false;
     for (name, value) in value.into_iter().filter(|(_, value)| !is_empty(value)) {

@@ -1,4 +1,4 @@
-//! The CRDs of Etch's own resources, as they are installed.
+//! The CRDs of Etch's own resources, in the form in which they are installed.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use kube::CustomResourceExt;
 use crate::api::EmbeddedSchema;
 use etch_core::api::{DefaultsPolicy, DefaultsReport};
 
-/// The CRDs that Etch brings, as they are installed.
+/// The CRDs that Etch brings, in the form in which they are installed.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     let mut crds = vec![DefaultsPolicy::crd(), DefaultsReport::crd(), EmbeddedSchema::crd()];
     for version in crds.iter_mut().flat_map(|crd| &mut crd.spec.versions) {

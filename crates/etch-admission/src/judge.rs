@@ -24,7 +24,7 @@ use kube_structural_schema::prune::prune;
 pub(super) struct Found {
     pub(super) error: FieldError,
     source: Source,
-    /// What tells it from another by the same source at the same field.
+    /// What distinguishes it from another by the same source at the same field.
     mark: String,
     severity: Severity,
     /// It is about a change, so an old object cannot have had it.
@@ -39,7 +39,7 @@ impl Found {
         self.severity == Severity::Deny
     }
 
-    /// What asks for it, by its place in the declaration.
+    /// Its source, by the place in the declaration.
     pub(super) fn place(&self) -> String {
         match self.source {
             Source::Missing => "spec.required".to_owned(),
@@ -95,7 +95,8 @@ enum Source {
 enum Side {
     /// The object as it is to be.
     New,
-    /// The object as it was, as an update that leaves it so: only what keeps rules about a change from being
+    /// The object before the request, judged as if an update left it unchanged: of its findings, only what
+    /// keeps rules about a change from being evaluated counts, if that matters.
     /// evaluated counts of them, if that matters at all.
     Old { unevaluated: bool },
 }
@@ -106,7 +107,7 @@ impl Compiled {
         self.answer(self.found(request))
     }
 
-    /// Everything that is to be said of a request, with what an old object had already as warnings.
+    /// All findings about a request, with those that an old object had already as warnings.
     pub(super) fn found(&self, request: &Request<'_>) -> Vec<Found> {
         let mut run = Run::new(self);
         let Some(subject) = self.subject(request, &mut run) else { return Vec::new() };
@@ -348,7 +349,7 @@ impl Inspection<'_, '_> {
         }
     }
 
-    /// Whether a rule is about this request at all.
+    /// Whether a rule applies to this request.
     fn is_for(&self, rule: &CompiledRule, place: &Place<'_>) -> bool {
         let Rule { operations, resources, .. } = &rule.declared;
         let about_change = rule.names_old_self || rule.names_old_object;
@@ -381,7 +382,7 @@ impl Inspection<'_, '_> {
                     format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim()),
                 )
             }
-            // An update that leaves all as it is says nothing of a change.
+            // An update that leaves everything unchanged shows nothing about a change.
             _ if is_old && changes => return,
             Ok(false) => (Source::Rule(index), rule.kind, self.message(rule, &values)),
             Err(failure) => {

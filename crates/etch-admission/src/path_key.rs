@@ -1,5 +1,5 @@
-//! The key in the path of Etch's webhooks: whoever asks without it is not an API server.
-//! It must not make one up, nor show one: only the webhook configurations hold it.
+//! The key in the path of Etch's webhooks: a client that sends a request without it is not an API server.
+//! Only the webhook configurations hold the key: it must not be logged or shown.
 //!
 //! The webhook configurations are the only store. API servers read the key there anyway, so a copy in a
 //! Secret would hide nothing, and every replica may watch them. So that no request fails while the key is
@@ -27,8 +27,8 @@ const SETTLED: Duration = Duration::from_secs(60);
 const RETIRED: Duration = Duration::from_secs(600);
 /// How far the clock of a former leader may have been ahead.
 const SKEW: Duration = Duration::from_secs(3_600);
-/// How many keys are accepted at once. There are more than two only where somebody asks for new ones again
-/// and again.
+/// How many keys are accepted at once. There are more than two only if a user requests new ones again and
+/// again.
 const MOST: usize = 4;
 
 /// A key, in hexadecimal digits.

@@ -51,7 +51,7 @@ pub struct Held {
     pub leaf: Option<Leaf>,
     /// The other authorities.
     pub former: Vec<Validity>,
-    /// Whether there is more among the authorities: what nobody can read, or what is not Etch's own.
+    /// Whether there is more among the authorities: what Etch cannot read, or what is not its own.
     pub has_foreign: bool,
 }
 
@@ -102,7 +102,7 @@ pub fn decide(held: &Held, trusted_for: Option<Duration>, now: Timestamp, lifeti
         (Some(_), None) => Step::Leaf,
         (None, Some(_)) => Step::Signer,
         (Some(signer), Some(_)) if signer.is_due(now) => Step::Signer,
-        // Whoever trusts the one that is presented trusts the next one as well.
+        // A client that trusts the certificate in use trusts the next one as well.
         (Some(_), Some(leaf)) if leaf.is_by_signer && leaf.validity.is_due(now) => Step::Leaf,
         (Some(_), Some(leaf)) if !leaf.is_by_signer && is_settled => Step::Leaf,
         _ if held.has_foreign || held.former.iter().any(|former| former.has_ended(now)) => Step::Tidy,

@@ -11,7 +11,7 @@ use super::spec::Operation;
 /// Which resource a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named<'r> {
-    /// As the API server says it.
+    /// As the API server names it.
     Resource {
         /// The group; empty for the core group.
         group: &'r str,
@@ -24,7 +24,7 @@ pub enum Named<'r> {
     Kind,
 }
 
-/// What is asked.
+/// The request to be judged.
 #[derive(Clone, Copy)]
 pub struct Request<'r> {
     /// What it is about.
@@ -37,7 +37,7 @@ pub struct Request<'r> {
     pub old_object: Option<&'r Value>,
     /// All facts that the schema declares; see [`Compiled::facts`].
     pub facts: &'r Value,
-    /// Tells whether an object exists, by group, resource, namespace and name; none where that is not known.
+    /// Whether an object exists, by group, resource, namespace and name; `None` if that is not known.
     pub exists: &'r dyn Fn(&Lookup<'_>) -> Option<bool>,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct Subject<'c> {
 }
 
 impl Compiled {
-    /// The part of a request that this schema is about; none where it is not. Where `when` cannot be
+    /// The part of a request that this schema is about; `None` if there is none. If `when` cannot be
     /// evaluated, the schema does not apply.
     pub(super) fn subject<'c>(&'c self, request: &Request<'_>, run: &mut Run<'_>) -> Option<Subject<'c>> {
         let target = self.targets.iter().find(|target| target.is_for(request))?;
@@ -81,7 +81,8 @@ impl Compiled {
         applies.then_some(Subject { target, extensions })
     }
 
-    /// Whether this schema is for a request. It is where that cannot be told, for want of a fact.
+    /// Whether this schema is for a request. It counts as such if that cannot be determined because a fact is
+    /// missing.
     pub fn is_for(&self, request: &Request<'_>) -> bool {
         let Some(target) = self.targets.iter().find(|target| target.is_for(request)) else { return false };
         let mut run = Run::new(self);
@@ -99,7 +100,7 @@ impl Compiled {
         self.when(request, extension, run).unwrap_or_default()
     }
 
-    /// What `when` says; none where it cannot be evaluated.
+    /// The result of `when`; `None` if it cannot be evaluated.
     fn when(&self, request: &Request<'_>, extension: &Value, run: &mut Run<'_>) -> Option<bool> {
         let Some(when) = &self.when else { return Some(true) };
         let mut values = Bound::of(request).values();

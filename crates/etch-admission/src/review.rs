@@ -1,4 +1,5 @@
-//! One request by all schemas that are for it, as the API server asks: first all defaults, then all verdicts.
+//! One request by all schemas that are for it, in the order of the API server: first all defaults, then all
+//! verdicts.
 
 use serde_json::Value;
 
@@ -8,10 +9,10 @@ use super::judge::Found;
 use super::request::Request;
 use kube_structural_schema::json::Json;
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Review {
-    /// The object with its defaults; none where the request is refused because an extension is missing or of
+    /// The object with its defaults; `None` if the request is refused because an extension is missing or of
     /// the wrong types.
     pub object: Option<Json>,
     /// The verdict.
@@ -47,7 +48,7 @@ pub fn review(schemas: &[(&Compiled, &Value)], request: &Request<'_>) -> Review 
     let object = (!bare.iter().any(is_refused)).then_some(object);
     missing.retain(is_refused);
     if !missing.is_empty() {
-        // The API server asks for defaults first, and then nothing more.
+        // The API server sends the request for defaults first, and after a refusal no other.
         answer.errors = missing;
     }
     Review { object, answer }

@@ -1,5 +1,4 @@
-//! How the author of an `EmbeddedSchema` has the API server ask.
-//! It must not make webhooks of it; see `webhooks`.
+//! How the author of an `EmbeddedSchema` has the API server call the webhooks, which `webhooks` makes.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;
@@ -52,7 +51,7 @@ pub struct MatchCondition {
 }
 
 impl Webhooks {
-    /// Whether API servers ask about some objects only, which nobody else can tell from the others.
+    /// Whether API servers send requests for some objects only. Etch cannot determine which.
     pub fn restricts(&self) -> bool {
         !self.match_conditions.is_empty() || self.namespace_selector.is_some()
     }

@@ -1,5 +1,4 @@
-//! What was found of the objects that exist, and what became of their defaults, for one schema.
-//! It must not look at any object.
+//! For one schema, the findings about existing objects, and the outcomes for their defaults.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ const NAMED: usize = 10;
 
 /// Every object holds its defaults.
 pub const ALL_PERSISTED: &str = "AllPersisted";
-/// Not all objects were seen, or not of all of them it is known what became of them.
+/// Not all objects were seen, or the outcome for some of them is unknown.
 pub const INCOMPLETE: &str = "Incomplete";
 /// A permission is missing.
 pub const FORBIDDEN: &str = "Forbidden";
@@ -28,7 +27,7 @@ pub const OWNERS_LOST: &str = "OwnersLost";
 /// A policy keeps objects from being written.
 pub const WITHHELD: [&str; 3] = ["Paused", "AuditOnly", "Ignored"];
 
-/// What became of an object.
+/// The outcome for the defaults of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// It holds its defaults.
@@ -64,7 +63,7 @@ pub struct Tally {
     unseen: Vec<String>,
     /// Those that are nested too deeply to be checked.
     too_deep: First<String>,
-    /// What becomes of defaults, where they are to be stored.
+    /// The outcomes for defaults, if they are to be stored.
     persist: Option<Persist>,
 }
 
@@ -75,7 +74,7 @@ struct Persist {
     held: First<ObjectTrouble>,
     rejected: First<ObjectTrouble>,
     unknown: u64,
-    /// Why nothing more is written at all.
+    /// Why nothing more is written.
     stop: Option<Stop>,
     /// Why nothing more is written to the objects of a resource: that is no reason for those of another.
     stopped: BTreeMap<Resource, Stop>,
@@ -104,8 +103,8 @@ impl<T> First<T> {
 }
 
 impl Tally {
-    /// Of a schema that asks for defaults to be stored (`persist`), by a check that does so (`is_storing`);
-    /// where API servers ask about some objects only, it does not.
+    /// Of a schema that requests that defaults be stored (`persist`), by a check that does so (`is_storing`);
+    /// it does not if API servers send requests for some objects only.
     pub fn new(persist: bool, is_storing: bool, is_restricted: bool) -> Self {
         let stop = is_restricted.then(|| Stop {
             reason: "NotSupported",
@@ -133,7 +132,7 @@ impl Tally {
         self.too_deep.add(|| format!("{resource} {object}"));
     }
 
-    /// Takes in an object, and what became of its defaults, if they were to be stored.
+    /// Takes in an object, and the outcome for its defaults, if they were to be stored.
     pub fn add(
         &mut self,
         resource: &Resource,
@@ -206,7 +205,7 @@ impl Persist {
             let why = all.first.first().map_or("", |first| &*first.message);
             format!("{} {what} ({names}), the first because: {why}", all.count)
         };
-        // What comes first gives the reason, and everything is said.
+        // The first one gives the reason, and the message lists all.
         let stops = stop.into_iter().chain(stopped.into_values());
         let mut found: Vec<(&str, String)> = stops.map(|stop| (stop.reason, stop.message)).collect();
         found.dedup();

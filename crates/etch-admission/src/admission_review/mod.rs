@@ -1,5 +1,4 @@
-//! One AdmissionReview and its answer.
-//! It must not know how requests come in, nor log: a request holds values of objects.
+//! One AdmissionReview and its answer. A request holds values of objects, so nothing here may be logged.
 //!
 //! Source: `admission.k8s.io/v1`.
 
@@ -82,7 +81,7 @@ pub enum Reviewed {
 /// How many levels of a review its object stands in.
 const WRAPPING: usize = 2;
 
-/// What a review that is too deep to be read is about, as far as it says so.
+/// What a review that is nested too deeply is about, as far as it can be read.
 fn named(body: &[u8]) -> String {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -165,7 +164,7 @@ impl Asked {
             .unwrap_or("OTHER")
     }
 
-    /// The object that is asked about, as a refusal names it.
+    /// The object of the request, as a refusal names it.
     fn about(&self) -> About<'_> {
         let name = match self.text("/name") {
             "" => self.text("/object/metadata/name"),
@@ -190,11 +189,11 @@ impl Asked {
     }
 }
 
-/// Answers a review by these schemas, in their order: the whole AdmissionReview to send back, and what came
-/// of it.
+/// Answers a review by these schemas, in their order: the whole AdmissionReview to send back, and the
+/// outcome.
 ///
-/// `exists` says whether an object exists; none where that is not known. A dry run is answered like any other
-/// request.
+/// `exists` returns whether an object exists; `None` if that is not known. A dry run is answered like any
+/// other request.
 pub fn review(
     phase: Phase,
     schemas: &[(&str, &Served)],

@@ -1,5 +1,4 @@
 //! A refusal in the words of the API server.
-//! It must not decide what is refused.
 //!
 //! Source: `NewInvalid` and `field.Error` in apimachinery.
 
