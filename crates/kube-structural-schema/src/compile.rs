@@ -152,8 +152,8 @@ impl Compiled {
 
     /// All defaults, in the order of their paths.
     ///
-    /// The paths of a chain of nested defaults grow with the square of its depth: of a schema that nobody has
-    /// looked at, take what is needed through [`Self::each_default`] or [`Self::first_defaults`].
+    /// The paths of a chain of nested defaults grow with the square of its depth: of a schema from an unknown
+    /// author, take what is needed through [`Self::each_default`] or [`Self::first_defaults`].
     pub fn defaults(&self) -> Vec<DefaultSite<'_>> {
         let mut sites = Vec::new();
         self.root
@@ -179,7 +179,7 @@ impl Compiled {
         (sites, more)
     }
 
-    /// The default at a place of the schema; none where there is none that is ever filled in.
+    /// The default at a place of the schema; `None` if there is none that is ever filled in.
     pub fn default_at(&self, place: Path) -> Option<DefaultSite<'_>> {
         let node = place.steps().iter().try_fold(&self.root, |node, step| match step {
             Step::Field(name) => node.property(name),
@@ -220,7 +220,7 @@ fn any_unpruned(schema: &Schema, standing: &Standing<'_>) -> bool {
             .any(|(name, property)| any_unpruned(property, &standing.property(schema, name)))
 }
 
-/// The node of a schema, as far as pruning leaves its defaults to be `shown`; none where there is nothing to
+/// The node of a schema, as far as pruning leaves its defaults to be `shown`; `None` if there is nothing to
 /// fill.
 fn node(schema: &Schema, standing: &Standing<'_>, shown: Option<Pruner<'_>>) -> Option<Node> {
     let mut node = Node { default: pruned(schema, standing), ..Node::default() };
@@ -266,7 +266,7 @@ fn field_node(schema: &Schema, standing: &Standing<'_>, shown: Option<Field<'_>>
     }
 }
 
-/// The node of items or a map's values: where null is a value, nothing asks for their default.
+/// The node of items or a map's values: where null is a value, their default is never needed.
 fn inner(mut node: Node) -> Option<Box<Node>> {
     if node.nullable {
         node.default = None;

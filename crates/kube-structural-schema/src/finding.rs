@@ -87,14 +87,15 @@ impl fmt::Display for Kind {
 pub struct Finding {
     /// The place as the API server writes it (`spec.ports[0].name`), without values.
     pub field: String,
-    /// The same where the API server has no place for it: it reports what clauses say at the whole object.
+    /// The place, if the API server has none for it: the server reports findings of clauses at the whole
+    /// object.
     pub unnamed: Option<Box<str>>,
     /// What kind of violation it is.
     pub kind: Kind,
     /// The API server's wording. It may quote values: for tests and for the author of the file only.
     pub detail: String,
-    /// What the schema asks for, in its own words and without values: a rule's message, or a restriction.
-    /// None where only the kind says it.
+    /// What the schema requires, in its own words and without values: a rule's message, or a restriction.
+    /// `None` if the kind alone shows it.
     pub asked: Option<Box<str>>,
     /// The value that the API server quotes, in its writing: for tests and for the author of the file only.
     pub quoted: Option<Box<str>>,
@@ -106,13 +107,13 @@ impl Finding {
         Self { field: field.into(), kind, detail: detail.into(), unnamed: None, asked: None, quoted: None }
     }
 
-    /// The same, with what the schema asks for.
+    /// The finding with what the schema requires.
     #[must_use]
     pub fn asking(self, asked: impl Into<Box<str>>) -> Self {
         Self { asked: Some(asked.into()), ..self }
     }
 
-    /// The same, at a place of which the API server says nothing.
+    /// The finding at a place that the API server does not report.
     #[must_use]
     pub fn standing_at(self, place: impl Into<Box<str>>) -> Self {
         Self { unnamed: Some(place.into()), ..self }
@@ -132,12 +133,12 @@ impl Finding {
         parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(": ")
     }
 
-    /// Where it is, in the server's writing, be it that the server does not say so.
+    /// Where it is, in the server's writing, even if the server does not report the place.
     pub fn place(&self) -> &str {
         self.unnamed.as_deref().unwrap_or(&self.field)
     }
 
-    /// What is asked for and not met, without values.
+    /// What is required and not met, without values.
     pub fn requirement(&self) -> &str {
         self.asked.as_deref().unwrap_or(match self.kind {
             Kind::Required => "it is required",

@@ -1,7 +1,8 @@
 //! JSON documents as API servers hold them: numbers are equal by value, and depth has a limit.
 //!
-//! API servers accept objects nested thousands of levels deep. What walks through a document recurses, so a text
-//! that is nested deeper than [`DEPTH`] is not parsed; [`outline`] reads what identifies the object in it.
+//! API servers accept objects nested thousands of levels deep. What walks through a document recurses, so a
+//! text that is nested deeper than [`DEPTH`] is not parsed; [`outline`] reads what identifies the object in
+//! it.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -32,7 +33,7 @@ pub enum JsonError {
 /// Whether a text of JSON is nested deeper than so many levels. It is read without recursion, and need not be
 /// well-formed.
 fn is_deeper(text: &[u8], levels: usize) -> bool {
-    // Few texts have so many brackets at all, and counting them takes a fraction of the time.
+    // Few texts have so many brackets, and counting them takes a fraction of the time.
     text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() > levels && depth(text) > levels
 }
 
@@ -55,8 +56,8 @@ fn depth(text: &[u8]) -> usize {
     deepest
 }
 
-/// What identifies the object in a text that is too deep to be parsed: its `apiVersion` and `kind`, and what is
-/// flat in its metadata: names, annotations, but no owners.
+/// What identifies the object in a text that is too deep to be parsed: its `apiVersion` and `kind`, and what
+/// is flat in its metadata: names, annotations, but no owners.
 ///
 /// # Errors
 /// The text is no JSON object; the message holds a position and no value.
@@ -80,7 +81,8 @@ impl Json {
     /// Parses one document.
     ///
     /// # Errors
-    /// It is nested too deeply, malformed, or followed by something; the message holds a position and no value.
+    /// It is nested too deeply, malformed, or followed by something; the message holds a position and no
+    /// value.
     pub fn parse(bytes: &[u8]) -> Result<Self, JsonError> {
         Self::parse_around(bytes, 0)
     }

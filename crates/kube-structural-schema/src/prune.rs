@@ -10,8 +10,8 @@ use crate::schema::{Additional, Schema};
 
 /// Removes all fields that the schema does not specify and reports the topmost of them.
 ///
-/// `whole` says that the value is a whole object: its `apiVersion`, `kind` and `metadata` stay as they are,
-/// as those of an embedded resource do.
+/// `whole` means that the value is a whole object: its `apiVersion`, `kind` and `metadata` stay unchanged, as
+/// those of an embedded resource do.
 pub fn prune(value: &mut Value, schema: &Schema, whole: bool, report: &mut impl FnMut(&Trail<'_>)) {
     let pruner = if whole { Pruner::root(schema) } else { Pruner::of(Some(schema)) };
     pruner.prune(value, &Trail::ROOT, report);
@@ -20,8 +20,7 @@ pub fn prune(value: &mut Value, schema: &Schema, whole: bool, report: &mut impl 
 /// What pruning does at one place of an object.
 #[derive(Clone, Copy, Debug)]
 pub struct Pruner<'a> {
-    /// None where the schema says nothing, as below `additionalProperties: true`: every field is removed
-    /// there.
+    /// `None` where there is no schema, as below `additionalProperties: true`: every field is removed there.
     schema: Option<&'a Schema>,
     /// Whether unknown fields are kept.
     keeps: bool,
@@ -60,12 +59,12 @@ impl<'a> Pruner<'a> {
         }
     }
 
-    /// The schema here; none where the schema says nothing.
+    /// The schema here; `None` if there is none.
     pub fn schema(self) -> Option<&'a Schema> {
         self.schema
     }
 
-    /// What becomes of a field.
+    /// What happens to a field.
     pub fn field(self, name: &str) -> Field<'a> {
         if self.resource && matches!(name, "apiVersion" | "kind" | "metadata") {
             return Field::Kept;
@@ -76,19 +75,19 @@ impl<'a> Pruner<'a> {
         }
     }
 
-    /// What becomes of a field that the schema does not declare by its name.
+    /// What happens to a field that the schema does not declare by its name.
     pub(crate) fn undeclared(self) -> Field<'a> {
         match self.schema.map(|schema| &schema.additional) {
             Some(Some(Additional::Schema(values))) => Field::Pruned(Self::of(Some(values))),
-            // Allowed or not: upstream asks only whether the keyword is there.
+            // Allowed or not: upstream checks only whether the keyword is there.
             Some(Some(Additional::Bool(_))) => Field::Pruned(Self::of(None)),
             Some(None) if self.keeps => Field::Kept,
             Some(None) | None => Field::Removed,
         }
     }
 
-    /// Any item here; none where items are kept, whatever they hold. Items of a list that keeps unknown
-    /// fields keep theirs.
+    /// Any item here; `None` if items are kept, whatever they hold. Items of a list that keeps unknown fields
+    /// keep theirs.
     pub fn item(self) -> Option<Self> {
         let items = self.schema.and_then(|schema| schema.items.as_deref());
         match (items, self.keeps) {

@@ -165,7 +165,7 @@ fn nothing_to_fill_is_nothing() {
     assert!(compile(&cron_tab()).has_defaults());
 }
 
-/// Computed by other means from the canonical form, for it is stored in clusters:
+/// Computed by other means from the canonical form, because clusters store the digest:
 ///
 /// ```text
 /// structural-defaults/1

@@ -2,7 +2,7 @@
 //! It must not depend on how the schema was written: key order, spacing, `1` or `1.0`, descriptions.
 //!
 //! The canonical form is one JSON text without spaces, after the line `structural-defaults/1`. A node is an
-//! object of these members, in this order, each left out where there is nothing to say:
+//! object of these members, in this order, each left out if it is empty:
 //!
 //! - `"d"`: the default, pruned; keys sorted by their bytes, whole numbers within 64 bits as integers
 //! - `"n"`: `true` where a null keeps its place although there is a default
@@ -71,7 +71,7 @@ fn node(node: &Node, hash: &mut Sha256) {
 fn value(value: &Value, hash: &mut Sha256) {
     match value {
         Value::Object(fields) => {
-            // The map is sorted already, unless a dependency asks serde_json to keep the order of insertion.
+            // The map is sorted already, unless a dependency has serde_json keep the order of insertion.
             let mut sorted: Vec<_> = fields.iter().collect();
             sorted.sort_by_key(|(name, _)| name.as_str());
             let mut members = Members::default();

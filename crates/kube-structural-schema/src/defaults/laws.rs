@@ -48,7 +48,7 @@ fn filled(compiled: &Compiled, object: &Value) -> BTreeSet<Path> {
     found
 }
 
-/// Objects alone cannot tell a map's key from a field.
+/// Objects alone do not distinguish a map's key from a field.
 fn shape(path: &Path) -> Path {
     path.steps()
         .iter()

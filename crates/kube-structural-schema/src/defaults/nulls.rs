@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Node;
 use crate::schema::Schema;
 
-/// Drops the unwanted nulls. `defaults` are those of the same schema, none where it has none.
+/// Drops the unwanted nulls. `defaults` are those of the same schema, `None` if it has none.
 pub(super) fn drop_nulls(value: &mut Value, schema: &Schema, defaults: Option<&Node>) {
     match value {
         Value::Object(fields) => {

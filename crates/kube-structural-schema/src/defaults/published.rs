@@ -4,7 +4,7 @@
 //! The documents are the KEP "Defaulting for Custom Resources" (20190426-crd-defaulting), KEP-1929 (Built-in
 //! declarative defaults), and "Extend the Kubernetes API with CustomResourceDefinitions", sections
 //! "Defaulting" and "Defaulting and Nullable". Where a later document overrules an earlier one, or an example
-//! has a slip, the case says so.
+//! has a slip, the case notes it.
 
 use std::collections::BTreeMap;
 

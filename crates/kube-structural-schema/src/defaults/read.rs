@@ -14,7 +14,7 @@ use crate::path::Trail;
 use crate::prune::prune;
 use crate::schema::{Place, Schema};
 
-/// Why an object cannot be read at all.
+/// Why an object cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The server fails to prune the defaults of the schema and does not serve the version.

@@ -23,11 +23,11 @@ pub use time::{parse_date_time, parse_duration};
 use go_text::mail::is_address;
 use go_text::url::Url;
 
-/// Says whether a text is of a format.
+/// Returns whether a text is of a format.
 pub type Check = fn(&str) -> bool;
 
-/// The check of a string format; none where the server knows no such format and so checks nothing.
-/// Dashes in the name do not count: `date-time` is `datetime`.
+/// The check of a string format; `None` if the server knows no such format and so checks nothing. Dashes in
+/// the name do not count: `date-time` is `datetime`.
 pub fn check(name: &str) -> Option<Check> {
     let normalized = if name.contains('-') { Cow::Owned(name.replace('-', "")) } else { Cow::Borrowed(name) };
     Some(match &*normalized {

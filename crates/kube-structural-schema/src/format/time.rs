@@ -1,5 +1,4 @@
-//! Formats of dates and durations.
-//! It must not tell the time: no zone is looked up.
+//! Formats of dates and durations. No time zone is looked up.
 //!
 //! Source: kube-openapi `pkg/validation/strfmt/{date,time,duration}.go`.
 
@@ -25,7 +24,7 @@ pub(super) fn date(text: &str) -> bool {
 }
 
 /// `strfmt.ParseDateTime`, which takes more and less than the format `date-time`: the layouts that upstream
-/// tries, one after the other; nothing at all is 1970. None where upstream has an error.
+/// tries, one after the other; an empty text is 1970. `None` if upstream returns an error.
 pub fn parse_date_time(text: &str) -> Option<Time> {
     if text.is_empty() {
         return Some(Time::UNIX_EPOCH);
@@ -87,7 +86,7 @@ pub(super) fn duration(text: &str) -> bool {
 }
 
 /// `strfmt.ParseDuration`: Go's form, else every number that is followed by a word for a unit, added up:
-/// nanoseconds. None where upstream has an error.
+/// nanoseconds. `None` if upstream returns an error.
 pub fn parse_duration(text: &str) -> Option<i64> {
     if let Some(nanos) = time::parse_duration(text) {
         return Some(nanos);

@@ -30,7 +30,7 @@ impl Schema {
         }
     }
 
-    /// Whether the schema says something of this place, rather than keep or drop whatever is there.
+    /// Whether the schema describes this place, rather than keep or drop whatever is there.
     pub fn describes(&self, path: &[Step]) -> bool {
         let found = path.iter().try_fold(self, |schema, step| match step {
             Step::Field(name) | Step::Key(name) => schema.child(name),

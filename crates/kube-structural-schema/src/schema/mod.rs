@@ -22,8 +22,8 @@ pub use properties::Properties;
 ///
 /// Upstream has two types: `Structural` for what is reached through `properties`, `items` and
 /// `additionalProperties`, and `NestedValueValidation` for what stands under `allOf`, `anyOf`, `oneOf` and
-/// `not`. They hold the same keywords, so here they are one; what a nested node must not say is for the
-/// structural rules to find.
+/// `not`. They hold the same keywords, so here they are one; the structural rules find the keywords that a
+/// nested node must not have.
 ///
 /// A keyword that is `null` in the document is unset, as in Go's decoding.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub struct Schema {
     pub kind: SchemaType,
     /// `nullable`.
     pub nullable: bool,
-    /// `x-kubernetes-preserve-unknown-fields`; `false` is no schema at all.
+    /// `x-kubernetes-preserve-unknown-fields`; upstream refuses `false` as a schema.
     pub preserve_unknown_fields: bool,
     /// `x-kubernetes-embedded-resource`.
     pub embedded_resource: bool,
@@ -44,8 +44,8 @@ pub struct Schema {
     pub described: bool,
     /// Whether anything was set beside `type`, `default` and `properties`, be it an empty list.
     ///
-    /// Two of upstream's rules compare a node with an otherwise empty one, and Go tells an empty list from
-    /// none.
+    /// Two of upstream's rules compare a node with an otherwise empty one, and Go distinguishes an empty list
+    /// from none.
     pub adorned: bool,
     /// `default`; never `null`.
     pub default: Option<Json>,
@@ -61,7 +61,7 @@ pub struct Schema {
     pub list_map_keys: Box<[String]>,
     /// `x-kubernetes-map-type`: `granular` or `atomic` in an accepted CRD.
     pub map_type: Option<Box<str>>,
-    /// The keywords that restrict values; none where none of them is set.
+    /// The keywords that restrict values; `None` if none of them is set.
     pub constraints: Option<Box<Constraints>>,
     /// `x-kubernetes-validations`.
     pub rules: Box<[Rule]>,

@@ -14,7 +14,7 @@ impl Schema {
     /// Reads an `openAPIV3Schema`.
     ///
     /// # Errors
-    /// Exactly where the API server refuses to decode the schema or to make it structural at all.
+    /// Exactly if the API server refuses to decode the schema or to make it structural.
     pub fn parse(document: &Value) -> Result<Self, ParseError> {
         schema(document, Position::Structural, &Place::root("openAPIV3Schema"))
     }
@@ -33,7 +33,7 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 
 fn schema(document: &Value, position: Position, at: &Place<'_>) -> Parsed<Schema> {
     match document {
-        // A null leaves a Go struct as it is: the schema that says nothing.
+        // A null leaves a Go struct unchanged: the empty schema.
         Value::Null => Ok(Schema::default()),
         Value::Object(keywords) => node(keywords, position, at),
         _ => Err(ParseError::malformed(at, "a schema")),
@@ -111,7 +111,7 @@ fn refuse_unsupported(keywords: &Map<String, Value>, at: &Place<'_>) -> Parsed<(
     Ok(())
 }
 
-/// Reads a keyword that holds no schema and restricts no value; says whether it adorns the node.
+/// Reads a keyword that holds no schema and restricts no value; returns whether it adorns the node.
 fn plain_keyword(schema: &mut Schema, name: &str, value: &Value, at: &Place<'_>) -> Parsed<bool> {
     Ok(match name {
         "type" => {
@@ -146,7 +146,7 @@ fn plain_keyword(schema: &mut Schema, name: &str, value: &Value, at: &Place<'_>)
     })
 }
 
-/// Reads a keyword that restricts values; says whether it is one and set.
+/// Reads a keyword that restricts values; returns whether it is one and set.
 fn restriction(to: &mut Constraints, name: &str, value: &Value, at: &Place<'_>) -> Parsed<bool> {
     Ok(match name {
         "format" => set(&mut to.format, text(value, at)?.into()),
@@ -175,7 +175,7 @@ fn restriction(to: &mut Constraints, name: &str, value: &Value, at: &Place<'_>) 
     })
 }
 
-/// Sets a field; says whether it differs from Go's zero value now.
+/// Sets a field; returns whether it differs from Go's zero value now.
 fn set<T: Default + PartialEq>(field: &mut T, value: T) -> bool {
     *field = value;
     *field != T::default()
@@ -188,7 +188,7 @@ fn clauses(keywords: &Map<String, Value>, name: &str, at: &Place<'_>) -> Parsed<
     }
 }
 
-/// `JSONSchemaPropsOrArray`: text, numbers and booleans decode to nothing at all.
+/// `JSONSchemaPropsOrArray`: text, numbers and booleans decode to nothing.
 fn items(keywords: &Map<String, Value>, position: Position, at: &Place<'_>) -> Parsed<Option<Box<Schema>>> {
     let here = at.child("items");
     match present(keywords, "items") {

@@ -24,17 +24,17 @@ pub struct Pool {
 
 #[derive(Debug)]
 struct Known<T: ?Sized> {
-    /// By all that they say.
+    /// By all of their content.
     held: HashMap<[u8; 32], Weak<T>>,
-    /// How many may be known until those that nobody holds any more are forgotten.
+    /// How many entries there may be until those that are no longer in use are removed.
     room: usize,
 }
 
 impl Pool {
-    /// Replaces what a schema has in common with others of this pool by what they hold, and lets others share
-    /// the rest.
+    /// Replaces the parts that a schema has in common with others of this pool by theirs, and lets others
+    /// share the rest.
     ///
-    /// Only what nobody else holds is looked at: a schema that was just parsed.
+    /// Only parts with no other user are looked at: those of a schema that was just parsed.
     pub fn share(&self, schema: &mut Schema) {
         each_part(schema, &mut |part| self.share(part));
         let Some(list) = Arc::get_mut(&mut schema.properties.0).filter(|list| !list.is_empty()) else {
@@ -58,7 +58,7 @@ impl<T: ?Sized> Default for Known<T> {
 }
 
 impl<T: ?Sized> Known<T> {
-    /// The same as somebody holds it.
+    /// The equal value that is in use, if there is one.
     fn same(&mut self, key: [u8; 32], new: Arc<T>) -> Arc<T> {
         if let Some(known) = self.held.get(&key).and_then(Weak::upgrade) {
             return known;
@@ -89,19 +89,19 @@ fn each_part(schema: &mut Schema, visit: &mut impl FnMut(&mut Schema)) {
     }
 }
 
-/// Writes all that a node says, each part with its length or its number before it.
+/// Writes all content of a node, each part with its length or its number before it.
 struct Writer(Sha256);
 
 impl Writer {
-    /// What tells something apart by all that is written of it.
+    /// The key of a value, by all that is written of it.
     fn key(write: impl FnOnce(&mut Self)) -> [u8; 32] {
         let mut writer = Self(Sha256::new());
         write(&mut writer);
         writer.0.finalize().into()
     }
 
-    /// Schemas stand for themselves, for they are shared already: as long as somebody holds a list, they stay
-    /// where they are.
+    /// Schemas are identified by their addresses, because they are shared already: as long as a list is in
+    /// use, they stay where they are.
     fn list(&mut self, list: &List) {
         for (name, property) in list {
             self.text(name);

@@ -34,7 +34,7 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// What becomes of fields of the wrong type.
+/// What happens to fields of the wrong type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
     /// They are left out, as when an object is read from etcd.
@@ -65,11 +65,11 @@ struct Wrong {
 }
 
 enum Words {
-    /// Go's decoder goes on, says so at the end, and names the type that it has and the one that it needs.
+    /// Go's decoder goes on, reports it at the end, and names the type that it has and the one that it needs.
     Type { given: String, needed: &'static str },
     /// The same, with the field.
     Said(String),
-    /// Go's decoder stops here, and forgets what it would have said.
+    /// Go's decoder stops here, and drops what it would have reported.
     Last(String),
     /// The same, about a type.
     LastType { given: String, needed: &'static str },

@@ -1,5 +1,5 @@
-//! `cases.json`: metadata and what apimachinery v0.37.2 keeps of it; nothing is kept of what is no metadata
-//! at all.
+//! `cases.json`: metadata and what apimachinery v0.37.2 keeps of it; it keeps nothing of what is not
+//! metadata.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What the API server says of a whole CRD: all versions, and `preserveUnknownFields`.
+//! What the API server reports of a whole CRD: all versions, and `preserveUnknownFields`.
 //!
 //! Source: apiextensions-apiserver `pkg/controller/nonstructuralschema`.
 
@@ -25,7 +25,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The message of the server's condition; none where it sets none.
+    /// The message of the server's condition; `None` if it sets none.
     pub fn message(&self) -> Option<String> {
         match self {
             Self::Structural => None,
@@ -71,7 +71,7 @@ pub fn judge(spec: &Value) -> Verdict {
             }
         }
     }
-    // The server says the same thing once.
+    // The server reports the same thing once.
     found.dedup();
     if found.is_empty() { Verdict::Structural } else { Verdict::Violations(found) }
 }
