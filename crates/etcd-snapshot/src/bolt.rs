@@ -195,7 +195,7 @@ impl Page {
     }
 }
 
-/// Page size, root and transaction of a meta page; none where it is not one, or was not written in whole.
+/// Page size, root and transaction of a meta page; `None` if it is not one, or was not written in whole.
 fn meta(bytes: &[u8]) -> Option<(u64, u64, u64)> {
     let is_meta = u32_at(bytes, 0)? == MAGIC && u32_at(bytes, 4)? == VERSION;
     let is_whole = u64_at(bytes, META_SUMMED)? == fnv1a(bytes.get(..META_SUMMED)?);

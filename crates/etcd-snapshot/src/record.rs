@@ -15,7 +15,7 @@ const KEY: u64 = 1;
 const VALUE: u64 = 5;
 
 impl<'a> Record<'a> {
-    /// Reads a `KeyValue`; none where the bytes are no protobuf.
+    /// Reads a `KeyValue`; `None` if the bytes are not protobuf.
     pub(super) fn read(mut bytes: &'a [u8]) -> Option<Self> {
         let mut record = Self::default();
         while !bytes.is_empty() {

@@ -12,7 +12,7 @@ pub enum Alphabet {
     Url,
 }
 
-/// `DecodeString`: line ends are skipped, and padding is needed. None where Go has an error.
+/// `DecodeString`: line ends are skipped, and padding is needed. `None` if Go returns an error.
 pub fn decode(text: &[u8], alphabet: Alphabet) -> Option<Vec<u8>> {
     let symbols: Vec<u8> = text.iter().copied().filter(|b| !matches!(b, b'\r' | b'\n')).collect();
     if !symbols.len().is_multiple_of(4) {

@@ -19,7 +19,7 @@ pub struct Block {
     pub bytes: Vec<u8>,
 }
 
-/// `pem.Decode`: the first block, and what stands behind it; none where there is no whole one.
+/// `pem.Decode`: the first block, and what stands behind it; `None` if there is no whole one.
 pub fn decode(data: &[u8]) -> Option<(Block, &[u8])> {
     let mut rest = data;
     loop {

@@ -82,8 +82,8 @@ impl Shortest {
     }
 }
 
-/// `strconv.ParseFloat`, but for hexadecimal numbers: what is too large for a double is an error. None where
-/// Go has one.
+/// `strconv.ParseFloat`, but for hexadecimal numbers: what is too large for a double is an error. `None` if
+/// Go returns one.
 pub fn parse_float(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
     let unsigned = text.trim_start_matches(['+', '-']);

@@ -10,7 +10,7 @@ use super::time::{Time, parse_duration};
 use super::url::Url;
 use super::{fmt, json, mail};
 
-/// Asks `ours` about each case, and says how many there were.
+/// Compares the answers of `ours` with Go's for each case, of which there must be many.
 fn agree(lines: &str, ours: impl Fn(&str, &Value) -> Value) {
     let mut count = 0;
     for line in lines.lines() {

@@ -29,7 +29,7 @@ pub struct Url {
     raw_fragment: String,
 }
 
-/// The part of a URL that a character stands in, which tells what need not be percent-encoded.
+/// The part of a URL that a character stands in, which decides what need not be percent-encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
@@ -275,7 +275,7 @@ impl fmt::Display for Url {
     }
 }
 
-/// What Go says of a text that is no URL.
+/// Go's error about a text that is not a URL.
 fn refused(text: &str, why: &str) -> String {
     format!("parse {}: {why}", quote(text))
 }

@@ -1,5 +1,5 @@
-//! Whether anybody may own a value or a part of it.
-//! It must not say no where it cannot tell: whoever asks is about to change the value.
+//! Whether a manager may own a value or a part of it. If that cannot be determined, the answer is yes: the
+//! caller is about to change the value.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,9 @@ use kube_structural_schema::schema::{Schema, SchemaType};
 /// Whether an owner names the value at `path`, something in it, or an atomic list or map that it is a part
 /// of.
 ///
-/// Whoever owns an atomic list owns its items too, for a write of one takes the whole from its owner. Where
-/// the schema says nothing, or an item has no keys to be told by, an owner of the whole counts as one of the
-/// part.
+/// The owner of an atomic list owns its items too, because a write of one takes the whole from its owner.
+/// Where there is no schema, or an item has no keys that identify it, an owner of the whole counts as one of
+/// the part.
 ///
 /// `path` is a place of `object`, and `schema` the schema of `object`; the owners name fields in its terms.
 pub fn is_claimed<'a>(
@@ -28,11 +28,11 @@ pub fn is_claimed<'a>(
     Claimants::of(owners).claim(object, schema, path)
 }
 
-/// Owners that are asked about many places of one object.
+/// Owners, for questions about many places of one object.
 #[derive(Debug, Default)]
 pub struct Claimants<'a> {
     sets: Vec<&'a Value>,
-    /// The sets at list maps that were asked about, by where they are in memory.
+    /// The sets at list maps that were looked up, by where they are in memory.
     lists: HashMap<usize, Elements<'a>>,
 }
 

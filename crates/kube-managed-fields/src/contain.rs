@@ -12,7 +12,7 @@ pub fn contains(fields: &Value, other: &Value, schema: &Schema) -> bool {
     has_all(fields, other, Known { schema: Some(schema), is_resource: true })
 }
 
-/// A place of the schema; none where it says nothing, and every field counts.
+/// A place of the schema; `None` if there is no schema here, and every field counts.
 #[derive(Clone, Copy)]
 struct Known<'s> {
     schema: Option<&'s Schema>,

@@ -12,8 +12,8 @@ use kube_structural_schema::schema::{Schema, SchemaType};
 
 /// Whether every leaf of the value at `path` is named by at least one owner.
 ///
-/// Inside an atomic list or map an owner names only the whole, which says nothing of the part: such a part is
-/// not covered. `path` is a place of `object`, and `schema` the schema of `object`.
+/// Inside an atomic list or map an owner names only the whole, which proves nothing about the part: such a
+/// part is not covered. `path` is a place of `object`, and `schema` the schema of `object`.
 pub fn is_covered<'a>(
     owners: impl Iterator<Item = Owner<'a>>,
     object: &Value,
@@ -27,8 +27,8 @@ pub fn is_covered<'a>(
 
 /// Whether any owner names the place at `path` or something in it; see [`is_covered`].
 ///
-/// This tells what somebody has written. What nobody may lay claim to is another question, with another
-/// answer for parts of atomic lists and maps: [`is_claimed`](super::is_claimed).
+/// This shows what a client has written. What no manager may own is another question, with another answer for
+/// parts of atomic lists and maps: [`is_claimed`](super::is_claimed).
 pub fn is_named<'a>(
     owners: impl Iterator<Item = Owner<'a>>,
     object: &Value,
@@ -40,8 +40,8 @@ pub fn is_named<'a>(
     claims.walk(object, schema, path).is_some() && !claims.sets.is_empty()
 }
 
-/// What is needed to ask about owners, kept from one place to the next: asking about many allocates no more
-/// than asking about the deepest.
+/// The working memory of questions about owners, kept from one place to the next: many questions allocate no
+/// more than the deepest one.
 #[derive(Debug, Default)]
 pub struct Claims<'a> {
     /// The owners' sets for the place in question, above those for the places that lead there.
@@ -68,7 +68,7 @@ impl<'a> Claims<'a> {
         self.sets.extend(owners.map(|owner| owner.fields));
     }
 
-    /// Goes down a path; none where owners do not name the parts of what is on the way.
+    /// Goes down a path; `None` if owners do not name the parts of what is on the way.
     fn walk<'v, 's>(
         &mut self,
         object: &'v Value,
@@ -79,8 +79,8 @@ impl<'a> Claims<'a> {
             .try_fold((object, schema), |(value, schema), step| self.step_into(value, schema, step.into()))
     }
 
-    /// Goes down to a place that a walk has come to; none where owners do not name the parts of what is on
-    /// the way.
+    /// Goes down to a place that a walk has come to; `None` if owners do not name the parts of what is on the
+    /// way.
     fn follow<'v, 's>(
         &mut self,
         object: &'v Value,
@@ -150,7 +150,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// The FieldsV1 name of a step; none where owners do not name the parts of this parent.
+/// The FieldsV1 name of a step; `None` if owners do not name the parts of this parent.
 fn element<'k>(key: &'k mut Vec<u8>, parent: &Schema, step: TrailStep<'_>, child: &Value) -> Option<&'k str> {
     key.clear();
     match step {

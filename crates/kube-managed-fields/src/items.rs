@@ -10,7 +10,7 @@ use kube_structural_schema::json::{same, write};
 #[derive(Debug)]
 pub struct Items<'v> {
     list: &'v [Value],
-    /// By the names of the keys that tell items apart, and then by the items' values under them. No names: by
+    /// By the names of the keys that identify items, and then by the items' values under them. No names: by
     /// the items.
     indices: HashMap<Vec<String>, HashMap<Vec<u8>, Vec<usize>>>,
 }
@@ -58,7 +58,7 @@ impl<'v> Items<'v> {
         alike.is_some_and(|alike| alike.iter().filter(is_twin).nth(1).is_none())
     }
 
-    /// The items that may be meant, in order; none where a key has no value.
+    /// The items that may be meant, in order; `None` if a key has no value.
     fn alike<'k>(&mut self, names: &[&str], value: impl Fn(&str) -> Option<&'k Value>) -> Option<&[usize]> {
         let index = self.indices.entry(names.iter().map(|name| (*name).to_owned()).collect());
         let list = self.list;
@@ -84,7 +84,7 @@ fn has_keys(item: &Value, keys: &Map<String, Value>) -> bool {
     keys.iter().all(|(key, value)| item.get(key).is_some_and(|other| same(other, value)))
 }
 
-/// What values that are the same have in common, and most others do not; none where one is missing.
+/// What values that are the same have in common, and most others do not; `None` if one is missing.
 pub(crate) fn key_of<'k>(names: &[&str], value: impl Fn(&str) -> Option<&'k Value>) -> Option<Vec<u8>> {
     let mut key = Vec::new();
     if names.is_empty() {

@@ -47,8 +47,8 @@ pub struct Owner<'a> {
     pub fields: &'a Value,
 }
 
-/// The owners of an object, in the order of its `managedFields`; none where these are missing or of an odd
-/// type.
+/// The owners of an object, in the order of its `managedFields`; none if these are missing or of an
+/// unexpected type.
 pub fn owners(object: &Value) -> impl Iterator<Item = Owner<'_>> + Clone {
     let entries = object.get("metadata").and_then(|metadata| metadata.get("managedFields"));
     entries.and_then(Value::as_array).into_iter().flatten().map(Owner::from_entry)
@@ -77,7 +77,7 @@ impl<'a> Owner<'a> {
         self.writer() == other.writer()
     }
 
-    /// What tells one writer from another, at whatever version: manager, operation, subresource.
+    /// What identifies a writer, at whatever version: manager, operation, subresource.
     pub fn writer(&self) -> (&'a str, &'a str, &'a str) {
         (self.manager, self.operation, self.subresource)
     }

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use kube_structural_schema::json::Json;
 
-/// Whether the API server can read every entry of `managedFields`, and knows every element in it. It refuses an
-/// apply where it cannot; any other write makes it forget all owners.
+/// Whether the API server can read every entry of `managedFields`, and knows every element in it. It refuses
+/// an apply where it cannot; any other write makes it forget all owners.
 pub fn are_readable(object: &Value) -> bool {
     match object.get("metadata").and_then(|metadata| metadata.get("managedFields")) {
         None | Some(Value::Null) => true,

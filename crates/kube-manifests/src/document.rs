@@ -25,7 +25,7 @@ pub struct Document {
 pub struct DuplicateKey {
     /// The place in the document.
     pub place: Vec<At>,
-    /// The line of the file, counted from 1; none where it is not known.
+    /// The line of the file, counted from 1; `None` if it is not known.
     pub line: Option<usize>,
 }
 
@@ -36,7 +36,7 @@ pub struct Origin {
     pub file: Arc<str>,
     /// Which document of the file it is, counted from 1.
     pub document: usize,
-    /// Which item of that document's list it is, counted from 1; none where it is no list.
+    /// Which item of that document's list it is, counted from 1; `None` if it is not in a list.
     pub item: Option<usize>,
 }
 
@@ -56,8 +56,8 @@ pub(crate) struct Piece {
     /// Which item it is, counted from 1; none for a whole document.
     pub(crate) item: Option<usize>,
     pub(crate) duplicates: Vec<DuplicateKey>,
-    /// Whether it is nested more than [`DEPTH`](kube_structural_schema::json::DEPTH) levels deep, and has null for
-    /// what is beyond.
+    /// Whether it is nested more than [`DEPTH`](kube_structural_schema::json::DEPTH) levels deep, and has
+    /// null for what is beyond.
     pub(crate) is_too_deep: bool,
 }
 

@@ -6,8 +6,8 @@ use granit_parser::{Event, Options, Parser};
 use crate::document::{At, Document, Origin};
 
 impl Document {
-    /// The line of the file, counted from 1, of a place in the document, or of the deepest place above it that
-    /// is written there.
+    /// The line of the file, counted from 1, of a place in the document, or of the deepest place above it
+    /// that is written there.
     pub fn line(&self, place: &[At]) -> Option<usize> {
         line(&self.text, &self.origin, place)
     }

@@ -2,10 +2,11 @@
 
 use kube_structural_schema::json::{DEPTH, Json};
 
-/// What a document may need in memory. A text of some bytes may ask for a hundred times as many, and an alias
-/// for any.
+/// What a document may need in memory. A text of some bytes may need a hundred times as many, and an alias
+/// any number.
 pub(crate) const MEMORY: usize = 160 << 20;
-/// The parser of YAML holds what is open, and Go's decoder of JSON, through which every object goes, stops here.
+/// The parser of YAML holds what is open, and Go's decoder of JSON, through which every object goes, stops
+/// here.
 pub(crate) const OPEN: usize = 10_000;
 
 /// What is wrong with a text.

@@ -1,5 +1,5 @@
-//! What an unquoted scalar of YAML means to Kubernetes, which is not what YAML 1.2 says: `yes` is a boolean,
-//! `010` is 8. It must not differ from kubectl, or a CRD would be judged that no server sees.
+//! What an unquoted scalar of YAML means to Kubernetes, which is not what YAML 1.2 specifies: `yes` is a
+//! boolean, `010` is 8. It must not differ from kubectl, or a CRD would be judged that no server sees.
 //!
 //! Source: go.yaml.in/yaml/v2 `resolve.go` and sigs.k8s.io/yaml, which goes from there to JSON and back.
 
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::{Number, Value};
 
-/// The value of an unquoted scalar; none where it has no form in JSON (`.nan`, `.inf`).
+/// The value of an unquoted scalar; `None` if it has no form in JSON (`.nan`, `.inf`).
 pub(super) fn resolve(text: &str) -> Option<Value> {
     match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {

@@ -9,7 +9,7 @@ use super::unicode;
 pub(super) enum Escape {
     /// `\d`, `\pL` and the like.
     Class(ClassUnicode),
-    /// One character; none where the number is a surrogate's.
+    /// One character; `None` if the number is a surrogate's.
     Character(Option<char>),
 }
 

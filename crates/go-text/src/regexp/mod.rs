@@ -38,7 +38,7 @@ pub use error::SyntaxError;
 /// write.
 const SIZE_LIMIT: usize = 64 << 20;
 
-/// A pattern that can be asked about texts.
+/// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern(meta::Regex);
 

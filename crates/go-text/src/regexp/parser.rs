@@ -7,7 +7,7 @@ use super::class::{self, Escape};
 use super::error::{SyntaxError, error};
 use super::unicode;
 
-/// The most copies that counted repetitions may ask for, nested ones multiplied.
+/// The most copies that counted repetitions may require, nested ones multiplied.
 const MAX_REPEAT: u32 = 1000;
 /// How deep the tree may be.
 const MAX_HEIGHT: u32 = 1000;
@@ -63,7 +63,7 @@ struct Group {
     terms: Vec<Node>,
 }
 
-/// A part of the tree and what Go's limits ask about it.
+/// A part of the tree, and its numbers that Go limits.
 struct Node {
     hir: Hir,
     joint: Joint,
@@ -273,7 +273,7 @@ impl<'p> Parser<'p> {
         self.skip(length);
     }
 
-    /// A character; none where the pattern names a surrogate, which no text holds.
+    /// A character; `None` if the pattern names a surrogate, which no text holds.
     fn literal(&mut self, current: &mut Group, length: usize, letter: Option<char>) {
         let hir = match letter {
             None => Hir::fail(),

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::{Pattern, PatternError, syntax_error};
 
-/// Random patterns of awkward pieces with what Go 1.26.8 said: the error of `regexp.Compile`, or the answer
-/// of `FindAllStringIndex` to a few texts.
+/// Random patterns of awkward pieces with the result of Go 1.26.8: the error of `regexp.Compile`, or the
+/// answer of `FindAllStringIndex` to a few texts.
 const GO: &str = include_str!("go-1.26.jsonl");
 
 #[test]

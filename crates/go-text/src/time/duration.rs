@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// `time.ParseDuration`: nanoseconds. None where Go has an error.
+/// `time.ParseDuration`: nanoseconds. `None` if Go returns an error.
 pub fn parse_duration(text: &str) -> Option<i64> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

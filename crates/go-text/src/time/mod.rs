@@ -51,7 +51,7 @@ impl Time {
     pub const UNIX_EPOCH: Self = Self { seconds: 0, nanos: 0, offset: 0 };
 
     /// `time.Parse(time.RFC3339, …)`. It takes more than the RFC: an hour of one digit, a comma before the
-    /// fraction, and offsets of up to 24 hours and 60 minutes. None where Go has an error.
+    /// fraction, and offsets of up to 24 hours and 60 minutes. `None` if Go returns an error.
     pub fn parse_rfc3339(text: &str) -> Option<Self> {
         parse_date_time(text, parse_fraction, true)
     }

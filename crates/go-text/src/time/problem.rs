@@ -1,11 +1,10 @@
-//! What Go says of a text that is no time of RFC 3339.
-//! It must not decide whether one is: `parse` does.
+//! Go's error about a text that is not a time of RFC 3339. Whether it is one, `parse` decides.
 //!
 //! Source: Go 1.26 `time/format.go`, `Parse` and `ParseError`.
 
 const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
 
-/// What the layout asks for, one after another: what stands before each, and how the layout writes it.
+/// What the layout requires, one after another: what stands before each, and how the layout writes it.
 const PARTS: [(&[u8], &str); 7] =
     [(b"", "2006"), (b"-", "01"), (b"-", "02"), (b"T", "15"), (b":", "04"), (b":", "05"), (b"", "Z07:00")];
 
