@@ -5,9 +5,9 @@
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with
 //! pruned defaults required.
 //!
-//! What an object gets is more than the server checks: the default as it was pruned, with the defaults below
-//! it. Whether that is valid decides the second kind. The server asks it of no default, nor whether a set or
-//! a list map has an item twice (fact D14).
+//! An object gets more than the server checks: the default as it was pruned, with the defaults below it.
+//! Whether that is valid decides the second kind. The server checks it for no default, nor whether a set or a
+//! list map has an item twice (fact D14).
 
 use std::collections::BTreeSet;
 
@@ -31,11 +31,10 @@ use kube_validation_rules::{Program, RUNTIME_BUDGET};
 /// What is wrong with the defaults of a schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DefaultFindings {
-    /// What the API server says when the CRD is written. Empty means that it accepts the defaults.
+    /// The errors of the API server when the CRD is written. Empty means that it accepts the defaults.
     pub by_server: Vec<Finding>,
-    /// What the server will say of every object that gets a default which it accepts: it does not look below
-    /// `additionalProperties`, at sets and list maps, nor at what a default comes to with the defaults below
-    /// it.
+    /// The errors of the server for every object that gets a default which it accepts: it does not look below
+    /// `additionalProperties`, at sets and list maps, nor at a default together with the defaults below it.
     pub beyond_server: Vec<Finding>,
     /// Where the server stops at one of several findings, and which one it is differs from time to time: all
     /// of them. The first of each group is in `by_server`.
@@ -80,7 +79,7 @@ pub fn defaults(schema: &Schema) -> DefaultFindings {
     check_all(schema, "openAPIV3Schema", true)
 }
 
-/// What the server would say of a value as the default of a schema that is not a whole object. Fields are
+/// The errors of the server for a value as the default of a schema that is not a whole object. Fields are
 /// places in the value, below `<nil>`.
 pub fn default(schema: &Schema, value: &Value) -> Vec<Finding> {
     let mut list = List::default();
@@ -367,8 +366,8 @@ fn judge(
     }
 }
 
-/// Runs the rules over a default as if it replaced itself, and then, for the rules that ask whether it
-/// replaces anything, as if it replaced nothing. The dearer run is charged.
+/// Runs the rules over a default as if it replaced itself, and then, for the rules that depend on whether it
+/// replaces anything, as if it replaced nothing. The more expensive run is charged.
 fn run(rules: &Program, default: &Value, place: &str, list: &mut List) -> i64 {
     let before = list.found.len();
     let left = rules.validate(default, Some(default), place, list.budget, &mut list.found);

@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # What this is
-//! What the API server says of default values, of whole objects and of whole CRDs ([`crd`]), and what it does
-//! not say and should. It must not change what it looks at, nor be stricter or laxer than the server without
-//! saying so.
+//! The API server's errors about default values, whole objects and whole CRDs ([`crd`]), and the errors that
+//! it should report and does not. Nothing that is checked is changed, and where a check is stricter or laxer
+//! than the server's, its documentation must state so.
 //!
 //! Findings' fields hold places and names; their details may quote values.
 
@@ -60,7 +60,7 @@ pub struct ObjectFindings {
     pub values: Vec<Finding>,
     /// Of its rules.
     pub rules: Vec<Finding>,
-    /// Whether there are rules that were not run because of what is in `values`; the server says so in a
+    /// Whether there are rules that were not run because of what is in `values`; the server reports that in a
     /// finding of its own.
     pub rules_skipped: bool,
     /// Rules that could not be evaluated because a value does not fit its schema, where those are kept apart.
@@ -108,9 +108,9 @@ impl Prepared {
         found
     }
 
-    /// Checks a value that stands inside an object, and where it replaces one, what its rules say of the
-    /// change. Rules are run whatever else is wrong, as on a server that lets through what was wrong before;
-    /// those that a value of another type keeps from being evaluated are kept apart.
+    /// Checks a value that stands inside an object, and if it replaces one, by its rules about the change.
+    /// Rules are run whatever else is wrong, as on a server that accepts what was wrong before; those that
+    /// cannot be evaluated because of a value of another type are kept apart.
     ///
     /// `schema` is the one that was prepared, and `budget` what the rules may cost; it is left with what
     /// remains.

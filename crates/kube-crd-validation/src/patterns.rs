@@ -1,5 +1,5 @@
-//! The compiled patterns of one schema.
-//! It must not compile what nobody asks for: most objects use few of a schema's patterns.
+//! The compiled patterns of one schema. Each is compiled when it is first needed: most objects use few of a
+//! schema's patterns.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

@@ -14,8 +14,8 @@ use kube_structural_schema::path::Path;
 use kube_structural_schema::schema::Schema;
 
 /// Random schemas and objects with the answers of apiextensions-apiserver v0.37.2: `defaults` is its
-/// `ValidateDefaults`, `validate` what its custom resource strategy says of the object as it is read, rules
-/// only if all else is well. No two of them are there for the same reason.
+/// `ValidateDefaults`, `validate` the answer of its custom resource strategy to the object as it is read,
+/// rules only if all else is valid. No two of them are there for the same reason.
 const SERVER: &str = include_str!("vectors.jsonl");
 
 fn schema(document: &Value) -> Schema {

@@ -374,7 +374,7 @@ impl<'v> Walk<'v> {
     }
 }
 
-/// What one clause of several says.
+/// The result of one clause of several.
 struct Attempt<'v> {
     passed: Passed,
     found: Vec<Violation<'v>>,

@@ -122,7 +122,7 @@ impl Violation<'_> {
 }
 
 impl What<'_> {
-    /// What the schema asks for: the same for every value that breaks it, and without values.
+    /// What the schema requires: the same for every value that breaks it, and without values.
     fn requirement(&self) -> String {
         use What::*;
         match self {

@@ -69,7 +69,7 @@ pub(super) fn check_scale(subresources: Option<&Subresources<'_>>, at: &str, rep
     }
 }
 
-/// Whether a path begins as it must; says so if not.
+/// Whether a path begins as it must; reports an error if not.
 fn is_simple(path: &str, at: &str, report: &mut Report) -> bool {
     let simple = path.starts_with('.');
     if !simple {

@@ -42,7 +42,7 @@ pub(super) fn resolve<'s>(
             "." => tokens.next().ok_or(END)?.to_owned(),
             other => return Err(format!("expected [ or . but got: {other}")),
         };
-        // Below what says nothing of its entries the server breaks down.
+        // The server fails below a place whose entries have no schema.
         let here = reached.ok_or(NOWHERE)?;
         // Places only grow here.
         if !here.properties.is_empty() {

@@ -9,7 +9,7 @@ use super::report::Report;
 use super::standing::Standing;
 use crate::field::Field;
 
-/// What a root may say beside the status subresource, as the server lists it.
+/// The keywords that a root may have beside the status subresource, as the server lists them.
 const AT_ROOT: &str = "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength \
                        Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
                        XPreserveUnknownFields XValidations";

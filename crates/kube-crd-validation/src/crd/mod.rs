@@ -45,7 +45,7 @@ use report::Report;
 pub use malformed::Malformed;
 pub use release::Release;
 
-/// What the newest release says of a CRD that is created: nothing where it is accepted.
+/// The errors of the newest release for a CRD that is created: none if it accepts the CRD.
 ///
 /// # Errors
 /// The server cannot decode it.
@@ -53,9 +53,10 @@ pub fn validate_create(crd: &Value) -> Result<Vec<Finding>, Malformed> {
     validate_create_on(Release::NEWEST, crd)
 }
 
-/// What the newest release says of a CRD that replaces another: nothing where it is accepted.
+/// The errors of the newest release for a CRD that replaces another: none if it accepts the CRD.
 ///
 /// Of `status` only the one before counts, as on the server: the versions it names as stored, and whether it
+/// is established. Without one its storage version is taken for stored, and names are not yet fixed.
 /// is established. Without one its storage version is taken for stored, and names are not yet fixed.
 ///
 /// # Errors

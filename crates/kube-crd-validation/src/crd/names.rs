@@ -1,5 +1,5 @@
-//! `names`: plural, singular, kinds, short names and categories.
-//! It must not ask which of them there must be; that differs between `spec` and `status`.
+//! `names`: plural, singular, kinds, short names and categories. Which of them are required is decided
+//! elsewhere: that differs between `spec` and `status`.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceDefinitionNames`.

@@ -34,7 +34,7 @@ pub(super) struct Options<'d> {
 }
 
 impl<'d> Options<'d> {
-    /// For a new CRD: everything is asked for.
+    /// For a new CRD: everything is required.
     pub(super) fn strict(minor: u32) -> Self {
         Self {
             require_recognized_review: true,

@@ -2,8 +2,9 @@
 //! sections on defaulting, which `kube_structural_schema` has, and on OpenAPI v2, which etch's `lint` has: by
 //! its section, with the answer of the page.
 //!
-//! What a schema or a CRD is refused for, and what becomes of objects. Where the page has a slip, leaves
-//! something out (`...`), or the server answers otherwise, the case has the server's answer and says so.
+//! The cases show what a schema or a CRD is refused for, and what happens to objects. Where the page has a
+//! slip, leaves something out (`...`), or the server answers otherwise, the case has the server's answer and
+//! notes it.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ struct Example {
     schema: Option<Value>,
     #[serde(default)]
     spec: Option<Value>,
-    /// A part of each error that creating the CRD is refused with; none where it is accepted.
+    /// A part of each error that creating the CRD is refused with; empty if it is accepted.
     #[serde(default)]
     refused: Vec<String>,
     #[serde(default)]
@@ -47,7 +48,7 @@ struct Object {
     /// What is left of it, where that is the point.
     #[serde(default)]
     pruned: Option<Value>,
-    /// A part of each error; none where it is accepted.
+    /// A part of each error; empty if it is accepted.
     #[serde(default)]
     errors: Vec<String>,
 }

@@ -69,14 +69,15 @@ pub(super) struct Document<'d>(pub(super) &'d Value);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Literal<'d>(&'d Value);
 
-/// A list or map, and whether there was one: Go tells an empty one from none, but takes both for equal.
+/// A list or map, and whether there was one: Go distinguishes an empty one from none, but takes both for
+/// equal.
 #[derive(Debug, Default)]
 pub(super) struct Given<T> {
     value: T,
     given: bool,
 }
 
-/// `items`: one schema, several, or nothing at all.
+/// `items`: one schema, several, or nothing.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Items<'d> {
     pub(super) schema: Option<Box<Props<'d>>>,
@@ -237,7 +238,7 @@ impl<'d> Props<'d> {
 }
 
 impl<'d> Items<'d> {
-    /// Texts, numbers and booleans decode to nothing at all.
+    /// Texts, numbers and booleans decode to nothing.
     fn read(value: &'d Value, at: &Place<'_>) -> Read<Self> {
         Ok(match value {
             Value::Object(_) => Self { schema: Some(Props::boxed(value, at)?), schemas: Vec::new() },

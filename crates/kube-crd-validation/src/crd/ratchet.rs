@@ -90,7 +90,7 @@ fn unchanged<'d>(spec: &Spec<'d>, old: &Spec<'d>) -> HashSet<&'d str> {
     spec.versions.iter().map(|version| version.name).filter(same).collect()
 }
 
-/// The schema of a version; none where the server cannot tell it. What stands at the top holds for any
+/// The schema of a version; `None` if the server cannot determine it. A schema at the top holds for any
 /// version.
 fn schema_of<'s, 'd>(spec: &'s Spec<'d>, name: &str) -> Option<Option<&'s Validation<'d>>> {
     if spec.versions.iter().all(|version| version.validation.is_none()) {

@@ -76,7 +76,7 @@ impl<'d, 'p> Fields<'d, 'p> {
         self.read(name, text)
     }
 
-    /// Texts; none where there is no list.
+    /// Texts; `None` if there is no list.
     pub(super) fn texts(&self, name: &str) -> Read<Option<Vec<&'d str>>> {
         self.each(name, |item, at| if item.is_null() { Ok("") } else { text(item, at) })
     }

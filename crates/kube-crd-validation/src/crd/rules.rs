@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: what they must say, whether they compile, and what they may cost.
+//! `x-kubernetes-validations`: what they must contain, whether they compile, and what they may cost.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceDefinitionOpenAPISchema`.
@@ -19,7 +19,7 @@ const KEYWORD: &str = "x-kubernetes-validations";
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
 
-/// Checks what can be told of a node's rules without compiling them.
+/// Checks what a node's rules show without being compiled.
 pub(super) fn check_texts(schema: &Props<'_>, at: &mut Field, report: &mut Report) {
     let mut structure: Option<Option<Schema>> = None;
     for (index, rule) in schema.rules.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn check_texts(schema: &Props<'_>, at: &mut Field, report: &mut Repor
         if has_line_break(&rule.field_path) {
             report.invalid(place("fieldPath"), "must not contain line breaks");
         }
-        // A schema that is no structure at all is refused elsewhere.
+        // A schema that cannot be read as a structure is refused elsewhere.
         let structure = structure.get_or_insert_with(|| Schema::parse(schema.document.0).ok());
         if let Some(structure) = structure
             && json_path::resolve(&rule.field_path, Some(structure), true).is_err()

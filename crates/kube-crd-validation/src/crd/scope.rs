@@ -19,7 +19,7 @@ pub(super) struct Scope<'w> {
     server_minor: u32,
     /// The declaration of this schema alone, made when it is first needed.
     own: OnceCell<Option<Declared>>,
-    /// How often values of this place can be there; none where nothing limits that.
+    /// How often values of this place can be there; `None` if nothing limits that.
     pub(super) cardinality: Option<u64>,
 }
 
@@ -46,7 +46,7 @@ impl<'w> Scope<'w> {
         Self { schema, parent: None, has_rules, server_minor, own: OnceCell::new(), cardinality: Some(1) }
     }
 
-    /// The place of a child; none where the child is not part of the structure.
+    /// The place of a child; `None` if the child is not part of the structure.
     pub(super) fn child<'c>(
         &'c self,
         parent: &Props<'_>,

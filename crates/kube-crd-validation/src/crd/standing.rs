@@ -14,7 +14,7 @@ pub(super) struct Standing<'w> {
     pub(super) in_metadata: bool,
     /// The highest node whose parts cannot be found again in an older object.
     pub(super) uncorrelatable: Option<Rc<str>>,
-    /// What rules may know; none where they are not looked at.
+    /// What rules may know; `None` if they are not looked at.
     pub(super) scope: Option<&'w Scope<'w>>,
 }
 

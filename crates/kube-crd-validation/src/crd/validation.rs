@@ -50,7 +50,7 @@ pub(super) fn check(
     walk.node(props, true, &standing, &mut Field::new(&at));
     report.0.append(&mut walk.schema.0);
     report.0.append(&mut walk.rules.0);
-    // What the walk has found says it better.
+    // The findings of the walk are more precise.
     if report.0.len() == before
         && let Some(detail) = unreadable
     {

@@ -1,4 +1,4 @@
-//! The type and `metadata` of objects inside objects: what the server asks of them beside the schema.
+//! The type and `metadata` of objects inside objects: what the server requires of them beside the schema.
 //! It must not look at the `metadata` of the object itself: the server that stored it has.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/validation.go`, and apimachinery

@@ -1,4 +1,4 @@
-//! The naming rules of Kubernetes, and what the server says where one is broken.
+//! The naming rules of Kubernetes, and the server's message if one is broken.
 //!
 //! Source: apimachinery `pkg/api/validate/content` and `pkg/util/validation/validation.go`.
 
@@ -145,7 +145,7 @@ fn is_key(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// Lengths count bytes, whatever the text says.
+/// Lengths count bytes, whatever unit the message names.
 fn too_long(name: &str, max: usize, unit: &str) -> Vec<String> {
     if name.len() > max { vec![format!("must be no more than {max} {unit}")] } else { Vec::new() }
 }

@@ -12,7 +12,8 @@ const MAX_ANNOTATIONS: usize = 256 << 10;
 const MAX_MANAGER: usize = 128;
 const MAX_SUBRESOURCE: usize = 256;
 
-/// Reports what decoded metadata gets wrong. A name is not asked for, and a namespace only if there is one.
+/// Reports what decoded metadata gets wrong. A name is not required, and a namespace is checked only if there
+/// is one.
 pub(super) fn check(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) {
     let text = |name: &str| text(metadata, name);
     let mut each = |name: &str, problems: Vec<String>| invalid(problems, name, &text(name).into(), at, found);
