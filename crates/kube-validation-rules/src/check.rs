@@ -1,4 +1,4 @@
-//! Types of expressions: what names mean, which overloads a call may come to, and what cannot work at all.
+//! Types of expressions: what names mean, which overloads a call may resolve to, and what can never work.
 //!
 //! Source: cel-go `checker/checker.go`.
 

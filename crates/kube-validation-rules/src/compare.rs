@@ -25,7 +25,7 @@ pub(super) fn equal(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     }
 }
 
-/// Upstream's `a.Equal(b)`: as `==`, but what a value says of `null` is its own affair.
+/// Upstream's `a.Equal(b)`: like `==`, except that each type decides whether it equals `null`.
 pub(super) fn same(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
     match (a, b) {
         (Value::Misfit(fault), _) => Err(fault.clone()),
@@ -167,7 +167,7 @@ fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bo
 }
 
 /// What identifies an item where a list of the object itself is compared. Upstream takes the spelling of a
-/// key for its name there, and makes Go map keys of up to three values as they are, which panics over an
+/// key for its name there, and makes Go map keys of up to three unconverted values, which panics over an
 /// object or a list.
 fn stored_key(item: &Value<'_>, keys: &[Box<str>]) -> Outcome<Vec<Option<Scalar>>> {
     let Value::Object(object) = item else { return Err(Fault::NoOverload) };
@@ -210,7 +210,8 @@ pub(super) fn items<'a, 'v>(
     }
 }
 
-/// `in` a list. The object's own lists ask each item, others ask the value that is looked for.
+/// `in` a list. For the object's own lists each item decides whether it equals the value, for others the
+/// value does.
 pub(super) fn contains(list: &Value<'_>, wanted: &Value<'_>) -> Outcome<bool> {
     match list {
         Value::Array(array) => {
@@ -307,7 +308,7 @@ impl Scalar {
         })
     }
 
-    /// An item of a list of type set; none where it does not fit its schema, for that equals no other.
+    /// An item of a list of type set; `None` if it does not fit its schema: it equals no other.
     pub(super) fn of_set_item(item: &Value<'_>) -> Outcome<Option<Self>> {
         match item {
             Value::Misfit(_) => Ok(None),
@@ -349,7 +350,7 @@ fn deep_equal(a: &Json, b: &Json) -> bool {
     }
 }
 
-/// `<` and its like: which of two values of one kind comes first. None where a number is not one.
+/// `<` and its like: which of two values of one kind comes first. `None` if a number is NaN.
 pub(super) fn order(a: &Value<'_>, b: &Value<'_>) -> Outcome<Option<Ordering>> {
     match (a, b) {
         (
@@ -367,7 +368,7 @@ pub(super) fn order(a: &Value<'_>, b: &Value<'_>) -> Outcome<Option<Ordering>> {
     }
 }
 
-/// Numbers by value, whatever their types; none where one is not a number.
+/// Numbers by value, whatever their types; `None` if one is not a number.
 fn numbers(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => Some(a.cmp(b)),

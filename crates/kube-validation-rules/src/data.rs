@@ -119,7 +119,8 @@ fn read_text(format: Format, text: &str) -> Outcome<Value<'_>> {
 }
 
 impl<'v> Object<'v> {
-    /// The value under a key, or none where there is none. A null field is none; a null in a map is a value.
+    /// The value under a key; `None` if there is none. A null field counts as none; a null in a map is a
+    /// value.
     pub(super) fn find(&self, key: &Value<'_>) -> Outcome<Option<Value<'v>>> {
         let Value::String(key) = key else { return Err(Fault::NoOverload) };
         let structured = self.is_structured();

@@ -1,4 +1,4 @@
-//! Which overload of a function a call runs, and what is said where there is none.
+//! Which overload of a function a call runs, and the error if there is none.
 //!
 //! Source: cel-go `common/decls/decls.go` and `interpreter/interpretable.go`.
 

@@ -28,7 +28,7 @@ pub(super) struct Inputs<'v> {
     pub(super) named: Vec<Option<Outcome<Value<'v>>>>,
 }
 
-/// Evaluates a plan, and tells what that cost.
+/// Evaluates a plan, and returns what that cost.
 pub(super) fn evaluate<'v>(plan: &Plan, inputs: &Inputs<'v>) -> (Outcome<Value<'v>>, u64) {
     let slots = (0..plan.slots).map(|_| Slot::Empty).collect();
     let mut evaluation = Evaluation { plan, inputs, slots, meter: Meter::default() };
@@ -49,7 +49,7 @@ type Selected<'v> = (Option<Value<'v>>, Option<Value<'v>>);
 /// The variable of a loop.
 enum Slot<'v> {
     Empty,
-    /// An accumulator that nobody has read yet: it begins with what this step gives.
+    /// An accumulator that no step has read yet: it begins with what this step gives.
     Pending(StepId),
     Full(Outcome<Value<'v>>),
 }
@@ -175,8 +175,8 @@ impl<'v> Evaluation<'_, 'v> {
         self.meter.charge_for(cost, result)
     }
 
-    /// A call whose first argument is an accumulator. Taken out of its slot it is nobody else's, and need not
-    /// be copied.
+    /// A call whose first argument is an accumulator. Taken out of its slot it has no other user, and need
+    /// not be copied.
     fn grow(&mut self, call: &Call, accu: usize) -> Outcome<Value<'v>> {
         self.fill(accu)?;
         self.meter.charge(cost::READ)?;

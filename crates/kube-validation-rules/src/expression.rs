@@ -31,7 +31,7 @@ use super::value::{Key, Value};
 /// many that going through it for each of its items is not.
 pub const ASSUMED: u64 = 2_000;
 
-/// The variables that expressions may name, and what is known of their values.
+/// The variables that expressions may name, with the types of their values.
 #[derive(Debug, Default)]
 pub struct Variables {
     /// By name, with the place of the node that describes it.
@@ -73,7 +73,7 @@ impl Variables {
 
     /// Adds variables whose values a schema describes. They are of one type, so expressions can compare them.
     ///
-    /// A resource root has `apiVersion`, `kind` and the names in `metadata` whatever its schema says.
+    /// A resource root has `apiVersion`, `kind` and the names in `metadata` whatever its schema declares.
     #[must_use]
     pub fn described(mut self, names: &[&str], schema: &Schema, is_resource_root: bool) -> Self {
         self.nodes.push(Node::new(schema, is_resource_root));
@@ -159,8 +159,8 @@ impl Expression {
         self.used.get(place).copied().unwrap_or_default()
     }
 
-    /// Evaluates it to a truth, and tells what that cost. `values` are those of the variables it was compiled
-    /// with, by their places; one that is none is absent, and naming it is an error.
+    /// Evaluates it to a truth, and returns what that cost. `values` are those of the variables it was
+    /// compiled with, by their places; one that is `None` is absent, and naming it is an error.
     pub fn holds(
         &self,
         variables: &Variables,
@@ -172,7 +172,7 @@ impl Expression {
         })
     }
 
-    /// Evaluates it to a text, and tells what that cost.
+    /// Evaluates it to a text, and returns what that cost.
     pub fn text(
         &self,
         variables: &Variables,
@@ -184,7 +184,7 @@ impl Expression {
         })
     }
 
-    /// Evaluates it to a value, and tells what that cost. An optional without a value is none.
+    /// Evaluates it to a value, and returns what that cost. An optional without a value is `None`.
     pub fn value(
         &self,
         variables: &Variables,
@@ -232,7 +232,7 @@ fn told(problems: Vec<Problem>) -> String {
     problems.into_iter().map(|problem| problem.text).collect::<Vec<_>>().join("; ")
 }
 
-/// `self` or `oldSelf` where nobody declared them: without a schema's rule they stand for nothing.
+/// `self` or `oldSelf` if no declaration names them: outside a schema's rule they stand for nothing.
 fn undeclared(checked: &Checked<'_>) -> Option<&'static str> {
     checked.references.iter().find_map(|reference| match reference {
         Reference::Global(Global::Current) => Some("self"),
@@ -241,7 +241,7 @@ fn undeclared(checked: &Checked<'_>) -> Option<&'static str> {
     })
 }
 
-/// The JSON that a value is; none where it is an optional without one.
+/// The JSON that a value is; `None` if it is an optional without one.
 fn to_json(value: &Value<'_>) -> Outcome<Option<Json>> {
     Ok(Some(match value {
         Value::Null => Json::Null,

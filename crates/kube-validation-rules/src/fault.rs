@@ -1,5 +1,4 @@
-//! Why an expression has no value.
-//! It must not decide what becomes of that: `&&` and `||` may still have one.
+//! Why an expression has no value. The evaluator decides what follows: `&&` and `||` may still have one.
 
 use std::borrow::Cow;
 use std::fmt;

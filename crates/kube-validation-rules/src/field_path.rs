@@ -52,7 +52,7 @@ fn push_index(text: &mut String, index: impl std::fmt::Display) {
     let _ = write!(text, "[{index}]");
 }
 
-/// The `fieldPath` of a rule in the form of [`render`]; none where it leads to nothing that the schema knows.
+/// The `fieldPath` of a rule in the form of [`render`]; `None` if it leads to nothing that the schema knows.
 pub(super) fn normalize(path: &str, schema: &Schema) -> Option<String> {
     let mut text = String::new();
     let mut reached = Some(schema);

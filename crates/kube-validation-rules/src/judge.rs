@@ -1,4 +1,4 @@
-//! What the server says of a rule when a CRD is written: whether it compiles, what it names, what it may
+//! The API server's verdict on a rule when a CRD is written: whether it compiles, what it names, what it may
 //! cost. It must not run rules, nor know budgets.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, and the declarations that
@@ -33,7 +33,7 @@ pub struct Known {
     pub message: bool,
 }
 
-/// What is to be said of a rule.
+/// The verdict on a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Judgement {
     /// Why it does not compile, in the server's words.
@@ -42,14 +42,14 @@ pub struct Judgement {
     pub uses_old: bool,
     /// The most that one evaluation may cost; 0 where there is an error.
     pub max_cost: u64,
-    /// The same of `messageExpression`, or why that does not compile; none where there is none, or the rule
-    /// has an error.
+    /// The estimate for `messageExpression`, or why that does not compile; `None` if there is none, or the
+    /// rule has an error.
     pub message: Option<Result<u64, String>>,
 }
 
 impl Declared {
     /// Declares a schema as a server with this minor version does; a resource root is the root of a CRD's
-    /// schema or an embedded resource. None where the server has no declaration for it.
+    /// schema or an embedded resource. `None` if the server has no declaration for it.
     pub fn of(schema: &Schema, is_resource_root: bool, server_minor: u32) -> Option<Self> {
         let mut node = Node::new(schema, is_resource_root);
         if server_minor < NAMES_ARE_BOUNDED {
@@ -81,8 +81,8 @@ impl<'d> Decl<'d> {
     }
 }
 
-/// Judges a rule of a place, as a server with this minor version does. A blank one is not judged; others say
-/// that it is blank.
+/// Judges a rule of a place, as a server with this minor version does. A blank one is not judged; other code
+/// reports that it is blank.
 pub fn judge(rule: &Rule, at: Decl<'_>, known: Known, server_minor: u32) -> Judgement {
     let mut judgement = Judgement::default();
     if rule.rule.trim().is_empty() {

@@ -1,5 +1,5 @@
-//! What a type has to say of its values to be one of the language: the types that Kubernetes adds to CEL.
-//! It must not know which there are; they are in `kinds`.
+//! The interface of the types that Kubernetes adds to CEL: what each must define about its values. Which
+//! types there are is in `kinds`.
 
 use std::any::Any;
 use std::fmt;
@@ -9,10 +9,10 @@ pub(crate) trait Kind: Any + fmt::Debug + Send + Sync {
     /// The name of the type, as `type(value)` has it.
     fn type_name(&self) -> &'static str;
 
-    /// `==`; none where the other is of another type.
+    /// `==`; `None` if the other is of another type.
     fn same(&self, other: &dyn Kind) -> Option<bool>;
 
-    /// `string(value)`; none where the type has no such conversion.
+    /// `string(value)`; `None` if the type has no such conversion.
     fn to_text(&self) -> Option<String> {
         None
     }
@@ -23,7 +23,7 @@ pub(crate) trait Kind: Any + fmt::Debug + Send + Sync {
     }
 }
 
-/// The value behind a kind; none where it is of another type.
+/// The value behind a kind; `None` if it is of another type.
 pub(crate) fn downcast<K: Kind>(kind: &dyn Kind) -> Option<&K> {
     (kind as &dyn Any).downcast_ref()
 }

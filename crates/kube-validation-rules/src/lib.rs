@@ -20,8 +20,8 @@
 //! # How a rule comes to its result
 //! `syntax` parses and expands macros, `check` finds types and overloads, `literals` looks at constants,
 //! `plan` lays out steps, `eval` runs them over `data`, which shows JSON through the `model` of its schema.
-//! Steps, overloads and prices are those of cel-go 0.29, one for one: what a rule costs is exactly what the
-//! server says, and so is where it stops.
+//! Steps, overloads and prices are those of cel-go 0.29, one for one: a rule costs exactly what the server
+//! charges, and stops where it does on the server.
 //!
 //! # Where it is known to differ from the server
 //! - Time zones by name (`getHours('Europe/Paris')`) are an error; UTC and offsets are not.
@@ -36,7 +36,7 @@
 //! - An update of an object is not ratcheted: it is judged as if all of it were new, but for the rules that
 //!   compare with `oldSelf`.
 //! - An error of evaluation has the server's words, values among them, in a finding's `detail`. What
-//!   [`Expression`] returns has none, and says less.
+//!   [`Expression`] returns has none, and is less precise.
 //!
 //! # Expressions outside a schema
 //! [`Expression`] is one expression over [`Variables`] that its author declares, typed by a schema or not,

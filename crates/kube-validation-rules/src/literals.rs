@@ -1,6 +1,6 @@
-//! What can be told of a rule's literals before it runs: patterns, times, format texts, lists and maps of
-//! mixed types. It must not look at variables. Other conversions of literals, such as `int('1')`, are done
-//! when the rule is planned.
+//! What a rule's literals show before it runs: patterns, times, format texts, lists and maps of mixed types.
+//! Variables do not count. Other conversions of literals, such as `int('1')`, are done when the rule is
+//! planned.
 //!
 //! Source: cel-go `cel/validator.go` and `ext/formatting.go`.
 

@@ -25,7 +25,7 @@ struct Range {
     var2: Option<Box<str>>,
 }
 
-/// The expansion of a call, or none where it is no macro.
+/// The expansion of a call; `None` if it is not a macro.
 ///
 /// # Errors
 /// The call is a macro's, and its arguments are not.
@@ -128,7 +128,7 @@ fn exists_one(tree: &mut Tree, range: Range, predicate: Id) -> Id {
     tree.fold(range, init, condition, step, result)
 }
 
-/// A list of what becomes of the entries.
+/// A list of the transformed entries.
 fn collect(tree: &mut Tree, range: Range, filter: Option<Id>, transform: Id) -> Id {
     let init = tree.add(Expr::List(Vec::new()));
     let accumulator = tree.accumulator();
@@ -140,7 +140,7 @@ fn collect(tree: &mut Tree, range: Range, filter: Option<Id>, transform: Id) -> 
     tree.fold(range, init, condition, step, result)
 }
 
-/// A map of what becomes of the entries: values for their keys, or maps of their own.
+/// A map of the transformed entries: values for their keys, or maps of their own.
 fn insert_all(tree: &mut Tree, range: Range, filter: Option<Id>, key: Option<Box<str>>, transform: Id) -> Id {
     let init = tree.add(Expr::Map(Vec::new()));
     let mut args = vec![tree.accumulator()];

@@ -41,7 +41,7 @@ pub(super) enum Shape {
     /// A map from texts.
     Map(Box<Node>),
     Array {
-        /// None where the schema says nothing of the items.
+        /// `None` if the schema does not describe the items.
         items: Option<Box<Node>>,
         order: Order,
     },
@@ -62,12 +62,12 @@ pub(super) enum Shape {
 pub(super) struct Fields {
     /// All that the schema names.
     pub(super) named: BTreeMap<Box<str>, Node>,
-    /// Whether the schema names fields at all; an object without is taken for a map of unknown values.
+    /// Whether the schema names any fields; an object without is taken for a map of unknown values.
     pub(super) structured: bool,
     /// `additionalProperties` beside fields, which only a schema that is not structural has: such an object
     /// is declared as a map of those, yet has the values of its fields alone.
     pub(super) entries: Option<Box<Node>>,
-    /// What the schema says of `apiVersion`, `kind` and `metadata` of a resource root, where upstream's own
+    /// The schema's nodes for `apiVersion`, `kind` and `metadata` of a resource root, where upstream's own
     /// declarations have taken their place. The rules stated there are compiled for those, but run over
     /// values as the schema has them.
     pub(super) stated: BTreeMap<Box<str>, Node>,
@@ -95,8 +95,8 @@ pub(super) enum Format {
 }
 
 impl Node {
-    /// The node of a schema. A resource root has `apiVersion`, `kind` and the names in `metadata` whatever it
-    /// says.
+    /// The node of a schema. A resource root has `apiVersion`, `kind` and the names in `metadata` whatever
+    /// the schema declares.
     pub(super) fn new(schema: &Schema, resource_root: bool) -> Self {
         let shape = Shape::new(schema, resource_root);
         let mut strays = BTreeMap::new();
@@ -249,7 +249,7 @@ impl Shape {
     }
 }
 
-/// The sizes of the values of a schema; `own` says which fields are the server's declarations and not the
+/// The sizes of the values of a schema; `own` returns whether a field is the server's declaration and not the
 /// schema's.
 fn extent(schema: &Schema, shape: &Shape, own: impl Fn(&str) -> bool) -> Extent {
     let none = Constraints::default();
@@ -315,7 +315,7 @@ impl Fields {
 }
 
 impl Node {
-    /// The server's own declaration of `metadata`, with shorter names where the schema asks for them.
+    /// The server's own declaration of `metadata`, with shorter names if the schema limits them.
     fn object_meta(stated: Option<&Schema>) -> Self {
         let named = [("name", MAX_NAME), ("generateName", MAX_NAME - 1)].map(|(name, max)| {
             let stated = stated.and_then(|metadata| metadata.properties.get(name));

@@ -33,7 +33,7 @@ const RESERVED: [&str; 21] = [
 const SEQUENCES: [(&str, &str); 4] =
     [("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__")];
 
-/// The identifier for a property name, or none where CEL has no way to name it.
+/// The identifier for a property name; `None` if CEL has no way to name it.
 pub(super) fn escape(name: &str) -> Option<Cow<'_, str>> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -70,7 +70,7 @@ pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// The property name behind an identifier, or none where it holds a sequence that no name escapes to.
+/// The property name behind an identifier; `None` if it holds a sequence that no name escapes to.
 pub(super) fn unescape(identifier: &str) -> Option<Cow<'_, str>> {
     if !identifier.contains("__") {
         return Some(Cow::Borrowed(identifier));

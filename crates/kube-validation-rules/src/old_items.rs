@@ -1,5 +1,5 @@
-//! The items of an older list, found again by their keys.
-//! It must not compare them: what changed in an item is for its rules to say.
+//! The items of an older list, found again by their keys. They are not compared: the rules of an item decide
+//! what a change means.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub(super) struct OldItems<'o> {
     by_key: HashMap<Vec<KeyPart>, &'o Json>,
 }
 
-/// The value of a key: upstream tells `1` from `1.0`.
+/// The value of a key: upstream distinguishes `1` from `1.0`.
 #[derive(PartialEq, Eq, Hash)]
 enum KeyPart {
     Bool(bool),

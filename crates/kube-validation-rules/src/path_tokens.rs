@@ -33,8 +33,8 @@ impl<'p> Iterator for PathTokens<'p> {
     }
 }
 
-/// What a quoted text says, given without its quotes; none where it has an escape that the server does not
-/// know.
+/// The content of a quoted text, given without its quotes; `None` if it has an escape that the server does
+/// not know.
 pub fn unquote(text: &str) -> Option<String> {
     let mut unquoted = String::with_capacity(text.len());
     let mut characters = text.chars();

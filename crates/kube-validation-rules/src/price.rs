@@ -22,10 +22,10 @@ pub(crate) struct Price {
 }
 
 /// What a call cost with these arguments, `null` for the ones that have no value, and this result. It is an
-/// error where upstream cannot tell.
+/// error if upstream cannot determine it.
 pub(crate) type Counted = for<'v> fn(&[Value<'v>], &Outcome<Value<'v>>) -> Outcome<u64>;
 
-/// What is known of the arguments of a call before it runs.
+/// The arguments of a call before it runs, for an estimate.
 #[derive(Debug)]
 pub(crate) struct Given<'m> {
     /// All arguments, first the one that a method is called on.
@@ -33,13 +33,13 @@ pub(crate) struct Given<'m> {
     pub(crate) server_minor: u32,
 }
 
-/// What is known of an argument.
+/// An argument, for an estimate.
 #[derive(Debug)]
 pub(crate) struct Argument<'m> {
     pub(crate) ty: Type<'m>,
     /// The size that CEL knows, if any.
     pub(crate) known: Option<Range>,
-    /// That, else what the schema says, else anything.
+    /// `known`, else the size by the schema, else any.
     pub(crate) size: Range,
     /// The first of what its type is made of, as a list is of items.
     pub(crate) item: Option<Item>,
@@ -62,7 +62,7 @@ pub(crate) struct Entry {
     pub(crate) value: Range,
 }
 
-/// The cost of a call, and what is known of its result.
+/// The estimated cost of a call, and the estimate of its result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Estimate {
     pub(crate) cost: Range,

@@ -29,7 +29,7 @@ const MAX_MESSAGE: usize = 5 * 1024;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// What is said of rules that were not run to the end, without values.
+/// The requirement in findings about rules that were not run to the end, without values.
 const TOO_EXPENSIVE: &str = "its rules cost more than the API server allows";
 
 /// The rules of a schema, compiled once and run over any number of values.
@@ -44,7 +44,7 @@ pub struct Program {
 pub struct BrokenRule {
     /// The place of the rule's node in the schema.
     pub place: Path,
-    /// The rule's index in the node's list; none where no rule of the node can be compiled.
+    /// The rule's index in the node's list; `None` if no rule of the node can be compiled.
     pub index: Option<usize>,
     /// What is wrong with it.
     pub error: String,
@@ -69,7 +69,7 @@ struct Rules {
 impl Program {
     /// Compiles all rules of a schema. A resource root is the root of a CRD's schema or an embedded resource.
     ///
-    /// None where there is no rule outside `allOf`: the server then runs those within neither.
+    /// `None` if there is no rule outside `allOf`: then the server does not run those within it either.
     pub fn compile(schema: &Schema, is_resource_root: bool) -> Option<Self> {
         if !has_rules(schema) {
             return None;
@@ -300,7 +300,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reports rules that could not be run. `asked` says so without values.
+    /// Reports rules that could not be run. `asked` states that without values.
     fn report(&mut self, place: &Trail<'_>, asked: String, detail: impl Into<String>) {
         let finding = Finding::new(Kind::Invalid, field_path::render(self.base, place), detail);
         self.findings.push(finding.asking(asked));
@@ -339,7 +339,7 @@ impl Run<'_> {
                     let asked = format!("a rule cannot be compiled: {}", rule.name());
                     self.report(place, asked, format!("rule compile error: {error}"));
                 }
-                // A rule about a change does not apply to what is new, unless it says that it does.
+                // A rule about a change does not apply to a new value, unless it sets `optionalOldSelf`.
                 Ok(Some(_)) if rule.uses_old && old.is_none() && !rule.is_optional() => {}
                 Ok(Some(plan)) => {
                     let old = has_old.then(|| old_self(rule, before.as_ref())).flatten();
@@ -398,7 +398,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reports a rule that does not hold, at the place and with the words that it asks for.
+    /// Reports a rule that does not hold, at the place and with the message that it sets.
     fn fail(&mut self, rule: &CompiledRule, place: &Trail<'_>, inputs: &Inputs<'_>) {
         let at = match &rule.field_path {
             Some(below) => field_path::render_child(self.base, place, below),

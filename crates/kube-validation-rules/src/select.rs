@@ -1,4 +1,4 @@
-//! The parts of values: fields, entries and items, and what is said of those that are not there.
+//! The parts of values: fields, entries and items, and the errors about those that are not there.
 //!
 //! Source: cel-go `interpreter/attributes.go`.
 
@@ -25,7 +25,7 @@ pub(super) fn part<'v>(value: &Value<'v>, key: &Value<'_>) -> Outcome<Option<Val
     }
 }
 
-/// The index that a key is; none where it is negative.
+/// The index that a key is; `None` if it is negative.
 fn index(key: &Value<'_>) -> Outcome<Option<usize>> {
     let index = match key {
         Value::Int(index) => Some(*index),

@@ -38,8 +38,8 @@ pub(super) fn parse(source: &str, library: Library) -> Result<Tree, Vec<Problem>
     let stack = MIN_STACK + source.len() * STACK_PER_BYTE;
     // The parsed tree is taken apart within, too: it recurses as it is dropped.
     stacker::grow(stack, || {
-        // An environment of no macros: which there are, and what becomes of them, is decided here.
-        // The crate accepts one level more than the limit that it is given.
+        // An environment without macros: which there are, and what they expand to, is decided here. The crate
+        // accepts one level more than the limit that it is given.
         let parser = Env::default().parser().max_recursion_depth(MAX_DEPTH - 1);
         let (parsed, places) = parser.parse_with_source_info(source).map_err(problems)?;
         let mut tree = Tree::new();

@@ -68,8 +68,8 @@ fn expressions_have_the_values_and_costs_that_the_server_gives_them() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the server says of rules that cannot be evaluated: the errors of Go's packages and of cel-go, with
-/// the values in them.
+/// The server's messages about rules that cannot be evaluated: the errors of Go's packages and of cel-go,
+/// with the values in them.
 #[test]
 fn rules_fail_in_the_servers_words() {
     let mut cases = lines(include_str!("cases/failures.jsonl"));
@@ -83,7 +83,7 @@ fn rules_fail_in_the_servers_words() {
         let schema = with_rule(&given["schema"], json!({"rule": case["rule"]}));
         let (findings, _) = run(&compile(&schema, false).expect("a rule"), &object, None, BUDGET);
         let details: Vec<&str> = findings.iter().map(|finding| finding.detail.as_str()).collect();
-        // What Go's compiler of regular expressions says is its own.
+        // The message of Go's compiler of regular expressions is not reproduced.
         let expected = case["detail"].as_str().expect("words");
         let upto = expected.find("error parsing regexp").unwrap_or(expected.len());
         if !matches!(details[..], [detail] if detail.get(..upto) == Some(&expected[..upto]) && (upto < expected.len() || detail == expected))

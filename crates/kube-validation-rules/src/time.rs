@@ -11,7 +11,7 @@ pub(crate) const MAX_SECONDS: i64 = 253_402_300_799;
 
 const NANOS: i64 = 1_000_000_000;
 
-/// A time plus a span of nanoseconds, or none where no timestamp is that far.
+/// A time plus a span of nanoseconds; `None` if no timestamp is that far.
 pub(crate) fn plus(time: Time, nanos: i64) -> Option<Time> {
     let total = i64::from(time.nanos) + nanos.rem_euclid(NANOS);
     let seconds = time.seconds.checked_add(nanos.div_euclid(NANOS))?.checked_add(total.div_euclid(NANOS))?;
@@ -19,7 +19,7 @@ pub(crate) fn plus(time: Time, nanos: i64) -> Option<Time> {
     (MIN_SECONDS..=MAX_SECONDS).contains(&seconds).then_some(Time { seconds, nanos, ..time })
 }
 
-/// The nanoseconds from a time to a later one, or none where they are too many.
+/// The nanoseconds from a time to a later one; `None` if they are too many.
 pub(crate) fn between(from: Time, to: Time) -> Option<i64> {
     let seconds = to.seconds.checked_sub(from.seconds)?.checked_mul(NANOS)?;
     seconds.checked_add(i64::from(to.nanos) - i64::from(from.nanos))

@@ -146,7 +146,7 @@ impl<'m> Type<'m> {
         )
     }
 
-    /// Whether this is the more general of the two: `dyn` in place of what the other says.
+    /// Whether this is the more general of the two: `dyn` in place of the other's type.
     fn covers(&self, other: &Self) -> bool {
         if self.is_closed() || other.is_closed() {
             return self.open().covers(&other.open());

@@ -167,7 +167,7 @@ impl<'v> Value<'v> {
         }
     }
 
-    /// How many characters, bytes, items or entries there are; none where the value has no size.
+    /// How many characters, bytes, items or entries there are; `None` if the value has no size.
     pub(super) fn size(&self) -> Option<usize> {
         match self {
             Self::String(text) => Some(text.as_str().chars().count()),
@@ -194,7 +194,7 @@ impl<'v> Value<'v> {
             Self::Timestamp(time) => time.seconds == MIN_SECONDS && time.nanos == 0,
             Self::List(list) => list.items.is_empty(),
             Self::Map(map) => map.is_empty(),
-            // Upstream's lists and maps of the object do not say whether they are empty.
+            // Upstream's lists and maps of the object do not show whether they are empty.
             _ => false,
         }
     }
@@ -210,7 +210,7 @@ impl Text<'_> {
 }
 
 impl Key {
-    /// The key that a value is, or none where it cannot be one.
+    /// The key that a value is; `None` if it cannot be one.
     pub(super) fn from_value(value: &Value<'_>) -> Option<Self> {
         Some(match value {
             Value::Null => Self::Null,

@@ -20,7 +20,7 @@ pub(super) struct Array<'v> {
     pub(super) node: &'v Node,
 }
 
-/// What a list says of the order of its items: `x-kubernetes-list-type`.
+/// Whether the order of a list's items counts: `x-kubernetes-list-type`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ListKind<'v> {
     /// The order counts.

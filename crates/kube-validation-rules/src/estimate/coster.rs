@@ -16,7 +16,7 @@ use crate::tree::{Expr, Fold, Id, Tree};
 use crate::types::Type;
 use crate::value::Value;
 
-/// What is known of the expressions of one tree so far.
+/// The estimates for the expressions of one tree so far.
 pub(super) struct Coster<'t, 'm> {
     tree: &'t Tree,
     checked: &'t Checked<'m>,
@@ -304,7 +304,7 @@ impl<'t, 'm> Coster<'t, 'm> {
         Part { path, ty: self.type_of(id), id, size }
     }
 
-    /// To be asked when all arguments have been gone through, since they overwrite each other's paths.
+    /// To be called after all arguments have been estimated, because they overwrite each other's paths.
     fn known(&self, part: Part<'t, 'm>) -> Argument<'m> {
         let declared = |path: Option<&Path<'t>>| self.declared_size(path).unwrap_or(self.declared.unknown());
         let item = match part.ty.open() {
@@ -369,7 +369,7 @@ impl<'t, 'm> Coster<'t, 'm> {
         self.local_of(id).and_then(|local| local.size)
     }
 
-    /// What the schema says of the size of what a path leads to.
+    /// The size, by the schema, of what a path leads to.
     fn declared_size(&self, path: Option<&Path<'t>>) -> Option<Range> {
         self.declared.at(&path?.parts())
     }

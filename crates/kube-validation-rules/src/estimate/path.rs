@@ -54,7 +54,7 @@ impl<'t> Path<'t> {
         Self { array: Rc::new(RefCell::new(Array { parts, capacity })), len }
     }
 
-    /// The parts as they are now.
+    /// The present parts.
     pub(super) fn parts(&self) -> Vec<&'t str> {
         self.array.borrow().parts[..self.len].to_vec()
     }

@@ -71,8 +71,8 @@ pub(super) fn is_scalar(ty: &Type<'_>) -> bool {
     }
 }
 
-/// The most that the schema allows at the end of a path whose first part is a variable; where it does not
-/// say, so many elements as are assumed.
+/// The most that the schema allows at the end of a path whose first part is a variable; the assumed number of
+/// elements if it sets no limit.
 fn of_path(root: &Node, path: &[&str], assumed: Option<u64>) -> Option<Range> {
     let (_, steps) = path.split_first()?;
     let mut at = Some(root);

@@ -1,4 +1,4 @@
-//! The types that Kubernetes adds to CEL, each with what can be asked of its values.
+//! The types that Kubernetes adds to CEL, each with the functions of its values.
 //! It must not know values of the language nor functions; `library` ties them to these.
 
 mod named_format;

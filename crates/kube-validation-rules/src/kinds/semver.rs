@@ -1,5 +1,4 @@
-//! Semantic versions.
-//! It must not know the `v` that some write before them, unless asked to normalize.
+//! Semantic versions. A `v` before them is an error, unless the caller normalizes.
 //!
 //! Source: apiserver `pkg/cel/library/semverlib.go` and blang/semver v4.
 

@@ -15,7 +15,7 @@ use crate::price::{Estimate, Price, characters};
 use crate::value::Value;
 use go_text::strconv::quote;
 
-/// Digits behind the point where a clause does not say.
+/// Digits behind the point if a clause gives no precision.
 const DEFAULT_PRECISION: usize = 6;
 
 /// The most digits that this writes; more than any double has.

@@ -74,7 +74,7 @@ impl Library {
         Self { minor: if stored { server_minor } else { server_minor.saturating_sub(1) } }
     }
 
-    /// The overloads of a function, or none where there is no such function.
+    /// The overloads of a function; `None` if there is no such function.
     pub(super) fn overloads(self, function: &str) -> Option<&'static [Overload]> {
         let since = introduced(function);
         TABLE.overloads(function).filter(|_| self.minor >= since)

@@ -1,4 +1,4 @@
-//! IP addresses and blocks of them: `ip('::1')`, `cidr('10.0.0.0/8')` and what can be asked of them.
+//! IP addresses and blocks of them: `ip('::1')`, `cidr('10.0.0.0/8')` and their functions.
 //! It must not know how they are written; that is in `kinds`.
 //!
 //! Source: apiserver `pkg/cel/library/{ip,cidr}.go`.
@@ -121,7 +121,7 @@ fn no_address(error: String) -> Fault {
 }
 
 fn no_block(error: String) -> Fault {
-    // The parser says the same, and both say it upstream.
+    // The parser adds these words as well; upstream has them twice.
     let error = format!("network address parse error during conversion from string: {error}");
     Fault::quoting("network address parse error", error)
 }

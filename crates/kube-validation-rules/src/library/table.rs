@@ -73,7 +73,7 @@ fn is_of(value: &Value<'_>, ty: &Type<'_>) -> bool {
 }
 
 impl Table {
-    /// The overloads of a function, or none where there is no such function.
+    /// The overloads of a function; `None` if there is no such function.
     pub(super) fn overloads(&self, function: &str) -> Option<&[Overload]> {
         self.0.get(function).map(Vec::as_slice)
     }
