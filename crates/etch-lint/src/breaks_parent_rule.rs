@@ -89,7 +89,7 @@ fn broken(site: &Site<'_>) -> Vec<String> {
     messages
 }
 
-/// Whether a finding may be a rule's. One with an expression for its message may have said anything.
+/// Whether a finding may be a rule's. A rule with a message expression may have any message.
 fn said(rule: &schema::Rule, finding: &Finding) -> bool {
     let detail = finding.detail.trim();
     match rule.message.trim() {
@@ -99,9 +99,9 @@ fn said(rule: &schema::Rule, finding: &Finding) -> bool {
     }
 }
 
-/// Whether nobody is asked for more: all fields that the rule names have a default, or the object itself
-/// comes by default. Otherwise the rule may be the one that asks for the field that is missing. The empty
-/// name of a reference, which CRDs copy from Kubernetes, is as good as missing.
+/// Whether no user has to set more: all fields that the rule names have a default, or the object itself comes
+/// by default. Otherwise the rule may be the one that requires the missing field. The empty name of a
+/// reference, which CRDs copy from Kubernetes, counts as missing.
 fn is_settled(rule: &schema::Rule, site: &Site<'_>, filled: &Value) -> bool {
     let is_chosen = |name: &str| filled.get(name).is_some_and(|value| !is_default_of_core(name, value));
     site.default().is_some() || fields(&rule.rule).all(is_chosen)
@@ -117,7 +117,7 @@ fn fields(rule: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Clauses that ask only which fields are there.
+/// Clauses that only require fields to be there.
 fn clauses(constraints: &Constraints, filled: &Value, empty: &Value) -> Option<String> {
     let (Value::Object(filled), Value::Object(empty)) = (filled, empty) else { return None };
     let met = |clause: &Schema| {
@@ -168,7 +168,7 @@ fn unusable(schema: &Schema, constraints: &Constraints, filled: &Value) -> Optio
     }
 }
 
-/// How many of the fields that a clause asks for are there, and all of them; none where it asks for more than
+/// How many of the fields that a clause requires are there, and all of them; `None` if it requires more than
 /// fields.
 fn given<'c>(clause: &'c Schema, filled: &Map<String, Value>) -> Option<(usize, &'c [String])> {
     let names = &*clause.constraints.as_deref()?.required;
@@ -176,15 +176,14 @@ fn given<'c>(clause: &'c Schema, filled: &Map<String, Value>) -> Option<(usize, 
     (asks_only_for_fields(clause) && !names.is_empty()).then_some((by_default, names))
 }
 
-/// What the clauses say of the values of defaults: the server holds each default against its own schema
-/// alone.
+/// How the values of defaults break the clauses: the server checks each default against its own schema alone.
 fn values(schema: &Schema, filled: &Value, empty: &Value) -> Option<String> {
     let Value::Object(fields) = filled else { return None };
     let constraints = schema.constraints.as_deref()?;
     let mut named = Vec::new();
     let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
     all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, &mut named));
-    // The clauses may ask for a field that has no default.
+    // The clauses may require a field that has no default.
     if named.is_empty() || !named.iter().all(|name| fields.contains_key(*name)) {
         return None;
     }

@@ -62,11 +62,11 @@ fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
     }
 }
 
-/// Whether a rule takes every other value where the old one is the default, as
-/// `oldSelf != 'Active' || self == oldSelf` does for a field that begins as `Inactive`.
+/// Whether a rule accepts every other value where the old one is the default, as `oldSelf != 'Active' || self
+/// == oldSelf` does for a field that begins as `Inactive`.
 ///
-/// It is tried out on an object with this field alone. A rule that asks for another one does not compile
-/// there, and holds.
+/// It is evaluated over an object with this field alone. A rule that needs another one does not compile
+/// there, and counts as a ban.
 fn allows_change_from_default(rule: &str, names: &[&str], field: &Schema, default: &Value) -> bool {
     let others = others(field, default);
     if others.is_empty() {
@@ -117,7 +117,7 @@ fn others(field: &Schema, default: &Value) -> Vec<Value> {
 
 /// The fields of `oldSelf` that a rule compares with those of `self`: each as the names below its place.
 ///
-/// `has(oldSelf.x)` compares nothing, and a comparison that asks for more or less is a limit and no ban.
+/// `has(oldSelf.x)` compares nothing, and a comparison for more or less is a limit, not a ban.
 fn compared(rule: &str) -> Vec<Vec<&str>> {
     let mut found = Vec::new();
     for (start, _) in rule.match_indices("oldSelf") {
@@ -134,7 +134,7 @@ fn compared(rule: &str) -> Vec<Vec<&str>> {
     found
 }
 
-/// The names of `.a.b`, and what follows; none where the chain ends in a call or an index.
+/// The names of `.a.b`, and what follows; `None` if the chain ends in a call or an index.
 fn chain(mut rest: &str) -> Option<(Vec<&str>, &str)> {
     let mut names = Vec::new();
     while let Some(below) = rest.strip_prefix('.') {

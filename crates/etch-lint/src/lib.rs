@@ -98,8 +98,8 @@ pub enum LintError {
     },
 }
 
-/// Applies every rule to a CRD; what the server says of the whole is for [`refusals`]. Findings are in the
-/// order of the versions, then of places, then of codes.
+/// Applies every rule to a CRD; the server's errors about the CRD as a whole are in [`refusals`]. Findings
+/// are in the order of the versions, then of places, then of codes.
 ///
 /// # Errors
 /// See [`LintError`]. A schema that cannot be read is a finding.
@@ -129,8 +129,8 @@ pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
 /// Applies every rule to an EmbeddedSchema, in view of the CRDs that are known: a target of another resource
 /// is taken as it is. Findings are in the order of their places in the document.
 pub fn lint_embedded(document: &Json, crds: &[Json]) -> Vec<Finding> {
-    // A schema that cannot be judged as a CRD's was found not to be servable.
-    // Nobody publishes the schema of an extension.
+    // A schema that cannot be judged as a CRD's was found not to be servable. No API server publishes the
+    // schema of an extension.
     let is_about_publishing = |finding: &Finding| finding.rule.code == openapi_v2::RULE.code;
     let of_crd = |crd: &Json| {
         let mut by_rules = lint(crd).unwrap_or_default();

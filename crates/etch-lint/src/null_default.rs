@@ -31,7 +31,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
-/// Visits the places of `default: null`. The document is asked: a schema that was read has lost it.
+/// Visits the places of `default: null`, in the document: a schema that was read has lost it.
 fn each_null(schema: &Value, at: &mut Path, visit: &mut dyn FnMut(&Path)) {
     if schema.get("default") == Some(&Value::Null) {
         visit(at);

@@ -64,7 +64,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     let is_open = subject.spec["preserveUnknownFields"] == true;
     for version in subject.versions.iter().filter(|version| version.served) {
         let schema = &version.schema;
-        // Of such a schema the server publishes nothing at all, and ETCH001 is about it.
+        // The server publishes nothing of such a schema, and ETCH001 is about it.
         if !structural_errors(schema).is_empty() {
             continue;
         }

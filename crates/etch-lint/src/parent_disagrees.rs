@@ -1,4 +1,4 @@
-//! ETCH006: defaults of objects that say something else than the defaults of their fields.
+//! ETCH006: defaults of objects that differ from the defaults of their fields.
 
 use serde_json::Value;
 

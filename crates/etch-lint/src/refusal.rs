@@ -8,11 +8,11 @@ use kube_structural_schema::finding::Kind;
 pub struct Refusal {
     /// The place, in the server's spelling.
     pub field: String,
-    /// The kind of error; none where the CRD cannot even be decoded, and for an EmbeddedSchema.
+    /// The kind of error; `None` if the CRD cannot even be decoded, and for an EmbeddedSchema.
     pub kind: Option<Kind>,
     /// The server's words.
     pub detail: String,
-    /// The releases that answer so, where others that were asked do not.
+    /// The releases that answer so, if other releases in question do not.
     pub releases: Vec<Release>,
     /// The way to the place in the document, as far as it is written there.
     pub place: Vec<Part>,

@@ -74,8 +74,8 @@ pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Fin
     order.into_iter().map(finding).collect()
 }
 
-/// The CRD that is replaced, as a cluster has it: where a file says nothing of that, its names were accepted
-/// and it is established, so that scope and kind are fixed.
+/// The CRD that is replaced, as a cluster has it: if a file has no conditions, its names count as accepted
+/// and it as established, so that scope and kind are fixed.
 fn in_force(old: &Json) -> Cow<'_, Json> {
     if !old["status"]["conditions"].is_null() || !old.is_object() || !old["spec"].is_object() {
         return Cow::Borrowed(old);
@@ -138,8 +138,8 @@ fn finding_at(crd: &Value, refusal: Refusal, message: String) -> Finding {
     }
 }
 
-/// Where the document says what a field of the server's is about. What the server has moved to the top is in
-/// every version; the first one's is meant.
+/// Where the document has what the server's error about a field is about. What the server has moved to the
+/// top is in every version; the first one's is meant.
 fn place(crd: &Value, field: &str) -> Vec<Part> {
     const MOVED: [(&str, &str); 7] = [
         ("spec.validation", "spec.versions[0].schema"),
@@ -169,7 +169,7 @@ fn place(crd: &Value, field: &str) -> Vec<Part> {
                     Some((Part::Item(index), items.get(index)?, after))
                 })
             }
-            // A name may hold points and brackets itself, so the document is asked which names there are.
+            // A name may hold points and brackets itself, so the document decides which names there are.
             Value::Object(fields) => {
                 let named = fields.iter().filter_map(|(name, value)| {
                     let after = match bracket {

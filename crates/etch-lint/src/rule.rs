@@ -27,7 +27,7 @@ pub struct Rule {
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing goes wrong; it could be said better.
+    /// Nothing goes wrong; it could be written better.
     Info,
     /// It is accepted and does something that its author may not expect.
     Warning,
@@ -42,11 +42,11 @@ pub struct Finding {
     pub rule: &'static Rule,
     /// The version of the CRD; empty where it is about the CRD as a whole.
     pub version: String,
-    /// The version's place in the CRD's list; none where it is about the CRD as a whole.
+    /// The version's place in the CRD's list; `None` if it is about the CRD as a whole.
     pub version_index: Option<usize>,
     /// The place in the schema.
     pub path: Path,
-    /// What is wrong there. It may quote what the schema says.
+    /// What is wrong there. It may quote the schema.
     pub message: String,
     /// The API server's error that it stands for, if it is one.
     pub refusal: Option<Refusal>,

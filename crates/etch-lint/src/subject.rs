@@ -51,12 +51,12 @@ impl<'a> Subject<'a> {
         Ok(Self { spec, versions })
     }
 
-    /// The versions that somebody sees: served, or in etcd. The server checks the others as well.
+    /// The versions in use: served, or in etcd. The server checks the others as well.
     pub(super) fn in_use(&self) -> impl Iterator<Item = &Version> {
         self.versions.iter().filter(|version| version.served || version.storage)
     }
 
-    /// What the server says of the structure.
+    /// The server's verdict on the structure.
     pub(super) fn verdict(&self) -> Verdict {
         judge(self.spec)
     }

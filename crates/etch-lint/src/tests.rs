@@ -21,7 +21,7 @@ fn object(properties: Value) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
-/// Each rule beside the nearest schema that it has nothing to say about.
+/// A case for each rule, and the most similar schema that the rule does not report.
 #[test]
 fn every_rule_finds_what_is_planted_and_nothing_else() {
     let cases = [

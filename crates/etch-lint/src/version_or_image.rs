@@ -52,7 +52,8 @@ pub fn floats(path: &Path, default: &Value) -> bool {
     default.as_str().is_some_and(|text| is_image(text, name) || is_version(text, name))
 }
 
-/// Adds to the findings about a CRD how stored values follow a default that floats, where a policy can say so.
+/// Adds to the findings about a CRD how stored values follow a default that floats, if a policy can name its
+/// path.
 pub fn suggest_follow(crd: &Json, findings: &mut [Finding]) {
     let mut floating = findings.iter_mut().filter(|finding| finding.rule.code == RULE.code).peekable();
     let Some(subject) = floating.peek().and_then(|_| Subject::read(crd).ok()) else { return };

@@ -40,7 +40,7 @@ fn all_of(pair: &Pair<'_>, changes: &mut Changes) {
         }
         return;
     }
-    // What a new clause says may be what the schema around it said already.
+    // The schema around a new clause may have had the same restriction before.
     for (index, new) in came {
         let mut found = Changes::checked_by(changes.checks);
         pair.clause(pair.old, new, index).walk(&mut found);
@@ -111,7 +111,7 @@ fn is_of_int_or_string(schema: &Value) -> bool {
     is_set(schema, INT_OR_STRING) && is_either(schema)
 }
 
-/// Whether a clause says more than the schema with it does.
+/// Whether a clause restricts more than the schema that has it.
 fn says_more(schema: &Value, clause: &Value) -> bool {
     !(is_set(schema, INT_OR_STRING) && is_either(clause))
 }

@@ -70,7 +70,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// What a schema says of a value that stands at its place.
+/// What is wrong with a value at its place, by the schema.
 fn problem(value: &Value, schema: &Value) -> Option<String> {
     const FIELD: &str = "value";
     let document = Json::from(json!({ "type": "object", "properties": { FIELD: schema } }));

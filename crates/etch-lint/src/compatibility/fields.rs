@@ -28,7 +28,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
             changes.add(&REMOVED, pair.path.join(Step::Field(name.clone())), "the field is gone");
         }
     }
-    // A change of the type says that what was below is gone.
+    // A finding about a changed type covers that what was below is gone.
     let is_same_type = present(pair.old, "type") == present(pair.new, "type");
     if present(pair.old, "items").is_some()
         && present(pair.new, "items").is_none()

@@ -60,7 +60,7 @@ pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
     versions::check(&old["spec"], &new["spec"], &mut findings);
     for (index, after) in versions::list(&new["spec"]).enumerate() {
         let name = versions::name(after);
-        // Nobody writes a version that is neither served nor stored; that it has become so is a finding of
+        // No client writes a version that is neither served nor stored; that it has become so is a finding of
         // its own.
         let Some(before) = versions::get(&old["spec"], name).filter(|_| versions::is_in_use(after)) else {
             continue;

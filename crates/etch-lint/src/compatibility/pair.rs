@@ -58,11 +58,11 @@ pub(super) fn finding(
     Finding { rule, version, version_index, path, message, refusal: None, go: None }
 }
 
-/// Values of which nothing is declared and which are kept as they are.
+/// Values that are not declared and are kept unchanged.
 static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
 /// The fields of a resource that need not be declared.
 pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// A clause that says nothing.
+/// A clause without restrictions.
 static NOTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
 
 /// The schemas of one place.
@@ -128,13 +128,13 @@ impl<'a> Pair<'a> {
         Pair { old, new, path: self.path.join(step), inside: self.inside.clone() }
     }
 
-    /// What the old schema says of a field that it does not declare; none where it drops such fields, so that
-    /// no object has them.
+    /// The old schema of a field that it does not declare; `None` if it drops such fields, so that no object
+    /// has them.
     fn undeclared(&self) -> Option<&'a Value> {
         values(self.old).or_else(|| self.unknown())
     }
 
-    /// What the old schema says of what it does not declare, other than values of a map.
+    /// The old schema of what it does not declare, other than values of a map.
     fn unknown(&self) -> Option<&'a Value> {
         if self.is_in_clause() { Some(&*NOTHING) } else { keeps_unknown(self.old).then(|| &*ANYTHING) }
     }

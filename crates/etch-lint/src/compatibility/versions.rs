@@ -133,7 +133,7 @@ fn names(old: &Value, new: &Value, add: &mut dyn FnMut(&'static Rule, String)) {
         let value = path.iter().fold(spec, |value, name| &value[name]);
         value.as_str().unwrap_or_default().to_owned()
     };
-    // What is left out is derived from the kind, so that a file without it says the same.
+    // A field that is left out is derived from the kind, so a file without it means the same.
     const SCALARS: [&[&str]; 6] = [
         &["group"],
         &["scope"],

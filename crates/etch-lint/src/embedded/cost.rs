@@ -22,7 +22,7 @@ a mistake.",
     check: None,
 };
 
-/// From here on the factor says nothing more.
+/// Beyond this the exact factor does not matter.
 const FACTORS: u64 = 100;
 
 /// The expressions that stand for themselves. Those of the schema are judged with it.

@@ -19,7 +19,7 @@ Correct the default, or the rule.",
 };
 
 pub(super) fn check(declared: &Declaration, found: &mut Vec<Finding>) {
-    // It applies to anything here: what `when` asks for cannot be made up.
+    // The declaration applies to any object here: an object that meets `when` cannot be made up.
     let always = Declaration { when: None, required: None, ..declared.clone() };
     let Ok(compiled) = Compiled::new(&always) else { return };
     for broken in broken_by_defaults(&compiled) {

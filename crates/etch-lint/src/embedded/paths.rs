@@ -29,7 +29,7 @@ pub(super) enum Reached {
     Nothing(Path),
 }
 
-/// The steps of a path with `[*]`; none where it cannot be read.
+/// The steps of a path with `[*]`; `None` if it cannot be read.
 pub(super) fn steps(text: &str) -> Option<Vec<Step>> {
     let path: Path = text.replace("[*]", "[]").parse().ok()?;
     Some(path.steps().to_vec())

@@ -50,7 +50,7 @@ pub(super) fn check(declared: &Declaration, of_crd: OfCrd<'_>, found: &mut Vec<F
     let of_style = by_rules.into_iter().filter(|finding| finding.rule.severity != Severity::Error);
     for finding in of_style {
         let Some((first, below)) = finding.path.steps().split_first() else { continue };
-        // The extension as a whole is nobody's field.
+        // The extension as a whole is not a field of the schema.
         if *first != Step::Field(HERE.to_owned()) || below.is_empty() {
             continue;
         }

@@ -44,7 +44,7 @@ fn target(path: &str) -> Value {
     json!({ "group": "example.com", "version": "v1", "resource": "things", "path": path })
 }
 
-/// Each rule beside the nearest declaration that it has nothing to say about.
+/// A case for each rule, and the most similar declaration that the rule does not report.
 #[test]
 fn every_rule_finds_what_is_planted_and_nothing_else() {
     let cases = [

@@ -1,4 +1,4 @@
-//! Rules about defaults in Go types, as KEP-1929 has them, and about what becomes of them in generated CRDs.
+//! Rules about defaults in Go types, as KEP-1929 has them, and about the same defaults in generated CRDs.
 
 mod crd;
 mod map_key;
@@ -33,8 +33,8 @@ pub const GO_RULES: [&Rule; 13] = [
     &scalar_without_default::RULE,
 ];
 
-/// Applies the rules about Go types to the packages that were asked for, and holds them against generated
-/// CRDs. Findings are in the order of files, lines and codes.
+/// Applies the rules about Go types to the requested packages, and compares them with generated CRDs.
+/// Findings are in the order of files, lines and codes.
 pub fn lint_go(packages: &Packages, crds: &[Json]) -> Vec<Finding> {
     let mut report = Report::default();
     site::each(packages, &mut |site| {

@@ -1,4 +1,4 @@
-//! ETCH101: defaults that a Go client never asks for.
+//! ETCH101: defaults that a Go client never gets.
 
 use super::site::{Report, Site};
 use crate::go_types::Unset;

@@ -55,7 +55,7 @@ pub(super) fn effective<'a>(
     declared.map(|default| (default, true))
 }
 
-/// Visits the fields of all structs in the packages that were asked for.
+/// Visits the fields of all structs in the requested packages.
 pub(super) fn each<'a>(packages: &'a Packages, visit: &mut dyn FnMut(&Site<'a>)) {
     for package in packages.asked() {
         for declaration in package.types.values() {

@@ -60,7 +60,7 @@ fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<S
 }
 
 /// Whether the API server takes `{}` as a default: it counts no defaults inside, so nothing may be required
-/// there, and no marker may ask for a field.
+/// there, neither by a field nor by a marker.
 fn can_be_empty(site: &Site<'_>, of: Struct<'_>) -> bool {
     let declared = site.resolved.declared.iter().flat_map(|(_, type_)| &type_.markers);
     let mut is_complete = !site.field.markers.iter().chain(declared).any(asks_for_fields);
@@ -70,7 +70,8 @@ fn can_be_empty(site: &Site<'_>, of: Struct<'_>) -> bool {
     }) && is_complete
 }
 
-/// Whether a marker may refuse a struct in which nothing is set. What a rule says of one is not known here.
+/// Whether a marker may refuse a struct in which nothing is set. Rules are not evaluated here: any of them
+/// may.
 fn asks_for_fields(marker: &Marker) -> bool {
     const ASKING: [&str; 4] = ["ExactlyOneOf", "AtLeastOneOf", "MinProperties", "XValidation"];
     marker.name.strip_prefix("kubebuilder:validation:").is_some_and(|name| {

@@ -5,7 +5,7 @@
 
 /// How deep an expression may be nested.
 const DEEPEST: usize = 64;
-/// The newest minor release of Go that a file may ask for, some years ahead.
+/// The newest minor release of Go that a file may require, some years ahead.
 const NEWEST_GO: u32 = 40;
 
 const SYSTEMS: [&str; 18] = [
@@ -59,7 +59,7 @@ const ARCHITECTURES: [&str; 24] = [
 /// Whether a file is part of its package by its name: `a_windows.go` and `a_linux_arm64.go` are not.
 pub fn is_built_by_name(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
-    // What is before the first underscore says nothing: `linux.go` is for all systems.
+    // The part before the first underscore does not count: `linux.go` is for all systems.
     let mut parts: Vec<&str> = stem.split('_').skip(1).collect();
     if parts.last() == Some(&"test") {
         parts.pop();
@@ -157,7 +157,7 @@ fn is_part_of_tag(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '.')
 }
 
-/// The value of an expression; none where it is malformed.
+/// The value of an expression; `None` if it is malformed.
 fn evaluate(text: &str) -> Option<bool> {
     let mut expression = Expression { rest: text };
     let value = expression.any(DEEPEST)?;

@@ -31,7 +31,7 @@ impl Source {
         }
     }
 
-    /// Whose a marker is; none where it is no marker of a default.
+    /// The source that a marker belongs to; `None` if it is not a marker of a default.
     pub fn of(marker: &Marker) -> Option<Self> {
         Self::ALL.into_iter().find(|source| marker.is(source.marker()))
     }
@@ -48,7 +48,7 @@ pub struct MarkedDefault<'a> {
     pub is_reference: bool,
     /// Whether controller-gen drops a word of it.
     pub is_cut: bool,
-    /// The value; none where it is a constant that is not known.
+    /// The value; `None` if it is a constant that is not known.
     pub value: Result<Option<Json>, Unreadable>,
 }
 

@@ -105,8 +105,8 @@ fn guess_item(text: &str, depth: usize) -> Result<Kind, String> {
     })
 }
 
-/// Reads a text: one token where it has quotes; otherwise all up to a comma, semicolon or brace, and in keys
-/// a colon. None where the quotes are not those of Go.
+/// Reads a text: one token if it has quotes; otherwise all up to a comma, semicolon or brace, and in keys a
+/// colon. `None` if the quotes are not those of Go.
 fn bare_or_quoted(scanner: &mut Scanner<'_>, is_key: bool) -> Option<(usize, String)> {
     // Digits in texts are letters like others, and never malformed.
     scanner.has_numbers = false;
@@ -249,7 +249,7 @@ impl Reader<'_> {
     }
 }
 
-/// `strconv.ParseFloat` of a number without a sign; none where Go has an error.
+/// `strconv.ParseFloat` of a number without a sign; `None` if Go returns an error.
 fn float(digits: &str) -> Option<f64> {
     let plain = digits.replace('_', "").to_ascii_lowercase();
     let value = match plain.strip_prefix("0x") {

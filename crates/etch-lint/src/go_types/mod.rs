@@ -1,5 +1,5 @@
 //! Go packages of API types, as far as defaults depend on them: types, fields, tags, markers and constants.
-//! It must not judge what they say.
+//! It must not judge them.
 
 mod constraint;
 mod default;

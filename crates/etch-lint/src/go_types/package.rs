@@ -12,11 +12,11 @@ pub struct Packages(pub BTreeMap<String, Package>);
 /// The files of one folder.
 #[derive(Debug, Default)]
 pub struct Package {
-    /// The import path; the folder where no `go.mod` says more.
+    /// The import path; the folder if no `go.mod` gives one.
     pub path: String,
     /// The name in its package clauses.
     pub name: String,
-    /// Whether it was asked for, and not just imported by one that was.
+    /// Whether it was requested, and not just imported by one that was.
     pub is_asked: bool,
     /// Whether a marker of controller-gen is in it. Otherwise its schemas come from kube-openapi, as those of
     /// `k8s.io/api`.
@@ -94,7 +94,7 @@ pub struct Field {
     pub at: Spot,
     /// Whether it is embedded.
     pub is_embedded: bool,
-    /// Its `json` tag; none where it has none.
+    /// Its `json` tag; `None` if it has none.
     pub tag: Option<JsonTag>,
     /// The markers above it.
     pub markers: Vec<Marker>,
@@ -107,7 +107,7 @@ pub struct Field {
 /// A comment that is no marker.
 #[derive(Clone, Debug)]
 pub struct Remark {
-    /// What it says, without the slashes.
+    /// Its text, without the slashes.
     pub text: String,
     /// Where it stands.
     pub at: Spot,
@@ -146,7 +146,7 @@ pub struct JsonTag {
 pub struct Marker {
     /// What is before the first `=`, as it is written: `default`, `kubebuilder:default`.
     pub name: String,
-    /// What is behind it; none where there is no `=`.
+    /// What is behind it; `None` if there is no `=`.
     pub value: Option<String>,
     /// Where it stands.
     pub at: Spot,
@@ -169,12 +169,12 @@ impl Packages {
         self.0.get(path)
     }
 
-    /// The packages that were asked for.
+    /// The requested packages.
     pub fn asked(&self) -> impl Iterator<Item = &Package> {
         self.0.values().filter(|package| package.is_asked)
     }
 
-    /// The value of a constant; none where it is not known.
+    /// The value of a constant; `None` if it is not known.
     pub fn constant(&self, package: &str, name: &str) -> Option<&Value> {
         const LONGEST_CHAIN: usize = 8;
         let (mut package, mut name) = (package, name);
@@ -235,7 +235,7 @@ impl Field {
         }
     }
 
-    /// The name in JSON; none where it is not part of it.
+    /// The name in JSON; `None` if it is not part of it.
     pub fn json_name(&self) -> Option<&str> {
         let is_exported = self.name.chars().next().is_some_and(char::is_uppercase);
         match &self.tag {

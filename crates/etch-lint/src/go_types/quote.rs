@@ -1,6 +1,6 @@
 //! Pieces of Go sources as texts: string literals, and excerpts for messages.
 
-/// The text of a string literal, in double quotes or backquotes; none where it is no whole one.
+/// The text of a string literal, in double quotes or backquotes; `None` if it is not a whole one.
 pub fn unquote(literal: &str) -> Option<String> {
     if let Some(raw) = literal.strip_prefix('`') {
         let raw = raw.strip_suffix('`')?;

@@ -33,7 +33,7 @@ impl Packages {
         self.resolve_within(package, kind, DEEPEST_INHERITANCE)
     }
 
-    /// Follows the type of a field, unless its markers say what its schema is.
+    /// Follows the type of a field, unless its markers set its schema.
     pub fn resolve_field<'a>(&'a self, package: &'a Package, field: &'a Field) -> Resolved<'a> {
         let mut resolved = self.resolve(package, &field.kind);
         let is_marked = |name: &str| field.has_marker(&format!("kubebuilder:validation:{name}"));

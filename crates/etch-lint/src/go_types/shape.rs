@@ -32,7 +32,7 @@ pub enum Shape<'a> {
 /// The fields of a struct.
 #[derive(Clone, Copy, Debug)]
 pub struct Struct<'a> {
-    /// As they are declared, with embedded ones.
+    /// The fields in the declared form, with embedded ones.
     pub fields: &'a [Field],
     /// Where it is declared.
     pub package: &'a Package,

@@ -1,9 +1,8 @@
-//! Types that every API uses and that write their JSON themselves, or whose name says nothing of what they
-//! are.
+//! Types that every API uses and that write their JSON themselves, or whose name does not show what they are.
 
 use super::shape::Shape;
 
-/// What is known of a type without its source.
+/// A type, as far as it is known without its source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WellKnown {
     pub(super) shape: Shape<'static>,

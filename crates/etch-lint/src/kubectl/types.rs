@@ -34,7 +34,7 @@ pub(super) enum Type {
 
 use Type::{Any, MapOf};
 
-/// The fields of a type; none where they have any name. Lists are of the type of their items.
+/// The fields of a type; `None` if they may have any name. Lists are of the type of their items.
 pub(super) fn fields(of: Type) -> Option<&'static [(&'static str, Type)]> {
     Some(match of {
         Any | MapOf(_) => return None,

@@ -35,9 +35,9 @@ pub struct DefaultChange {
     pub definition: String,
     /// The place in it; the root for a default of the whole definition.
     pub path: Path,
-    /// What it was; none where it comes.
+    /// The previous value; `None` if the default is new.
     pub old: Option<Json>,
-    /// What it is; none where it goes.
+    /// The present value; `None` if the default is gone.
     pub new: Option<Json>,
     /// The kinds that it reaches, in their order.
     pub kinds: Vec<TypeName>,
@@ -68,9 +68,8 @@ impl DefaultChange {
         matches!(self.path.steps().last(), Some(Step::Items | Step::Values))
     }
 
-    /// Whether nobody needs to look at it: it is a zero value before and after, and stands in for nulls only,
-    /// or comes and goes with the field that it is below. Go reads a null or a missing field as the zero
-    /// value anyway.
+    /// Whether users can ignore it: it is a zero value before and after, and replaces nulls only, or comes
+    /// and goes with the field that it is below. Go reads a null or a missing field as the zero value anyway.
     pub fn is_minor(&self) -> bool {
         let is_zero = |default: &Option<Json>| default.as_ref().is_none_or(|default| is_zero(default));
         is_zero(&self.old) && is_zero(&self.new) && (self.is_for_nulls() || !self.stays)
@@ -121,7 +120,7 @@ struct Release<'d> {
     kinds: BTreeMap<&'d TypeName, &'d Document>,
 }
 
-/// What tells one change from another. Documents that disagree about a definition have a change each.
+/// What distinguishes one change from another. Documents that disagree about a definition have a change each.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Place<'d> {
     definition: &'d str,

@@ -31,7 +31,7 @@ pub enum AppliesWhen {
     Always,
     /// That an optional object or list without a default is given.
     Given(Path),
-    /// That somebody writes a null: lists have no absent items and maps no absent values.
+    /// That a client writes a null: lists have no absent items and maps no absent values.
     Null,
 }
 

@@ -1,5 +1,5 @@
 //! Which of the published types a CRD defines: those are installed, and no release of Kubernetes has them.
-//! It must not look at schemas: nothing in one says who serves it, so the names of the CRDs decide.
+//! The names of the CRDs decide: nothing in a schema shows who serves it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

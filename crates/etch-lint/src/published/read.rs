@@ -79,7 +79,7 @@ impl<'d> Filling<'d, '_> {
             let Some(schema) = schema_of(name) else { continue };
             let view = self.document.view(schema)?;
             let is_declared = properties.contains_key(name.as_str());
-            // A schema that says nothing at all keeps nulls as well.
+            // A schema that is null keeps nulls as well.
             if value.is_null() && view.default().is_none() && !view.is_nullable() && !schema.is_null() {
                 unwanted.push(name.clone());
                 continue;

@@ -49,7 +49,7 @@ const KEPT: [&str; 30] = [
 ];
 
 impl Document {
-    /// The schema of a type as a CRD would have it in `openAPIV3Schema`; none where the document does not
+    /// The schema of a type as a CRD would have it in `openAPIV3Schema`; `None` if the document does not
     /// describe it.
     ///
     /// # Errors
@@ -67,7 +67,8 @@ impl Document {
         let (mut name, schema) = self.schema_of(of)?;
         let (mut view, mut within) = (self.view(schema).ok()?, Path::root());
         for step in place.steps() {
-            // What is said of a reference stands in the definition around it.
+            // The keywords beside a reference are in the definition around it, so the name changes only
+            // below.
             if let Some(named) = view.name {
                 (name, within) = (named, Path::root());
             }
@@ -143,7 +144,7 @@ impl<'d> Expansion<'d> {
         Ok(keywords.into())
     }
 
-    /// What is said of a place beside its structure, the nearest first.
+    /// The keywords of a place beside its structure, the nearest first.
     fn keywords(&self, view: &View<'d>) -> Map<String, Value> {
         let mut all = Map::new();
         for part in view.parts() {

@@ -1,8 +1,8 @@
 //! One schema of a document, with the references that it is made of followed.
 //! It must not follow more than that: schemas such as that of JSON schemas contain themselves.
 //!
-//! A reference stands alone, has siblings, or is a clause of `allOf` beside what is said of this place only,
-//! such as its default. What stands nearer counts.
+//! A reference stands alone, has siblings, or is a clause of `allOf` beside keywords of this place only, such
+//! as its default. What stands nearer counts.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const MOST: usize = 1 << 10;
 /// A schema as a place sees it.
 #[derive(Clone, Debug)]
 pub(super) struct View<'d> {
-    /// What is said of the place: first what stands there, then what that refers to.
+    /// The schemas of the place: first what stands there, then what that refers to.
     parts: Vec<&'d Value>,
     /// The definition that it refers to.
     pub(super) name: Option<&'d str>,
@@ -77,7 +77,7 @@ pub(super) fn composed(schema: &Value) -> impl Iterator<Item = &Value> {
 }
 
 impl<'d> View<'d> {
-    /// What is said of the place, the nearest first.
+    /// The schemas of the place, the nearest first.
     pub(super) fn parts(&self) -> &[&'d Value] {
         &self.parts
     }
@@ -97,7 +97,7 @@ impl<'d> View<'d> {
         self.keyword("items")
     }
 
-    /// The schemas of the declared properties; none where none are declared, so that there may be any.
+    /// The schemas of the declared properties; `None` if none are declared, so that there may be any.
     pub(super) fn properties(&self) -> Option<BTreeMap<&'d str, &'d Value>> {
         let declared = |part: &&'d Value| part.get("properties").and_then(Value::as_object);
         let mut all: Option<BTreeMap<_, _>> = None;
@@ -120,7 +120,7 @@ impl<'d> View<'d> {
         self.keyword("additionalProperties").filter(|schema| schema.is_object())
     }
 
-    /// Whether fields that are not declared are kept as they are.
+    /// Whether fields that are not declared are kept unchanged.
     pub(super) fn keeps_others(&self) -> bool {
         self.says("x-kubernetes-preserve-unknown-fields")
             || self.keyword("additionalProperties") == Some(&Value::Bool(true))

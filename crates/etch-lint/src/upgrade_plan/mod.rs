@@ -1,6 +1,6 @@
-//! The steps of a CRD upgrade, in order, each with its reasons and a command to paste.
-//! It must not find anything out: what the server answers, what is incompatible and what happens to objects is
-//! given, and what is not given is named as unknown.
+//! The steps of a CRD upgrade, in order, each with its reasons and a command to paste. The caller gives what
+//! the server answers, what is incompatible and what happens to objects; what is not given is named as
+//! unknown.
 
 mod apply;
 mod known;

@@ -1,5 +1,5 @@
-//! Steps about objects and their values: what to correct, store and save before the upgrade, and what to store
-//! after it.
+//! Steps about objects and their values: what to correct, store and save before the upgrade, and what to
+//! store after it.
 
 use etch_core::decode::Undecodable;
 use etch_core::impact::{Changed, EffectKind, Kind, Place, Problem};
@@ -108,7 +108,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     plan.after(StepKind::Store, what, first(why), Some(command));
 }
 
-/// Why the present values are to be stored first; none where nothing would be kept by it.
+/// Why the present values are to be stored first; `None` if that would keep nothing.
 fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
     match upgrade.objects {
         Some(objects) => (objects.counts.protected > 0).then(|| {
@@ -129,7 +129,7 @@ fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
     }
 }
 
-/// What becomes hidden; none where nothing does.
+/// What becomes hidden; `None` if nothing does.
 fn to_save(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
     let why: Vec<String> = match upgrade.objects {
         Some(_) => places(upgrade, |place| matches!(place.effect, EffectKind::Hidden | EffectKind::Dropped)),

@@ -24,7 +24,7 @@ pub struct Step {
     pub what: String,
     /// Why: places and numbers, without values of objects.
     pub why: Vec<String>,
-    /// What to run; none where only an author can do it.
+    /// The command to run; `None` if only an author can do it.
     pub command: Option<String>,
 }
 

@@ -100,7 +100,7 @@ fn moving(upgrade: &Upgrade<'_>, storage: &str, has_defaults: bool) -> (String, 
     (what, command)
 }
 
-/// What shows whether every object is stored there; none where there are no objects.
+/// What shows whether every object is stored there; `None` if there are no objects.
 fn proof(upgrade: &Upgrade<'_>) -> Option<String> {
     let Words { etch, cluster, .. } = upgrade.words;
     let command = format!("{etch} audit --stored-versions {}{cluster}", upgrade.word());

@@ -50,7 +50,7 @@ fn target(webhook: &Value) -> [&Value; 4] {
     [&client["url"], &client["service"]["namespace"], &client["service"]["name"], &client["service"]["path"]]
 }
 
-/// What shows that the webhook's service has endpoints; none where it is reached by a URL.
+/// What shows that the webhook's service has endpoints; `None` if it is reached by a URL.
 fn ready(webhook: &Value, cluster: &str) -> Option<String> {
     let service = &webhook["clientConfig"]["service"];
     let (namespace, name) = (service["namespace"].as_str()?, service["name"].as_str()?);

@@ -21,7 +21,7 @@ struct Group {
     about: About,
 }
 
-/// What comments say of a declaration or field.
+/// The content of the comments on a declaration or field.
 #[derive(Default)]
 pub(super) struct About {
     pub(super) markers: Vec<Marker>,
@@ -65,8 +65,8 @@ impl Comments {
         self.last_row = Some(node.end_position().row);
     }
 
-    /// What is said of a declaration or field: by the comment right above it and the one before that. What is
-    /// left over belongs to nothing, or to the package.
+    /// The content of the comments on a declaration or field: the comment right above it and the one before
+    /// that. What is left over belongs to nothing, or to the package.
     pub(super) fn take(&mut self, node: Node<'_>, left_over: &mut Vec<Marker>) -> About {
         let row = node.start_position().row;
         self.last_row = Some(node.end_position().row);

@@ -64,7 +64,7 @@ fn fields(source: &Source<'_>, list: Node<'_>, depth: usize, uses: &mut dyn FnMu
     fields
 }
 
-/// The fields of one line, which may have several names, or none where it is embedded.
+/// The fields of one line, which may have several names, or no name if it is embedded.
 fn field(
     source: &Source<'_>,
     node: Node<'_>,
