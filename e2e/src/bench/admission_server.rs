@@ -137,7 +137,7 @@ pub async fn serve_side(side: Side) -> Result<()> {
     let address = Address { address: listener.local_addr()?, authority: cert.pem() };
     let print = || {
         let mut output = io::stdout().lock();
-        // Whoever reads it has gone, if it cannot be written: then standard input ends too.
+        // If it cannot be written, the reader is gone: then standard input ends too.
         let _ = serde_json::to_writer(&mut output, &address);
         let _ = writeln!(output);
     };

@@ -1,4 +1,4 @@
-//! What becomes of many measurements: medians, percentiles, and numbers that are short enough to print.
+//! Summaries of many measurements: medians, percentiles, and numbers that are short enough to print.
 //! It must not measure.
 
 /// The number in the middle; between two, their mean.

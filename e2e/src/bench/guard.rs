@@ -23,7 +23,7 @@ pub struct Measured {
     pub objects: usize,
     /// Their size in bytes.
     pub bytes: usize,
-    /// An upgrade that nobody is asked about, the median of the rounds.
+    /// An upgrade without the guard, the median of the rounds.
     pub unguarded: f64,
     /// One that the guard warns of, the median of the rounds.
     pub guarded: f64,

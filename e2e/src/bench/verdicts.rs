@@ -1,4 +1,4 @@
-//! How long it takes to say what the API server makes of whole CRDs.
+//! How long Etch takes to predict the API server's verdict on whole CRDs.
 //! It must not judge the verdicts: that is what the differential campaigns are for.
 
 use std::hint::black_box;

@@ -179,7 +179,7 @@ fn serve_reviews(side: Option<admission_server::Side>) -> anyhow::Result<bool> {
 }
 
 fn say(line: &str) {
-    // Whoever reads it may be gone.
+    // The reader may be gone.
     drop(writeln!(io::stderr(), "{line}"));
 }
 

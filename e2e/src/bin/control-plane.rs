@@ -1,4 +1,4 @@
-//! Runs a control plane until it is told to stop.
+//! Runs a control plane until a signal stops it.
 //!
 //! Everything but the command line and the signals is in `e2e::control_plane`.
 

@@ -1,5 +1,5 @@
-//! Writes the CRDs, yaml/install.yaml and the generated parts of config/chart, or with `--check` says which
-//! of them are not what they should be.
+//! Writes the CRDs, yaml/install.yaml and the generated parts of config/chart, or with `--check` names those
+//! that are out of date.
 //!
 //! What they are and how they are made is in `e2e::install`.
 

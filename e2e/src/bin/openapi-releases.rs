@@ -1,6 +1,6 @@
-//! Writes what released API servers publish to `e2e/openapi/releases`, or with `--check` says which of the
-//! files is not what it should be. The documents of all supported releases are made from the pinned Go
-//! modules, which are downloaded where they are not there.
+//! Writes what released API servers publish to `e2e/openapi/releases`, or with `--check` names the files that
+//! are out of date. The documents of all supported releases are made from the pinned Go modules, which are
+//! downloaded if they are missing.
 //!
 //! What is left out, and where the documents are from, is in `e2e::releases`.
 

@@ -63,18 +63,18 @@ pub(super) struct Actor {
     pub(super) manager: &'static str,
     /// By server-side apply; otherwise it was created.
     pub(super) applied: bool,
-    /// What becomes of it.
+    /// What happens to it.
     pub(super) role: Role,
 }
 
-/// What becomes of an object.
+/// What happens to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// Its defaults are stored by Etch.
     Stored,
     /// Its user had set the choice before it had a default.
     Chosen,
-    /// Etch is told to ignore it.
+    /// An annotation makes Etch ignore it.
     Ignored,
     /// It is created after the last release.
     New,
@@ -120,7 +120,7 @@ pub(super) static CRONTABS: Kind = Kind {
     ],
 };
 
-/// Everybody who is there from the beginning.
+/// The objects that exist from the beginning.
 pub(super) static ACTORS: [Actor; 6] = [
     Actor {
         kind: &CERTIFICATES,

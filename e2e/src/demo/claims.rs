@@ -1,4 +1,4 @@
-//! What is claimed, and what speaks against it.
+//! The claims of the demo, and what contradicts them.
 //! It must not read anything: it judges what has been read.
 
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// A claim about every one of these objects; `contradiction` says what speaks against it for one of them.
+    /// A claim about every one of these objects; `contradiction` returns what contradicts it for one of them.
     pub(super) fn about<'a>(
         text: impl Into<String>,
         views: impl IntoIterator<Item = &'a View>,
@@ -93,7 +93,7 @@ pub(super) fn not_shown(view: &View, field: Field, value: Option<&Value>) -> Opt
     (shown != value).then(|| format!("the API shows {} at {field}", named(shown)))
 }
 
-/// Contradicts "nobody has written it since": the same bytes under the same revision.
+/// Contradicts "no client has written it since": the same bytes under the same revision.
 pub(super) fn written_since(now: &View, before: &View) -> Option<String> {
     if now.revision != before.revision {
         return Some(format!("its revision went from {} to {}", before.revision, now.revision));

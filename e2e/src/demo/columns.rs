@@ -1,4 +1,4 @@
-//! Two JSON values side by side, line by line, with what only one of them has told apart.
+//! Two JSON values side by side, line by line, with what only one of them has marked.
 //! It must not know where they come from.
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use super::style::Style;
 /// Between the columns, for lines that agree, and for those that do not.
 const GUTTERS: [&str; 2] = [" │ ", " ◀ "];
 
-/// What stands in the right column beside a line that only the left one has.
+/// The text in the right column beside a line that only the left one has.
 const ABSENT: &str = "not in etcd";
 
 /// A line of both columns; `None` where the value has no such line.
@@ -55,7 +55,7 @@ fn draw(style: Style, row: &Row, before: Option<&Row>, column: usize) -> String 
     let left = fitted(row.left.as_deref().unwrap_or_default(), column);
     match (&row.left, &row.right) {
         (Some(_), None) => {
-            // Said once for a value of several lines.
+            // Shown once for a value of several lines.
             let said = before.is_some_and(|before| before.right.is_none());
             let right = if said { String::new() } else { style.aside(&format!("({ABSENT})")) };
             let line = format!("{}{}{right}", style.phantom(&left), style.phantom(GUTTERS[1]));

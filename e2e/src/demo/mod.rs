@@ -28,7 +28,7 @@ use story::KINDS;
 /// How many lines of the operator's log are shown where a claim is broken.
 const TAIL: usize = 15;
 
-/// A story that has been told, with everything still running.
+/// A demo that has run, with everything still running.
 pub struct Ending {
     /// Whether all claims hold.
     pub all_hold: bool,
@@ -36,10 +36,10 @@ pub struct Ending {
     operator: Option<Operator>,
 }
 
-/// Starts a control plane, tells the story, and gives account of its claims.
+/// Starts a control plane, runs the demo, and prints the result of its claims.
 ///
 /// # Errors
-/// Something cannot be done or read at all. Where the logs are then is in the error.
+/// Something cannot be done or read at all. The error names the place of the logs.
 pub async fn run<W: Write>(screen: &mut Screen<W>) -> Result<Ending> {
     build().await?;
     let mut stage = Stage::set(&KINDS).await?;
@@ -54,7 +54,7 @@ pub async fn run<W: Write>(screen: &mut Screen<W>) -> Result<Ending> {
 }
 
 impl Ending {
-    /// Says what can be done with the cluster while it is up.
+    /// Prints what can be done with the cluster while it is up.
     pub fn suggest<W: Write>(&self, screen: &mut Screen<W>) -> io::Result<()> {
         suggest(screen, &self.stage)
     }

@@ -1,5 +1,5 @@
-//! Where the story is told, and the account of its claims.
-//! It must not decide what is told.
+//! Prints the demo, and the result of its claims.
+//! It must not decide what is printed.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! What is done in the story: releases are rolled out, objects written, Etch started, its words read.
+//! What is done in the story: releases are rolled out, objects written, Etch started, its conditions read.
 //! It must not show or judge anything.
 
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::scene::Scene;
 /// How long anything may take that is waited for.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Everything at hand: a control plane on which Etch is installed.
+/// What the demo runs on: a control plane on which Etch is installed.
 pub(super) struct Stage {
     scene: Scene,
 }
@@ -33,7 +33,7 @@ pub(super) struct ActorApply<'a> {
 }
 
 impl Stage {
-    /// Starts the control plane, installs Etch, and lets it see to these kinds.
+    /// Starts the control plane, installs Etch, and lets it process these kinds.
     ///
     /// # Errors
     /// Anything that is not as it should be.
@@ -87,7 +87,7 @@ impl Stage {
         self.scene.verify_now(&kind.crd_name()).await
     }
 
-    /// Has Etch ignore an object no more.
+    /// Ends that Etch ignores an object.
     ///
     /// # Errors
     /// It is refused.
@@ -172,14 +172,14 @@ impl Stage {
         .await
     }
 
-    /// Waits until Etch says that the defaults of a CRD as it is now are stored.
+    /// Waits until Etch reports that the defaults of a CRD at its present generation are stored.
     ///
     /// # Errors
-    /// It does not say so in time; the error tells what it says.
+    /// It does not report that in time; the error quotes the condition.
     pub(super) async fn persisted(&self, kind: &Kind) -> Result<Condition> {
         let name = kind.crd_name();
         let condition = self.cluster().persisted(&name, "AllPersisted", LIMIT).await?;
-        // Before 1.36 the server forgets which generation a condition is about; the report tells.
+        // Before 1.36 the server drops a condition's `observedGeneration`; the report has it.
         let crd = self.cluster().get(&format!("{CRDS}/{name}")).await?;
         let generation = &crd["metadata"]["generation"];
         eventually(LIMIT, &format!("{name}: the report of generation {generation}"), async || {

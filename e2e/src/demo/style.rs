@@ -4,7 +4,7 @@
 use std::env;
 use std::io::IsTerminal;
 
-/// Whether text is coloured. Nothing that is said by colour is said by colour alone.
+/// Whether text is coloured. Colour never carries meaning that the text lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     colour: bool,

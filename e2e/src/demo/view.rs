@@ -48,7 +48,7 @@ impl View {
     /// One of them does not have it, or has it in another form.
     pub(super) async fn take(cluster: &Cluster, actor: Actor) -> Result<Self> {
         let key = key(&actor);
-        // Somebody may write in between: the two have to be of one revision to be compared.
+        // A client may write in between: the two have to be of one revision to be compared.
         for _ in 0..50 {
             let shown = cluster.get(&actor.path()).await?;
             let (bytes, revision) =

@@ -1,5 +1,5 @@
 //! How long `etch audit` takes over many objects, beside a bare loop that lists the same pages and parses
-//! them. It must not judge what is told of the objects, only that none is left out.
+//! them. It must not judge what is reported of the objects, only that none is left out.
 
 mod bare;
 mod objects;
@@ -64,7 +64,7 @@ impl AuditMeasurement {
     }
 }
 
-/// Starts a control plane with that many objects, and measures as often as that; progress goes to `say`.
+/// Starts a control plane with `objects` objects, and measures `rounds` times; progress goes to `say`.
 ///
 /// # Errors
 /// The control plane does not start, or an object is not seen by one of the two.

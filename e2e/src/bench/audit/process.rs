@@ -1,4 +1,4 @@
-//! Running a program to its end, with an eye on its clock and its memory.
+//! Runs a program to its end, and measures its time and its memory.
 //! It must not know what the program does.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::usage::peak_memory;
 /// missed.
 const LOOKS: Duration = Duration::from_millis(5);
 
-/// How a program ended that said what it had to say.
+/// The results of a program that ran to its end.
 pub(super) struct Ended {
     pub(super) time: Duration,
     pub(super) peak_rss: u64,

@@ -52,7 +52,7 @@ pub(super) async fn account(cluster: &Cluster, control_plane: &ControlPlane) -> 
     let mut config = read_kubeconfig(&kubeconfig).await?;
     config.default_retry = false;
     let client = Client::try_from(config.clone())?;
-    // The authorizer hears of the role a little later.
+    // The authorizer learns of the role with a delay.
     eventually(GUARD, "the bystander may write", async || {
         Ok(ask(client.clone(), 1).await.is_ok().then_some(()))
     })

@@ -24,7 +24,7 @@ use crate::usage::{peak_memory, processor_time};
 use bystander::Bystander;
 use migrator::Migrator;
 
-/// How long the other client is alone before it is measured what it notices.
+/// How long the other client is alone before its waits are measured.
 const ALONE: Duration = Duration::from_secs(20);
 /// How long a pass may take: a guard against hanging.
 const PASS: Duration = Duration::from_secs(3_600);
@@ -51,7 +51,7 @@ pub enum Writer {
 
 /// Who runs before anything is measured.
 enum Running {
-    /// Nobody, or what the control plane runs itself.
+    /// No process of the test: the writer is this process, or part of the control plane.
     Nobody,
     Etch(Operator),
     Migrator(Migrator),
@@ -68,8 +68,8 @@ pub struct Wanted {
     pub rounds: usize,
     /// Who.
     pub writers: Vec<Writer>,
-    /// How many writes the bare loop begins in a second at most, one at a time: with each of these rates it is a writer of its own.
-    /// 16 at once and as fast as it can where none is given.
+    /// How many writes the bare loop begins in a second at most, one at a time: with each of these rates it
+    /// is a writer of its own. Without any, it sends 16 at once, as fast as it can.
     pub bare_per_second: Vec<u32>,
 }
 
@@ -98,7 +98,7 @@ impl Wanted {
 pub struct PassMeasurement {
     /// Who.
     pub writer: Writer,
-    /// The bare loop's rate, in writes per second; none where it goes as fast as it can.
+    /// The bare loop's rate, in writes per second; `None` if it goes as fast as it can.
     pub per_second: Option<u32>,
     /// How many objects.
     pub objects: usize,
@@ -106,9 +106,10 @@ pub struct PassMeasurement {
     pub bytes: usize,
     /// From when the upgraded CRD is served until every object is known to be stored.
     pub seconds: f64,
-    /// The bare loop's time by this one's; none where there is no bare loop.
+    /// The bare loop's time divided by this one's; `None` if there is no bare loop.
     pub speed: Option<f64>,
-    /// Processor time of the API server for each object, in milliseconds, without what it takes in the same time while nobody writes.
+    /// Processor time of the API server for each object, in milliseconds, without what it takes in the same
+    /// time while no client writes.
     pub apiserver_ms_per_object: f64,
     /// The most memory that the writer's process had, in MiB; none for the bare loop, which is in the process that measures.
     pub peak_mib: Option<u64>,
@@ -118,7 +119,7 @@ pub struct PassMeasurement {
     pub other_p50_ms: f64,
     /// The same for 99 of 100 answers.
     pub other_p99_ms: f64,
-    /// The same for 99 of 100 answers while nobody writes.
+    /// The same for 99 of 100 answers while no client writes.
     pub alone_p99_ms: f64,
 }
 
@@ -130,7 +131,7 @@ struct Round {
     times: Vec<f64>,
 }
 
-/// What was measured while nobody wrote but the other client, once in each round.
+/// What was measured while only the other client wrote, once in each round.
 #[derive(Default)]
 struct Alone {
     /// The other client's p99 in milliseconds.
@@ -203,7 +204,7 @@ pub async fn measure(wanted: &Wanted, say: &dyn Fn(&str)) -> Result<Vec<PassMeas
     Ok(all.map(|(turn, rounds)| summary(wanted, *turn, rounds, bare, &alone)).collect())
 }
 
-/// Starts the operator or the migrator, where that is who writes, and waits until the operator has nothing to do.
+/// Starts the operator or the migrator, if it is the writer, and waits until the operator has nothing to do.
 async fn start(scene: &Scene, writer: Writer) -> Result<Running> {
     let flags: &[&str] = match writer {
         Writer::Bare | Writer::InTree => return Ok(Running::Nobody),
@@ -216,7 +217,7 @@ async fn start(scene: &Scene, writer: Writer) -> Result<Running> {
     };
     let operator = scene.measured(flags)?;
     let crd = scene.cluster.get(&format!("{}/{}", crate::cluster::CRDS, objects::CRD)).await?;
-    // Of a CRD that never had a default nothing is said, and so nobody could see that the operator is ready.
+    // A CRD that never had a default gets no condition, so nothing would show that the operator is ready.
     let had_defaults = crd["metadata"]["generation"].as_i64() > Some(1);
     ensure!(had_defaults, "the first writer has to be another than Etch");
     scene.cluster.persisted(objects::CRD, "AllPersisted", PASS).await?;

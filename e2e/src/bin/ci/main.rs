@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     if failures.is_empty() {
         eprintln!("ci: all {} steps passed within {minutes} min", STEPS.len());
     } else {
-        // A linker says nothing of a disk that is full.
+        // A linker does not report that the disk is full.
         let free = Command::new("df").arg("-h").arg(workspace()).output();
         eprint!(
             "{}",

@@ -18,8 +18,8 @@ pub(super) async fn tell<W: Write>(stage: &Stage, screen: &mut Screen<W>, before
         roll_out(stage, kind, 2).await?;
     }
     stage.write(&LATECOMER).await?;
-    // What is claimed is to hold after Etch has seen to the change, too. Without defaults there is nothing to
-    // see to.
+    // The claims have to hold after Etch has processed the change, too. Without defaults there is nothing to
+    // process.
     let said = stage.persisted(&CRONTABS).await;
     let mut everyone = ACTORS.to_vec();
     everyone.push(LATECOMER);

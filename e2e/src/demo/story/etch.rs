@@ -82,7 +82,7 @@ fn judge<W: Write>(screen: &mut Screen<W>, seen: &Snapshot, before: &Snapshot) -
     Ok(())
 }
 
-/// The owner applies its manifest again, and somebody else another value: neither meets a conflict.
+/// The owner applies its manifest again, and another manager another value: neither meets a conflict.
 async fn free_to_apply(stage: &Stage, view: &View, seen: &Snapshot) -> Result<Claim> {
     let actor = &view.actor;
     let field = actor.kind.choice;

@@ -24,7 +24,7 @@ use crate::operator::Operator;
 /// Both kinds.
 pub(super) const KINDS: [&Kind; 2] = [&CERTIFICATES, &CRONTABS];
 
-/// Tells all of it. The operator is still running in the end, unless the story broke off.
+/// Runs all chapters. The operator is still running in the end, unless a chapter broke off.
 ///
 /// # Errors
 /// Something cannot be done or read. What is not as it should be is a broken claim, and the chapter the last.
@@ -67,7 +67,7 @@ fn show_files<W: Write>(screen: &mut Screen<W>, releases: &[(&Kind, usize)]) -> 
     table(&rows.collect::<Vec<_>>()).iter().try_for_each(|line| screen.line(line))
 }
 
-/// Where a release is from, and what becomes of the kind's defaults in it.
+/// Where a release is from, and how the kind's defaults change in it.
 fn show_release<W: Write>(screen: &mut Screen<W>, kind: &Kind, index: usize) -> Result<()> {
     show_files(screen, &[(kind, index)])?;
     let (before, now) = (kind.crd(&kind.releases[index - 1])?, kind.crd(&kind.releases[index])?);
@@ -89,7 +89,7 @@ fn show_release<W: Write>(screen: &mut Screen<W>, kind: &Kind, index: usize) -> 
 async fn roll_out(stage: &Stage, kind: &'static Kind, index: usize) -> Result<()> {
     let crd = kind.crd(&kind.releases[index])?;
     stage.roll_out(&crd).await?;
-    // The one that nobody writes follows the schema.
+    // The one that no client writes follows the schema.
     let follower = ACTORS.iter().find(|actor| actor.kind == kind && actor.role == Role::Ignored);
     let follower: &Actor = follower.context("somebody is ignored")?;
     stage.until_shown(follower, kind.choice, kind.choice.default_in(&crd)).await

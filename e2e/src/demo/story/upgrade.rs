@@ -1,4 +1,4 @@
-//! Chapter 2: an upgrade adds defaults, and nobody writes.
+//! Chapter 2: an upgrade adds defaults, and no client writes.
 
 use std::io::Write;
 

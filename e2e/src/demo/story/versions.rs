@@ -14,7 +14,7 @@ use crate::demo::stage::Stage;
 use crate::demo::view::{Snapshot, View};
 use crate::operator::Operator;
 
-/// Where an object says at which version it is.
+/// The field with the version of an object.
 const VERSION: Field = Field(".apiVersion");
 const OLD: &str = "stable.example.com/v1";
 const NEW: &str = "stable.example.com/v2";
