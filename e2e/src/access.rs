@@ -1,4 +1,4 @@
-//! What the API server says that the operator's service account may do.
+//! What the operator's service account may do, as the API server answers it.
 //! It must not look at roles: how a permission came about is not what is asked.
 
 use std::collections::BTreeSet;
@@ -20,11 +20,11 @@ pub fn attributes(group: &str, resource: &str) -> Value {
     json!({"group": group, "resource": resource, "subresource": subresource})
 }
 
-/// Waits until the service account may use exactly these verbs: the authorizer hears of roles a little later,
-/// and a role that is aggregated from others is a little later, too.
+/// Waits until the service account may use exactly these verbs: the authorizer learns of roles with a delay,
+/// and a role that is aggregated from others is delayed as well.
 ///
 /// # Errors
-/// It does not come to that; the error tells what is granted instead.
+/// It does not happen in time; the error names what is granted instead.
 pub async fn granted_soon(cluster: &Cluster, attributes: Value, verbs: &[&str]) -> Result<()> {
     let wanted: BTreeSet<&str> = verbs.iter().copied().collect();
     let mut last = BTreeSet::new();

@@ -1,12 +1,12 @@
 //! Calling cargo from a program that cargo has started.
-//! It must not say what is built.
+//! It must not decide what is built.
 
 use std::process::Command;
 
-/// Has a command see nothing of the package whose program or test calls it.
+/// Hides from a command the package whose program or test calls it.
 ///
-/// Cargo tells them in variables, and build scripts watch these: passed on to another cargo, they would have
-/// it build half of the tree anew, and the next one without them build it once more.
+/// Cargo sets variables for it, and build scripts watch these: passed on to another cargo, they would have it
+/// build half of the tree anew, and the next one without them build it once more.
 pub fn forget_package(command: &mut Command) {
     let about_package = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os() {

@@ -52,7 +52,7 @@ impl Cluster {
         Ok(Self { client: control_plane.client(0).await?, etcd })
     }
 
-    /// The same server, as whoever a kubeconfig is for.
+    /// The same server, as the user of a kubeconfig.
     ///
     /// # Errors
     /// It cannot be read, or no client can be made.
@@ -181,7 +181,7 @@ impl Cluster {
     /// Waits until `DefaultsPersisted` of a CRD has this reason, for the CRD's present generation.
     ///
     /// # Errors
-    /// It does not come within `limit`; the error tells what stood there last.
+    /// It does not come within `limit`; the error names the last condition.
     pub async fn persisted(&self, crd: &str, reason: &str, limit: Duration) -> Result<Condition> {
         let mut last = None;
         let found = eventually(limit, &format!("{crd} DefaultsPersisted/{reason}"), async || {
@@ -240,7 +240,7 @@ pub struct Condition {
     pub observed_generation: Option<i64>,
     /// When the status last changed.
     pub last_transition_time: String,
-    /// Whether it is about the CRD's present generation, as far as can be told.
+    /// Whether it is about the CRD's present generation, as far as that is known.
     #[serde(skip)]
     pub current: bool,
 }

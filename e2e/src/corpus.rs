@@ -83,7 +83,7 @@ pub fn storage_version(crd: &Value) -> Result<String> {
     text(storage, &["name"])
 }
 
-/// A CRD of a pair, without the conversion webhook that nobody serves here.
+/// A CRD of a pair, without the conversion webhook, which does not exist here.
 ///
 /// # Errors
 /// It cannot be read.
@@ -105,7 +105,7 @@ pub fn story(file: &str) -> Result<Value> {
     Ok(crd)
 }
 
-/// A CRD as it is applied: without a status, and without the conversion webhook that nobody serves here.
+/// A CRD as it is applied: without a status, and without the conversion webhook, which does not exist here.
 ///
 /// # Errors
 /// It is none.

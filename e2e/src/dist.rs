@@ -123,7 +123,7 @@ impl Release {
         format!("{}/charts/etch:{VERSION}", self.registry)
     }
 
-    /// What images say of themselves, as far as a release adds to it.
+    /// The annotations that a release adds to images.
     fn annotations(&self) -> Value {
         let mut all = serde_json::json!({
             "org.opencontainers.image.title": "etch",

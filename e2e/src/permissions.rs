@@ -84,7 +84,7 @@ pub fn granted(documents: &[Value]) -> Result<BTreeSet<Permission>> {
     Ok(found)
 }
 
-/// What those requests among these needed that the authorizer allowed, whatever became of them after that.
+/// What those requests among these needed that the authorizer allowed, whatever their outcome after that.
 pub fn used<'a>(events: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Permission> {
     decided(events, "allow")
 }
@@ -131,11 +131,11 @@ fn needed(event: &Value) -> Vec<Permission> {
         None => resource,
     };
     let group = text(&object["apiGroup"]).unwrap_or_default();
-    // RBAC knows no name of what is yet to be created, though the event may tell the one that it was given.
+    // RBAC knows no name of what is yet to be created, though the event may contain the one that it got.
     let name = if verb == "create" { None } else { text(&object["name"]) };
     let creates = verb == "patch" && event["responseStatus"]["code"] == 201;
     let permission = Permission { group, resource, name, verb };
-    // An apply that creates is told as patch, and the API server asks for create as well.
+    // An apply that creates is logged as patch, and the API server asks for create as well.
     let create = creates.then(|| Permission { verb: "create".into(), ..permission.clone() });
     [permission].into_iter().chain(create).collect()
 }

@@ -1,5 +1,5 @@
-//! A port for a server that somebody else starts later. It must not be one that the system gives to outgoing
-//! connections meanwhile: those of an API server to etcd are hundreds.
+//! A port for a server that another process starts later. It must not be one that the system gives to
+//! outgoing connections meanwhile: those of an API server to etcd are hundreds.
 
 use std::net::TcpListener;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 const RANGE: Range<u16> = 15_000..32_000;
 const TRIES: usize = 100;
 
-/// A port of the loopback address that nobody listens on.
+/// A port of the loopback address on which no process listens.
 ///
 /// # Errors
 /// None was found.

@@ -1,4 +1,4 @@
-//! What an operator tells of itself: its health and its metrics.
+//! What an operator serves about itself: its health and its metrics.
 //! It must not wait, nor ask twice.
 
 use anyhow::Result;
@@ -7,7 +7,7 @@ use kube::{Client, Config};
 /// What the operator answers at `--listen=127.0.0.1:PORT`.
 ///
 /// # Errors
-/// Nobody listens, or the answer is not success.
+/// No process listens, or the answer is not success.
 pub async fn ask(port: u16, path: &str) -> Result<String> {
     let mut config = Config::new(format!("http://127.0.0.1:{port}").parse()?);
     config.default_retry = false;

@@ -189,7 +189,7 @@ pub fn kinds(answer: &Value) -> Vec<String> {
     rows
 }
 
-/// How many changes of an answer nobody needs to look at.
+/// How many changes of an answer need no attention.
 pub fn minor(answer: &Value) -> usize {
     let groups = answer["apiVersions"].as_array().into_iter().flatten();
     let changes = groups.flat_map(|group| {

@@ -16,7 +16,7 @@ use crate::operator::{Operator, binary};
 /// The controller that fills a role with the rules of those that its labels select, as
 /// kube-controller-manager names it.
 pub const AGGREGATION: &str = "clusterrole-aggregation-controller";
-/// The controllers that do StorageVersionMigrations. Alone, the first one panics.
+/// The controllers that do StorageVersionMigrations. Without the second, the first one panics.
 pub const MIGRATOR: [&str; 2] = ["storage-version-migrator-controller", "garbage-collector-controller"];
 
 /// The group of the CRD that [`Scene::barrier`] makes; its name is in the names of all that the operator
@@ -86,7 +86,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Lets the operator see to the objects of a group: the rule that its users add.
+    /// Lets the operator process the objects of a group: the rule that its users add.
     ///
     /// # Errors
     /// It is refused.

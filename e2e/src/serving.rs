@@ -13,7 +13,7 @@ use crate::install::root;
 use crate::ports::free_port;
 use crate::scene::{Scene, apply};
 
-/// An address that nobody else has, and a certificate for it.
+/// An address that no other process has, and a certificate for it.
 pub struct Serving {
     /// The folder with the certificate, as a Secret is mounted.
     pub certificates: PathBuf,

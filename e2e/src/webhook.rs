@@ -107,10 +107,10 @@ impl Webhook {
         }
     }
 
-    /// Takes connections from now on, and answers none: whoever asks has to wait for its own deadline.
+    /// Takes connections from now on, and answers none: a client has to wait for its own deadline.
     ///
     /// # Errors
-    /// Somebody else has taken the port.
+    /// Another process has taken the port.
     pub async fn go_silent(&mut self) -> Result<()> {
         let listener = self.listen_again().await?;
         self.serving = Some(tokio::spawn(async move {
@@ -125,7 +125,7 @@ impl Webhook {
     /// Answers again.
     ///
     /// # Errors
-    /// Somebody else has taken the port.
+    /// Another process has taken the port.
     pub async fn come_back(&mut self) -> Result<()> {
         let listener = self.listen_again().await?;
         self.serve(listener);
@@ -184,7 +184,7 @@ pub fn renamed(request: &Value) -> Value {
 async fn converse(stream: TcpStream, acceptor: TlsAcceptor, handler: Handler) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(|request| reviewed(request, handler.clone()));
-    // Whoever hangs up has heard enough.
+    // A client that hangs up needs no more of the answer.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 

@@ -131,7 +131,7 @@ impl Widgets {
         .await
     }
 
-    /// Waits until all objects hold the newest default, and the condition says so.
+    /// Waits until all objects hold the newest default, and the condition reports it.
     ///
     /// # Errors
     /// One does not, or the condition does not.

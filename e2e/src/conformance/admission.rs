@@ -1,8 +1,8 @@
 //! Vectors of what a provider's own webhooks answered, and how EmbeddedSchemas answer the same requests.
 //! It must not hold a provider's rule: it asks, compares and counts.
 //!
-//! A line is skipped where no schema is for its platform, and where the vectors say that the answer came of
-//! how Go decodes and writes values: their README has the flags. Updates are judged as if all of them were
+//! A line is skipped where no schema is for its platform, and where the vectors state that the answer depends
+//! on how Go decodes and writes values: their README has the flags. Updates are judged as if all of them were
 //! new, as those webhooks do.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -117,7 +117,7 @@ impl Line {
         self.expect.allowed
     }
 
-    /// The object with what the mutating webhook has set; none where that has refused it.
+    /// The object with what the mutating webhook has set; `None` if that has refused it.
     pub fn defaulted(&self) -> Option<&Json> {
         self.expect.defaulted.as_ref()
     }
@@ -204,7 +204,7 @@ pub fn broken_laws(schemas: &Schemas, line: &Line) -> Vec<&'static str> {
     broken
 }
 
-/// Whether all that was there is there still, as it was, but for what says nothing.
+/// Whether everything that was there is unchanged, except null and empty values.
 fn keeps(before: &Value, after: &Value) -> bool {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
@@ -224,7 +224,7 @@ fn keeps(before: &Value, after: &Value) -> bool {
     }
 }
 
-/// What came of a platform's lines.
+/// The results of a platform's lines.
 #[derive(Debug, Default)]
 struct Count {
     passed: usize,

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::process::Supervised;
 use crate::target::target_folder;
 
-/// How often a build, or the wait for one, says that it is still going on.
+/// How often a build, or the wait for one, reports that it is still going on.
 const PROGRESS: Duration = Duration::from_secs(10);
 
 /// Holds the Go modules.
@@ -45,8 +45,8 @@ impl Kubernetes {
         Ok(found)
     }
 
-    /// The release that `E2E_KUBERNETES` names, or the newest supported one: what is meant where nothing is
-    /// said, so that any test can be run on any release.
+    /// The release that `E2E_KUBERNETES` names, or the newest supported one: the default, so that any test
+    /// can run on any release.
     pub fn meant() -> Result<Self> {
         match env::var("E2E_KUBERNETES") {
             Ok(release) => Self::supported_release(&release).context("E2E_KUBERNETES"),
@@ -83,7 +83,7 @@ pub struct Binaries {
     pub etcd: PathBuf,
     /// The `kube-apiserver` of the release asked for, or the one that the user brought.
     pub kube_apiserver: PathBuf,
-    /// The release that `kube_apiserver` says it is.
+    /// The release that `kube_apiserver` reports.
     pub kubernetes: Kubernetes,
 }
 
@@ -108,8 +108,8 @@ impl Binaries {
     }
 }
 
-/// Finds or builds the `kubectl` of a release: what documentation tells users to type is tried with what they
-/// have.
+/// Finds or builds the `kubectl` of a release: the commands in the documentation are tried with the program
+/// that users have.
 ///
 /// # Errors
 /// It does not build.

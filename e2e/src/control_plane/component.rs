@@ -110,7 +110,7 @@ impl Component {
     }
 }
 
-/// Starts something on a port that is free, and on another one if somebody else was quicker.
+/// Starts something on a port that is free, and on another one if another process has taken that.
 pub(super) async fn on_free_port<T>(start: impl AsyncFn(u16) -> Result<T>) -> Result<T> {
     let mut tries = 1;
     loop {

@@ -20,7 +20,7 @@ pub(super) struct ControllerManager<'a> {
     pub(super) server: &'a str,
     /// The names of the controllers that run; no others do.
     pub(super) controllers: &'a [String],
-    /// Where it says that it is well, on loopback.
+    /// Where it serves its health, on loopback.
     pub(super) port: u16,
 }
 

@@ -113,7 +113,7 @@ impl ControlPlane {
         let dir = &directory.path;
         let endpoints_file = dir.join("endpoints.json");
         if endpoints_file.exists() {
-            // Its ports may be somebody else's by now.
+            // Another process may have its ports by now.
             fs::remove_file(&endpoints_file)?;
         }
         let pki = Pki::at(&dir.join("pki"))?;
@@ -159,7 +159,7 @@ impl ControlPlane {
         &self.setup.etcd_url
     }
 
-    /// The files that etcd's clients need; none where it speaks no TLS.
+    /// The files that etcd's clients need; `None` if it speaks no TLS.
     pub fn etcd_tls(&self) -> Option<&EtcdPki> {
         self.setup.etcd_tls.as_ref()
     }
@@ -265,12 +265,12 @@ impl ControlPlane {
         }
     }
 
-    /// The process id of the controller manager; none where there is none.
+    /// The process id of the controller manager; `None` if there is none.
     pub fn controllers_process(&mut self) -> Option<u32> {
         self.controllers.as_mut()?.process()
     }
 
-    /// Fails, with the end of its log, if a server has ended that nobody stopped.
+    /// Fails, with the end of its log, if a server has ended that the test did not stop.
     pub fn check(&mut self) -> Result<()> {
         let servers = self.servers.iter_mut().map(|server| &mut server.component);
         servers.chain([&mut self.etcd]).chain(&mut self.controllers).try_for_each(Component::check)

@@ -1,5 +1,5 @@
 //! Builds the Go programs of `e2e/oracle` when they are missing or older than their sources.
-//! It must not leave a half-written program behind, whoever else builds at the same time.
+//! It must not leave a half-written program behind, even if another process builds at the same time.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -38,7 +38,7 @@ impl Release {
         }
     }
 
-    /// The module file that pins the API server's code, and what `go` must be told to use it.
+    /// The module file that pins the API server's code, and the arguments with which `go` uses it.
     fn module(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::V1_37 => ("go.mod", &[]),

@@ -1,5 +1,5 @@
-//! Asks the oracle and somebody else the same cases, and keeps what they disagree on. It must not take the
-//! API server's own wavering for a mistake: what it answers only sometimes is agreement too.
+//! Asks the oracle and a subject the same cases, and keeps what they disagree on. It must not take the API
+//! server's own wavering for a mistake: what it answers only sometimes is agreement too.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -62,7 +62,7 @@ pub struct Report {
     pub compared: u64,
     /// Cases that the API server's code could not answer, by the reason that it gave.
     pub unanswered: BTreeMap<String, u64>,
-    /// Cases in which the API server does not always say the same, and the subject said it as well.
+    /// Cases in which the API server does not always give the same answer, and the subject gave one of them.
     pub wavering: u64,
     /// One mismatch of each kind, and how many there were of it.
     pub mismatches: BTreeMap<String, Mismatch>,
@@ -140,7 +140,7 @@ impl Campaign<'_> {
         }
     }
 
-    /// Tells a mistake from wavering, and makes the first one of each kind small.
+    /// Distinguishes a mistake from wavering, and makes the first one of each kind small.
     fn examine(
         &self,
         bench: &mut Bench<'_>,

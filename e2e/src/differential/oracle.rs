@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::build::{Program, Release, build};
 use crate::conformance::{Case, Outcome};
 
-/// What an oracle says to one case.
+/// An oracle's answer to one case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// What a server returns. More than one where that depends on the random order of Go's maps.
@@ -60,7 +60,7 @@ impl Oracle {
     }
 
     /// Sends questions without waiting for the answers. `repeat` is how often each is evaluated, to see
-    /// whether the API server always says the same.
+    /// whether the API server always gives the same answer.
     pub fn ask<'a>(&mut self, cases: impl IntoIterator<Item = &'a Case>, repeat: u32) {
         let mut lines = Vec::new();
         for case in cases {
@@ -124,7 +124,7 @@ impl Drop for Oracle {
         // Without requests the writer closes the oracle's input, and the oracle ends.
         self.requests = None;
         if self.answered < self.asked {
-            // Answers that nobody reads would hold it up forever; it has nothing to lose.
+            // Unread answers would block it for ever; it holds nothing that could be lost.
             let _ = self.process.kill();
         }
         if let Some(writer) = self.writer.take() {

@@ -24,7 +24,7 @@ enum Cut {
 
 /// The smallest case found that still fails, and how many cases were tried.
 ///
-/// `failing` gets cases by the batch and says which of them fail. No more than `tries` cases are tried.
+/// `failing` gets cases by the batch and returns which of them fail. No more than `tries` cases are tried.
 ///
 /// # Errors
 /// Those of `failing`.

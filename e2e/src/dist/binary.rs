@@ -1,4 +1,4 @@
-//! Static binaries: which this toolchain builds, how, and what they say of themselves.
+//! Static binaries: which this toolchain builds, how, and what their headers contain.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -70,7 +70,7 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Reads a binary; its header says for which architecture it is.
+    /// Reads a binary; its header names its architecture.
     ///
     /// # Errors
     /// It is no binary for a supported architecture.
@@ -125,7 +125,7 @@ impl Binary {
     }
 }
 
-/// What an ELF file of 64 bits, little-endian, says of itself.
+/// The header of a little-endian ELF file of 64 bits.
 struct Header {
     machine: u16,
     /// Whether it names an interpreter, which loads libraries.

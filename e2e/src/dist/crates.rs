@@ -72,8 +72,8 @@ pub(super) fn of_etch() -> Result<BTreeMap<Id, Crate>> {
     Ok(crates)
 }
 
-/// What `cargo tree` finds over these edges. Cargo's metadata does not say which features, and so which optional
-/// crates, are those of one package.
+/// What `cargo tree` finds over these edges. Cargo's metadata does not show which features, and so which
+/// optional crates, are those of one package.
 fn tree(edges: &str) -> Result<BTreeSet<Id>> {
     let mut arguments =
         vec!["tree", "--locked", "--package=etch", "--prefix=none", "--format={p}", "--edges", edges];

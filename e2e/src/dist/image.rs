@@ -11,7 +11,7 @@ use super::{Binary, Release, sha256};
 
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
-/// Nobody's: nothing is written.
+/// The user `nonroot` of distroless images: nothing is written.
 const USER: &str = "65532:65532";
 const ENTRYPOINT: &str = "/etch";
 

@@ -1,5 +1,5 @@
-//! The proxy: it passes requests on with the operator's credentials, unless a rule says otherwise, and
-//! records them. It must not change what a request says.
+//! The proxy: it passes requests on with the operator's credentials, unless a rule sets a fault for them, and
+//! records them. It must not change a request.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -50,13 +50,13 @@ pub struct Seen {
 pub enum Progress {
     /// The server has not heard of it.
     Withheld,
-    /// The server may have done it, and whoever asked does not know.
+    /// The server may have done it, and the client does not know.
     Sent,
-    /// Whoever asked was given the server's answer.
+    /// The client got the server's answer.
     Answered,
 }
 
-/// A request that waits for somebody to release it; released when dropped.
+/// A request that waits until the test releases it; released when dropped.
 #[derive(Debug)]
 pub struct Held {
     /// The id of the rule that holds it.
@@ -84,7 +84,7 @@ pub struct Proxy {
 struct Shared {
     client: Client,
     state: Mutex<State>,
-    /// Somebody is to kill the operator.
+    /// The test is to kill the operator.
     kill: Notify,
     holding: UnboundedSender<Held>,
     held: tokio::sync::Mutex<UnboundedReceiver<Held>>,
@@ -121,7 +121,7 @@ impl Proxy {
         Ok(Self { address, shared, serving })
     }
 
-    /// Writes a kubeconfig for whoever is to go through the proxy.
+    /// Writes a kubeconfig for a client that is to go through the proxy.
     ///
     /// # Errors
     /// It cannot be written.
@@ -214,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// Waits until somebody has released a request.
+    /// Waits until the test has released a request.
     async fn hold(&self, rule: usize, target: Option<&Target>) {
         let (Some(target), (released, release)) = (target.cloned(), oneshot::channel()) else { return };
         if self.holding.send(Held { rule, target, _released: released }).is_ok() {

@@ -42,7 +42,7 @@ pub struct Target {
 /// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
-    /// The connection is closed before the server hears of it.
+    /// The connection is closed before the server gets the request.
     Refuse,
     /// The proxy answers in the server's place.
     Answer {
@@ -81,15 +81,15 @@ pub enum Fault {
     DelayEvents(Duration),
     /// A watch breaks off in the place of this event, counted from 0.
     LoseEvent(usize),
-    /// It reaches the server when somebody has released it: see [`super::Proxy::held`].
+    /// It reaches the server when the test has released it: see [`super::Proxy::held`].
     Hold,
-    /// The server does it, and the answer comes when somebody has released it.
+    /// The server does it, and the answer comes when the test has released it.
     HoldAnswer,
-    /// It never reaches the server, and nobody answers.
+    /// It never reaches the server, and gets no answer.
     Stall,
-    /// The server does it, and nobody answers.
+    /// The server does it, and the client gets no answer.
     StallAnswer,
-    /// The operator is killed before the server hears of it.
+    /// The operator is killed before the server gets the request.
     KillBefore,
     /// The operator is killed when the server has done it.
     KillAfter,
@@ -148,7 +148,7 @@ impl Fault {
 }
 
 impl Rule {
-    /// Whether a request is of its kind; which of them it befalls, [`Self::nth`] says.
+    /// Whether a request is of its kind; [`Self::nth`] sets which of them get the fault.
     pub fn fits(&self, target: &Target) -> bool {
         let named = self
             .name

@@ -1,4 +1,4 @@
-//! What becomes of the body of an answer on its way. It must not decide which answers.
+//! What happens to the body of an answer on its way. It must not decide which answers.
 
 use std::io;
 use std::sync::Arc;

@@ -81,7 +81,7 @@ pub fn krew_program(folder: &Path) -> Result<PathBuf> {
     program("krew", "sigs.k8s.io/krew/cmd/krew", folder)
 }
 
-/// Fails if actionlint finds anything in a workflow, and says what.
+/// Fails with the findings if actionlint finds anything in a workflow.
 ///
 /// # Errors
 /// There is no go, or actionlint has findings.
@@ -98,8 +98,8 @@ fn program(name: &str, package: &str, folder: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// What `promtool test rules` says of files with tests of alerts: whether all passed, and the lines that tell
-/// it for each.
+/// The result of `promtool test rules` for files with tests of alerts: whether all passed, and the lines with
+/// the result of each.
 ///
 /// # Errors
 /// There is no go, or promtool does not build.

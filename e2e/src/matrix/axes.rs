@@ -33,7 +33,7 @@ pub(super) use axis;
 axis! {
     /// How a CRD converts its objects.
     Conversion {
-        /// By their `apiVersion` alone.
+        /// Only by their `apiVersion`.
         None = "none",
         /// By a webhook that knows all fields.
         New = "new",
@@ -75,9 +75,9 @@ axis! {
         MergePatch = "merge-patch",
         /// Apply of one field.
         Apply = "apply",
-        /// Apply of the identity alone.
+        /// Apply of only the identity.
         Identity = "identity",
-        /// Merge patch of the uid alone.
+        /// Merge patch of only the uid.
         Empty = "empty",
         /// DELETE, which a finalizer holds up.
         Delete = "delete",
@@ -99,9 +99,9 @@ axis! {
 axis! {
     /// Who owns the fields of the object before the request: one manager, at one version.
     Owners {
-        /// The object is new: nobody.
+        /// The object is new: no owner.
         New = "new",
-        /// Nobody: `managedFields` were removed.
+        /// No owner: `managedFields` were removed.
         Nobody = "nobody",
         /// By an apply at v1.
         AppliedV1 = "applied-v1",

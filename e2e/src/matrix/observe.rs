@@ -20,9 +20,9 @@ use crate::control_plane::{ControlPlane, Kubernetes, Options};
 const TOGETHER: usize = 8;
 /// How many keys etcd takes at once.
 const AT_ONCE: usize = 100;
-/// Whoever sends the requests of cells.
+/// The user that sends the requests of cells.
 const USER: &str = "user";
-/// Whoever owned the objects before.
+/// The manager that owned the objects before.
 const OWNER: &str = "owner";
 /// The manager of Etch.
 const ETCH: &str = "etch";

@@ -1,4 +1,4 @@
-//! What a request came to, in a form that is the same each time: without times, uids, names and numbers of
+//! The outcome of a request, in a form that is the same each time: without times, uids, names and numbers of
 //! revisions. It must not hold an object twice: objects and sets of fields are [`Parts`], and outcomes name
 //! them.
 
@@ -22,7 +22,7 @@ pub struct Parts(pub BTreeMap<Id, Value>);
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Places(pub BTreeSet<Place>);
 
-/// What one request came to.
+/// The outcome of one request.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Outcome {
     /// The status code, with the message of a refusal.
@@ -30,7 +30,7 @@ pub struct Outcome {
     /// What the answer itself shows, where it is the object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered: Option<Places>,
-    /// What etcd holds after it; none where there is no object.
+    /// What etcd holds after it; `None` if there is no object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Stored>,
     /// What a reader sees after it, at each version that is served.

@@ -42,7 +42,7 @@ impl Reviews {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(group)
     }
 
-    /// The configuration of a world's mutating admission; none where it has none.
+    /// The configuration of a world's mutating admission; `None` if it has none.
     pub(super) fn admission(&self, world: World, group: &str) -> Option<Value> {
         let versions = match world.admission {
             Admission::None => return None,

@@ -13,7 +13,7 @@ pub struct Dice(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// Numbers that follow from a seed alone.
+    /// Numbers that follow only from a seed.
     Seed(Random),
     /// Choices that were made before, and the first of each after them.
     Script(Script),
@@ -31,7 +31,7 @@ pub struct Script {
     made: Vec<(usize, usize)>,
 }
 
-/// What becomes of a request.
+/// What happens to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It arrives, and so does its answer.
@@ -123,7 +123,7 @@ impl Dice {
         }
     }
 
-    /// What becomes of a request that may be lost.
+    /// What happens to a request that may be lost.
     pub fn fate(&mut self) -> Fate {
         match &mut self.0 {
             Source::Seed(_) => match self.roll(LOSES) {

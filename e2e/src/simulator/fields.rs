@@ -55,7 +55,7 @@ fn part<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
     value?.get(name)
 }
 
-/// What whoever applies a value owns: its scalars and its empty maps.
+/// What a manager that applies a value owns: its scalars and its empty maps.
 pub fn applied(value: &Value) -> Fields {
     let mut fields = Fields::new();
     leaves(value, "", &mut |place, _| {

@@ -96,7 +96,7 @@ impl Generator<'_> {
         }
     }
 
-    /// What must not be said in a clause.
+    /// Keywords that are forbidden in a clause.
     fn forbidden(&mut self, clause: &mut Map<String, Value>) {
         let choices = [
             ("type", json!("string")),

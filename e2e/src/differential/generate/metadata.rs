@@ -1,4 +1,4 @@
-//! ObjectMeta as it is, as it was years ago, and as nobody ever wrote it.
+//! ObjectMeta as it is, as it was years ago, and as no client ever wrote it.
 //! It must not produce root metadata that no server could have stored: that is always an object.
 
 use serde_json::{Map, Value};

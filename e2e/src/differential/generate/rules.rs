@@ -1,4 +1,4 @@
-//! `x-kubernetes-validations`: CEL rules that have something to say about the schema they stand on.
+//! `x-kubernetes-validations`: CEL rules about the fields of the schema that has them.
 //! It must not evaluate anything, and some rules do not even compile.
 
 use serde_json::{Map, Value};
