@@ -1,8 +1,8 @@
-//! Leadership by a Lease, with client-go's times: who holds it may write. It must not trust another machine's
-//! clock: a lease runs out when no change of it was observed for its duration.
+//! The Lease whose holder may write: the requests that a [claim](lease::Claim) to it takes.
 
 use std::time::Duration;
 
+use etch_core::engine::lease::{self, Claim, DURATION, PATIENCE, Take};
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -14,39 +14,15 @@ use super::call::{get, if_there, send};
 use super::{CallError, Cluster};
 use kube_structural_schema::json::Json;
 
-/// How long others wait after the last renewal they saw.
-const DURATION: Duration = Duration::from_secs(15);
-/// How long the holder goes on without a renewal; shorter than [`DURATION`], so that it has stopped before
-/// others begin.
-const DEADLINE: Duration = Duration::from_secs(10);
-/// How often the lease is renewed, or tried.
-const PERIOD: Duration = Duration::from_secs(2);
-/// How long one request may take.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// A claim to one Lease.
 pub struct Lease {
     cluster: Cluster,
     path: String,
     namespace: String,
     name: String,
-    identity: String,
-    seen: Option<Seen>,
-    /// When the request began by which it became ours.
-    taken: Instant,
-    /// The times of renewals, of which the lease that is held has one: the last that was answered, and those
-    /// after it.
-    renewals: Vec<String>,
-    /// Changes when it has another.
+    claim: Claim,
+    /// Changes when it has another renewal than ours.
     set_back: watch::Sender<()>,
-}
-
-/// The lease as of its last observed change.
-struct Seen {
-    resource_version: String,
-    /// How long it is to be respected from then on.
-    duration: Duration,
-    at: Instant,
 }
 
 impl Lease {
@@ -57,10 +33,7 @@ impl Lease {
             path: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
-            identity: identity.to_owned(),
-            seen: None,
-            taken: Instant::now(),
-            renewals: Vec::new(),
+            claim: Claim::new(identity, now()),
             set_back: watch::Sender::default(),
         }
     }
@@ -73,42 +46,32 @@ impl Lease {
 
     /// Waits until the lease is ours. `known` is called whenever it is known whose it is.
     pub async fn acquire(&mut self, known: impl Fn()) {
+        self.claim.let_go();
         loop {
-            // Others may have renewed it since.
-            self.renewals.clear();
-            self.taken = Instant::now();
-            let taken = timeout(PATIENCE, self.take()).await;
+            let taken = timeout(self.claim.begin(now()), self.take()).await;
             if let Ok(Ok(_)) = taken {
                 known();
             }
             match taken {
                 Ok(Ok(true)) => {
-                    info!(identity = self.identity, "acquired the lease; leading");
+                    info!(identity = self.claim.identity(), "acquired the lease; leading");
                     return;
                 }
                 Ok(Ok(false)) => {}
                 Ok(Err(error)) => warn!(%error, "cannot acquire the lease"),
                 Err(_) => warn!("cannot acquire the lease: no answer"),
             }
-            tokio::time::sleep(self.until_run_out().map_or(PERIOD, |left| left.min(PERIOD))).await;
+            tokio::time::sleep(self.claim.wait(now())).await;
         }
-    }
-
-    /// How long the lease of another lasts, if it is not renewed; none where it is not known, or has run out.
-    fn until_run_out(&self) -> Option<Duration> {
-        let seen = self.seen.as_ref()?;
-        seen.duration.checked_sub(seen.at.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Renews the lease for as long as that succeeds in time. When this returns, nothing more may be written.
     pub async fn hold(&mut self) {
-        let mut renewed = self.taken;
-        loop {
-            tokio::time::sleep(PERIOD).await;
-            let began = Instant::now();
-            let left = (renewed + DEADLINE).saturating_duration_since(began);
-            match timeout(PATIENCE.min(left), self.take()).await {
-                Ok(Ok(true)) => renewed = began,
+        while self.claim.leads(now()) {
+            tokio::time::sleep(self.claim.wait(now())).await;
+            let patience = self.claim.begin(now());
+            match timeout(patience, self.take()).await {
+                Ok(Ok(true)) => {}
                 Ok(Ok(false)) => {
                     warn!("lost the lease: another replica holds it");
                     return;
@@ -116,19 +79,16 @@ impl Lease {
                 Ok(Err(error)) => debug!(%error, "cannot renew the lease"),
                 Err(_) => debug!("cannot renew the lease: no answer"),
             }
-            if renewed.elapsed() >= DEADLINE {
-                warn!("could not renew the lease in time");
-                return;
-            }
         }
+        warn!("could not renew the lease in time");
     }
 
     /// Gives the lease up if it is ours, so that another need not wait for it to run out.
     pub async fn release(&mut self) {
         let given_up = async {
             let lease = self.read().await?;
-            let Some(lease) = lease.filter(|lease| lease["spec"]["holderIdentity"] == self.identity.as_str())
-            else {
+            let is_ours = |lease: &Json| lease["spec"]["holderIdentity"] == self.claim.identity();
+            let Some(lease) = lease.filter(is_ours) else {
                 return Ok(false);
             };
             self.write(&lease, "", 1, micro_time()).await.map(|()| true)
@@ -143,50 +103,30 @@ impl Lease {
 
     /// Takes or renews the lease, if it is ours, free, or run out.
     async fn take(&mut self) -> Result<bool, CallError> {
-        let lease = self.read().await?;
-        let renewed = lease.as_ref().and_then(|lease| lease["spec"]["renewTime"].as_str());
-        if !self.renewals.is_empty() && !self.renewals.iter().any(|renewal| Some(renewal.as_str()) == renewed)
-        {
+        let document = self.read().await?;
+        let lease = document.as_ref().map(lease);
+        if self.claim.is_set_back(lease.as_ref()) {
             info!("the lease differs from our last renewal: etcd may have been restored");
             self.set_back.send_replace(());
         }
-        let Some(lease) = lease else {
-            return self.create().await;
-        };
-        let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
-        let resource_version = lease["metadata"]["resourceVersion"].as_str().unwrap_or_default();
-        let known = self.seen.take().filter(|seen| seen.resource_version == resource_version);
-        self.seen = Some(known.unwrap_or_else(|| Seen {
-            resource_version: resource_version.to_owned(),
-            duration: lease["spec"]["leaseDurationSeconds"].as_u64().map_or(DURATION, Duration::from_secs),
-            at: Instant::now(),
-        }));
-        let run_out = self.until_run_out().is_none();
-        if !holder.is_empty() && holder != self.identity && !run_out {
+        let take = self.claim.read(lease.as_ref(), now());
+        if take == Take::Respect {
             return Ok(false);
         }
-        let now = self.renewal();
-        match self.write(&lease, &self.identity, DURATION.as_secs(), now).await {
+        let time = micro_time();
+        self.claim.renews(time.clone());
+        let written = match &document {
+            Some(document) => self.write(document, self.claim.identity(), DURATION.as_secs(), time).await,
+            None => self.create(time).await,
+        };
+        match written {
             Ok(()) => {
-                self.renewed();
+                self.claim.renewed();
                 Ok(true)
             }
-            // Whoever changed it while we held it need not have taken it: the next read shows that.
-            Err(error) if error.code() == Some(409) && holder != self.identity => Ok(false),
+            Err(error) if error.code() == Some(409) && self.claim.conflicted(take) => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    /// The time of a renewal that begins now.
-    fn renewal(&mut self) -> String {
-        let now = micro_time();
-        self.renewals.push(now.clone());
-        now
-    }
-
-    /// The last renewal was answered.
-    fn renewed(&mut self) {
-        self.renewals.drain(..self.renewals.len().saturating_sub(1));
     }
 
     async fn read(&self) -> Result<Option<Json>, CallError> {
@@ -194,28 +134,20 @@ impl Lease {
         body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
     }
 
-    async fn create(&mut self) -> Result<bool, CallError> {
-        let now = self.renewal();
+    async fn create(&self, now: String) -> Result<(), CallError> {
         let lease = json!({
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": { "name": self.name, "namespace": self.namespace },
             "spec": {
-                "holderIdentity": self.identity,
+                "holderIdentity": self.claim.identity(),
                 "leaseDurationSeconds": DURATION.as_secs(),
                 "acquireTime": now,
                 "renewTime": now,
                 "leaseTransitions": 0,
             },
         });
-        match self.cluster.call(send(Method::POST, &self.path, Json::from(lease).to_vec())).await {
-            Ok(_) => {
-                self.renewed();
-                Ok(true)
-            }
-            Err(error) if error.code() == Some(409) => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.cluster.call(send(Method::POST, &self.path, Json::from(lease).to_vec())).await.map(drop)
     }
 
     /// Replaces the lease that was read, unless it has changed since.
@@ -234,6 +166,23 @@ impl Lease {
         let path = format!("{}/{}", self.path, self.name);
         self.cluster.call(send(Method::PUT, &path, lease.to_vec())).await.map(drop)
     }
+}
+
+/// What the claim reads of a Lease.
+fn lease(lease: &Json) -> lease::Lease {
+    let (metadata, spec) = (&lease["metadata"], &lease["spec"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    lease::Lease {
+        resource_version: text(&metadata["resourceVersion"]),
+        holder: text(&spec["holderIdentity"]),
+        duration: spec["leaseDurationSeconds"].as_u64().map(Duration::from_secs),
+        renewed: spec["renewTime"].as_str().map(str::to_owned),
+    }
+}
+
+/// A moment as the claim takes it in.
+fn now() -> std::time::Instant {
+    Instant::now().into_std()
 }
 
 /// The time of day as a `MicroTime`.

@@ -24,6 +24,7 @@
 pub mod backoff;
 pub mod canary;
 pub mod crd;
+pub mod lease;
 pub mod outage;
 pub mod pass;
 pub mod pass_state;

@@ -1,0 +1,254 @@
+//! Leadership by a Lease, with client-go's times: when to renew it, when to stop, and when to take it over.
+//!
+//! No clock of another machine is trusted. A replica measures both times by its own clock: it goes on for
+//! [`DEADLINE`] after the beginning of its last renewal, and takes over a lease that it has not seen change for
+//! [`DURATION`]. So no two replicas lead at once while their clocks run at the same speed within half.
+
+use std::time::{Duration, Instant};
+
+/// How long others wait after the last change that they saw.
+pub const DURATION: Duration = Duration::from_secs(15);
+/// How long the holder goes on without a renewal; shorter than [`DURATION`], so that it has stopped before
+/// others begin.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+/// How often the lease is renewed, or tried.
+pub const PERIOD: Duration = Duration::from_secs(2);
+/// How long one attempt may take.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A Lease as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// Its resource version.
+    pub resource_version: String,
+    /// The identity of its holder; empty where it is free.
+    pub holder: String,
+    /// How long others have to respect it; [`DURATION`] where it does not say.
+    pub duration: Option<Duration>,
+    /// The time of its last renewal, as it has it.
+    pub renewed: Option<String>,
+}
+
+/// What to do with a Lease that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// There is none: create it.
+    Create,
+    /// It is free, run out, or held by this replica: replace it.
+    Replace,
+    /// Another replica holds it.
+    Respect,
+}
+
+/// One replica's claim to a Lease.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    identity: String,
+    seen: Option<Seen>,
+    /// When the attempt began that is under way.
+    began: Instant,
+    /// When the attempt began by which the lease was taken or renewed last; none while it is not held.
+    held: Option<Instant>,
+    /// The times of renewals, of which the lease that is held has one: the last that was answered, and those
+    /// after it.
+    renewals: Vec<String>,
+}
+
+/// The lease as of its last observed change.
+#[derive(Clone, Debug)]
+struct Seen {
+    resource_version: String,
+    /// Whether another replica holds it.
+    is_others: bool,
+    /// How long it is to be respected from then on.
+    duration: Duration,
+    at: Instant,
+}
+
+impl Claim {
+    /// A claim under an identity that no other process has.
+    pub fn new(identity: &str, now: Instant) -> Self {
+        Self { identity: identity.to_owned(), seen: None, began: now, held: None, renewals: Vec::new() }
+    }
+
+    /// The identity that it is made under.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// Whether the lease is held, and was renewed in time.
+    pub fn leads(&self, now: Instant) -> bool {
+        self.held.is_some_and(|held| now < held + DEADLINE)
+    }
+
+    /// When to try next: a holder that cannot renew stops at its deadline, and a lease that runs out is taken.
+    pub fn wait(&self, now: Instant) -> Duration {
+        let left = match self.held {
+            Some(held) => (held + DEADLINE).saturating_duration_since(now),
+            None => self.until_run_out(now).unwrap_or(PERIOD),
+        };
+        left.min(PERIOD)
+    }
+
+    /// How long the lease that was seen last is to be respected; none where it is unknown, or has run out.
+    fn until_run_out(&self, now: Instant) -> Option<Duration> {
+        let seen = self.seen.as_ref()?;
+        let left = (seen.at + seen.duration).saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Begins an attempt to take or to renew it: a read, and the write that follows. It may take so long.
+    pub fn begin(&mut self, now: Instant) -> Duration {
+        self.began = now;
+        match self.held {
+            Some(held) => PATIENCE.min((held + DEADLINE).saturating_duration_since(now)),
+            None => {
+                // Others may have renewed it since.
+                self.renewals.clear();
+                PATIENCE
+            }
+        }
+    }
+
+    /// Whether a lease that is held is not as it was written last: etcd may have been restored to an earlier
+    /// state.
+    pub fn is_set_back(&self, lease: Option<&Lease>) -> bool {
+        let renewed = lease.and_then(|lease| lease.renewed.as_ref());
+        !self.renewals.is_empty() && !self.renewals.iter().any(|renewal| Some(renewal) == renewed)
+    }
+
+    /// The lease was read, or there is none.
+    pub fn read(&mut self, lease: Option<&Lease>, now: Instant) -> Take {
+        let Some(lease) = lease else { return Take::Create };
+        let is_others = !lease.holder.is_empty() && lease.holder != self.identity;
+        let known = self.seen.take().filter(|seen| seen.resource_version == lease.resource_version);
+        self.seen = Some(known.unwrap_or_else(|| Seen {
+            resource_version: lease.resource_version.clone(),
+            is_others,
+            duration: lease.duration.unwrap_or(DURATION),
+            at: now,
+        }));
+        if is_others && self.until_run_out(now).is_some() {
+            self.held = None;
+            return Take::Respect;
+        }
+        Take::Replace
+    }
+
+    /// It is about to be written with this time of renewal.
+    pub fn renews(&mut self, time: String) {
+        self.renewals.push(time);
+    }
+
+    /// The write was answered: the lease is held since the attempt began.
+    pub fn renewed(&mut self) {
+        self.renewals.drain(..self.renewals.len().saturating_sub(1));
+        self.held = Some(self.began);
+    }
+
+    /// The write met another one. Whether another replica has taken the lease: a change while this one held it
+    /// shows in the next read.
+    pub fn conflicted(&mut self, take: Take) -> bool {
+        let is_taken = match take {
+            Take::Create => true,
+            Take::Replace => self.seen.as_ref().is_none_or(|seen| seen.is_others),
+            Take::Respect => false,
+        };
+        self.held = self.held.filter(|_| !is_taken);
+        is_taken
+    }
+
+    /// It is not held any more: what has led has stopped.
+    pub fn let_go(&mut self) {
+        self.held = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::tests::start;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn lease(resource_version: &str, holder: &str) -> Lease {
+        Lease {
+            resource_version: resource_version.to_owned(),
+            holder: holder.to_owned(),
+            duration: Some(DURATION),
+            renewed: Some(format!("renewal of {resource_version}")),
+        }
+    }
+
+    fn leader() -> Claim {
+        let mut claim = Claim::new("me", start());
+        claim.begin(start());
+        assert_eq!(claim.read(None, start()), Take::Create);
+        claim.renews("renewal of 1".to_owned());
+        claim.renewed();
+        claim
+    }
+
+    #[test]
+    fn a_holder_stops_at_its_deadline_though_the_last_attempt_failed_just_before() {
+        let mut claim = leader();
+        assert_eq!(claim.wait(start()), PERIOD);
+        let late = start() + DEADLINE - SECOND;
+        assert_eq!(claim.begin(late), SECOND);
+        assert_eq!(claim.wait(late), SECOND);
+        assert!(claim.leads(late) && !claim.leads(start() + DEADLINE));
+    }
+
+    #[test]
+    fn a_renewal_counts_from_the_beginning_of_its_attempt() {
+        let mut claim = leader();
+        claim.begin(start() + PERIOD);
+        assert_eq!(claim.read(Some(&lease("1", "me")), start() + PERIOD * 2), Take::Replace);
+        claim.renewed();
+        assert!(!claim.leads(start() + PERIOD + DEADLINE));
+    }
+
+    #[test]
+    fn a_lease_of_another_is_taken_once_it_was_not_seen_to_change_for_its_duration() {
+        let (mut claim, now) = (Claim::new("me", start()), start());
+        assert_eq!(claim.read(Some(&lease("1", "other")), now), Take::Respect);
+        assert_eq!(claim.read(Some(&lease("2", "other")), now + DURATION), Take::Respect, "it was renewed");
+        let last = now + DURATION * 2 - SECOND;
+        assert_eq!(claim.read(Some(&lease("2", "other")), last), Take::Respect);
+        assert_eq!(claim.wait(last), SECOND, "not later than it runs out");
+        assert_eq!(claim.read(Some(&lease("2", "other")), last + SECOND), Take::Replace);
+        assert!(claim.conflicted(Take::Replace), "another was faster");
+        assert!(!claim.leads(last + SECOND));
+    }
+
+    #[test]
+    fn a_lease_that_is_free_or_says_how_short_it_lasts_is_taken_early() {
+        let mut claim = Claim::new("me", start());
+        assert_eq!(claim.read(Some(&lease("1", "")), start()), Take::Replace);
+        let short = Lease { duration: Some(SECOND), ..lease("2", "other") };
+        assert_eq!(claim.read(Some(&short), start()), Take::Respect);
+        assert_eq!(claim.read(Some(&short), start() + SECOND), Take::Replace);
+    }
+
+    #[test]
+    fn a_holder_stops_when_another_has_it_and_not_when_its_own_write_conflicts() {
+        let mut claim = leader();
+        claim.begin(start());
+        assert_eq!(claim.read(Some(&lease("1", "me")), start()), Take::Replace);
+        assert!(!claim.conflicted(Take::Replace) && claim.leads(start()));
+        assert_eq!(claim.read(Some(&lease("3", "other")), start()), Take::Respect);
+        assert!(!claim.leads(start()));
+    }
+
+    #[test]
+    fn a_held_lease_with_none_of_its_renewals_is_set_back() {
+        let mut claim = leader();
+        assert!(!claim.is_set_back(Some(&lease("1", "me"))));
+        claim.renews("renewal of 2".to_owned());
+        assert!(!claim.is_set_back(Some(&lease("1", "me"))) && !claim.is_set_back(Some(&lease("2", "me"))));
+        assert!(claim.is_set_back(Some(&lease("0", "me"))) && claim.is_set_back(None));
+        claim.let_go();
+        claim.begin(start());
+        assert!(!claim.is_set_back(None), "it is not held");
+    }
+}
