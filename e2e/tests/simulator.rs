@@ -62,6 +62,8 @@ fn each_sabotage_is_found() {
         Sabotage::TakesStatusForStored,
         Sabotage::TrimsAhead,
         Sabotage::TrustsTheWebhook,
+        Sabotage::GoesOnWithoutTheLease,
+        Sabotage::TakesTheLeaseEarly,
     ]
     .into_iter()
     .filter(|sabotage| !found(*sabotage))

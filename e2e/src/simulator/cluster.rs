@@ -1,6 +1,8 @@
 //! A cluster that lives on virtual time: what happens to it, whatever comes of what is under way, and what must
 //! be so where nothing is left to be done.
 
+mod leading;
+
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use super::dice::{Dice, Script};
 use super::etcd::{Clock, Resource, Server, name};
 use super::etch::{Driver, Stray, Surroundings};
 use super::laws::{self, Law};
+use super::replicas::Replicas;
 use super::sabotage::Sabotage;
 use super::worlds::World;
 
@@ -75,6 +78,21 @@ pub enum Happening {
     Overwrite(usize),
     /// Permissions have changed.
     Permissions,
+    /// A replica stands still.
+    Stop {
+        /// Which replica.
+        replica: usize,
+        /// For how long.
+        time: Duration,
+        /// How many steps it goes on for before it looks at its clock.
+        steps: usize,
+        /// Whether its clock goes on meanwhile.
+        keeps_time: bool,
+    },
+    /// The requests of a replica for the Lease are lost, for so long.
+    CutOff(usize, Duration),
+    /// The leader ends in an orderly way, and another replica begins.
+    HandOver,
 }
 
 /// Something that must not be.
@@ -114,6 +132,10 @@ pub struct Cluster {
     drivers: Vec<Driver>,
     strays: Vec<Stray>,
     pause: Option<Pause>,
+    /// Two of them with a Lease; none where there is one that always leads.
+    replicas: Option<Replicas>,
+    /// What must not be and was seen where nothing could be said.
+    broken: Option<Violation>,
     has_faults: bool,
     /// Whether anything has happened after which a value may stay at an old default: a server that lagged
     /// behind, a restore, a request that outlived its sender, or a crash.
@@ -149,6 +171,8 @@ impl Cluster {
             drivers: Vec::new(),
             strays: Vec::new(),
             pause: None,
+            replicas: None,
+            broken: None,
             has_faults: true,
             may_stay: false,
             upgrades: 0,
@@ -176,14 +200,20 @@ impl Cluster {
 
     /// Whether there is anything to choose from: a request, an answer or an event.
     pub fn has_choices(&self) -> bool {
-        let mut all = self.drivers.iter().zip(&self.resources);
-        self.has_strays() || all.any(|(driver, resource)| driver.choices(resource) > 0)
+        self.has_strays() || self.drivers.iter().any(|driver| self.choices(driver) > 0)
+    }
+
+    fn choices(&self, driver: &Driver) -> usize {
+        if self.runs(driver) { driver.choices(&self.resources[driver.resource()]) } else { 0 }
+    }
+
+    fn drivers_of(&mut self, resource: usize) -> impl Iterator<Item = &mut Driver> {
+        self.drivers.iter_mut().filter(move |driver| driver.resource() == resource)
     }
 
     /// Whether a CRD has changed without Etch's knowing.
     pub fn has_news(&self) -> bool {
-        let mut all = self.drivers.iter().zip(&self.resources);
-        all.any(|(driver, resource)| driver.has_news(resource))
+        self.drivers.iter().any(|driver| driver.has_news(&self.resources[driver.resource()]))
     }
 
     /// Counts the limits that the documents name as broken laws.
@@ -198,7 +228,8 @@ impl Cluster {
         let known = (strays, clock, now, date, pause, self.has_faults, self.may_stay, self.is_simple);
         // A digest takes in everything.
         let _ = write!(digest, "{known:?}");
-        for (driver, resource) in drivers.iter().zip(resources) {
+        for driver in drivers {
+            let resource = &resources[driver.resource()];
             let _ = write!(digest, "{driver:?} {:?}", resource.shown_to(driver.delivered()));
         }
         digest.0.finish()
@@ -232,32 +263,41 @@ impl Cluster {
 
     /// Begins with each CRD as it is now.
     fn begin(&mut self) {
-        self.drivers = (0..self.resources.len()).map(|index| self.driver(index, Vec::new())).collect();
+        self.drivers = (0..self.resources.len()).map(|index| self.driver(index, 0, Vec::new())).collect();
     }
 
-    fn driver(&mut self, index: usize, dropped: Dropped) -> Driver {
-        let settings = self.settings(index);
+    fn driver(&mut self, resource: usize, replica: usize, dropped: Dropped) -> Driver {
+        let settings = self.settings(resource);
         let pause = self.pause.clone();
-        let (resources, mut at) = self.split();
-        Driver::new(index, &resources[index], &settings, pause, dropped, &mut at)
+        let (resources, mut at) = self.split_for(replica);
+        let mut driver = Driver::new(resource, &resources[resource], &settings, pause, dropped, &mut at);
+        driver.replica = replica;
+        driver
     }
 
     /// Begins anew with a CRD that has changed.
     fn learn(&mut self, index: usize) {
-        let next = self.driver(index, Vec::new());
+        let (resource, replica) = (self.drivers[index].resource(), self.drivers[index].replica);
+        let next = self.driver(resource, replica, Vec::new());
         let before = std::mem::replace(&mut self.drivers[index], next);
         let dropped = before.end(&mut self.strays);
         if !dropped.is_empty() {
-            self.drivers[index] = self.driver(index, dropped);
+            self.drivers[index] = self.driver(resource, replica, dropped);
         }
     }
 
     fn split(&mut self) -> (&mut Vec<Resource>, Surroundings<'_>) {
+        self.split_for(0)
+    }
+
+    /// What a replica meets, on its own time of day.
+    fn split_for(&mut self, replica: usize) -> (&mut Vec<Resource>, Surroundings<'_>) {
+        let skew = self.replicas.as_ref().map(|replicas| replicas.skew(replica)).unwrap_or_default();
         let Self { sabotage, dice, clock, now, date, resources, strays, has_faults, trace, .. } = self;
         let surroundings = Surroundings {
             dice,
             clock,
-            now: Now { at: *now, date: second(*date) },
+            now: Now { at: *now, date: second(*date + skew) },
             strays,
             has_faults: *has_faults,
             sabotage: *sabotage,
@@ -293,11 +333,25 @@ impl Cluster {
                 self.may_stay |= is_changed && (*is_slow || !was_reported);
             }
             Happening::CatchUp(resource) => self.resources[*resource].catch_up(),
+            Happening::Wait(time) if self.replicas.is_some() => self.pass_with_lease(*time),
             Happening::Wait(time) => self.pass(*time),
             Happening::SetClock(seconds) => {
                 // A limit: Etch begins anew with the wall clock, and takes servers to have caught up by that.
                 self.resources.iter_mut().for_each(Resource::catch_up);
                 self.date += SignedDuration::from_secs(*seconds);
+            }
+            Happening::Crash if self.replicas.is_some() => self.restart_leaders(false),
+            Happening::HandOver => self.restart_leaders(true),
+            Happening::Stop { replica, time, steps, keeps_time } => {
+                self.drivers.iter_mut().filter(|driver| driver.replica == *replica).for_each(|driver| {
+                    driver.stops_until(now + *time);
+                });
+                self.with_replicas(|replicas, at| {
+                    replicas.stop(*replica, at.now + *time, *steps, *keeps_time, at.now);
+                });
+            }
+            Happening::CutOff(replica, time) => {
+                self.with_replicas(|replicas, at| replicas.cut_off(*replica, at.now + *time));
             }
             Happening::Crash => {
                 self.may_stay = true;
@@ -310,31 +364,36 @@ impl Cluster {
                 let pause = Pause { paused: Some("default".to_owned()), ..Pause::default() };
                 self.set_pause(is_paused.then_some(pause));
             }
-            Happening::Expire(resource) => self.drivers[*resource].expire(),
+            Happening::Expire(resource) => self.drivers_of(*resource).for_each(Driver::expire),
             Happening::Compact(resource) => self.resources[*resource].compact(),
             Happening::BackUp(resource) => self.resources[*resource].back_up(),
             // A limit: what was found out since the backup, and was not reported yet, is reported afterwards
             // where the backup holds the report that Etch knows.
-            Happening::Restore(resource)
-                if !self.drivers[*resource].has_reported(now)
-                    && self.drivers[*resource].knows_report(self.resources[*resource].report_in_backup()) => {
-            }
+            Happening::Restore(resource) if self.restores_what_is_not_reported(*resource) => {}
             Happening::Restore(resource) => {
                 let (resources, at) = self.split();
                 if resources[*resource].restore(at.clock) {
                     self.may_stay = true;
-                    self.drivers[*resource].expire();
-                    // The watch of CRDs brings them as they are now.
-                    self.drivers[*resource].conditions_changed(now);
+                    self.drivers_of(*resource).for_each(|driver| {
+                        driver.expire();
+                        // The watch of CRDs brings them as they are now.
+                        driver.conditions_changed(now);
+                    });
                 }
             }
             Happening::Refuse(resource, refuses) => self.resources[*resource].refuses = *refuses,
             Happening::Overwrite(resource) => {
                 self.resources[*resource].conditions.clear();
-                self.drivers[*resource].conditions_changed(now);
+                self.drivers_of(*resource).for_each(|driver| driver.conditions_changed(now));
             }
             Happening::Permissions => self.drivers.iter_mut().for_each(Driver::permissions_changed),
         }
+    }
+
+    fn restores_what_is_not_reported(&mut self, resource: usize) -> bool {
+        let (now, report) = (self.now, self.resources[resource].report_in_backup().cloned());
+        self.drivers_of(resource)
+            .any(|driver| !driver.has_reported(now) && driver.knows_report(report.as_ref()))
     }
 
     fn set_pause(&mut self, pause: Option<Pause>) {
@@ -359,32 +418,35 @@ impl Cluster {
     pub fn step(&mut self) -> Result<bool, Violation> {
         let moment = self.dice.seed(20);
         self.pass(Duration::from_millis(moment));
+        self.look_at_clocks();
         let has_done = self.perform(true);
-        let choices =
-            self.drivers.iter().zip(&self.resources).map(|(driver, resource)| driver.choices(resource));
-        let choices: Vec<usize> = choices.chain([self.strays.len()]).collect();
+        let choices = self.drivers.iter().map(|driver| self.choices(driver));
+        let choices: Vec<usize> = choices.chain([self.strays.len(), self.lease_choices()]).collect();
         if choices.iter().all(|weight| *weight == 0) {
-            return Ok(has_done);
+            return self.broken.clone().map_or(Ok(has_done), Err);
         }
-        let (index, number) = self.dice.pick(&choices);
-        if index == self.drivers.len() {
-            self.arrive(number)?;
-        } else {
-            self.with_driver(index, Driver::advance)?;
+        let drivers = self.drivers.len();
+        match self.dice.pick(&choices) {
+            (index, number) if index == drivers => self.arrive(number)?,
+            (index, number) if index > drivers => self.advance_lease(number),
+            (index, _) => self.with_driver(index, Driver::advance)?,
         }
-        Ok(true)
+        self.broken.clone().map_or(Ok(true), Err)
     }
 
     /// Has Etch begin what it has to, and hear of changes of CRDs where it `learns`; whether there was anything.
     fn perform(&mut self, learns: bool) -> bool {
         let mut has_done = false;
         for index in 0..self.drivers.len() {
-            let is_new = self.drivers[index].has_news(&self.resources[index]);
+            if !self.runs(&self.drivers[index]) {
+                continue;
+            }
+            let is_new = self.drivers[index].has_news(&self.resources[self.drivers[index].resource()]);
             if learns && is_new && (!self.has_faults || self.dice.one_in(6)) {
                 self.learn(index);
             }
             let mut driver = self.drivers.remove(index);
-            let (_, mut at) = self.split();
+            let (_, mut at) = self.split_for(driver.replica);
             let (has_asked, is_changed) = driver.perform(&mut at);
             self.drivers.insert(index, driver);
             has_done |= has_asked;
@@ -403,7 +465,8 @@ impl Cluster {
         let resource = stray.resource;
         stray.arrive(&mut resources[resource], at.clock)?;
         // It may have replaced conditions.
-        self.drivers[resource].conditions_changed(self.now);
+        let now = self.now;
+        self.drivers_of(resource).for_each(|driver| driver.conditions_changed(now));
         Ok(())
     }
 
@@ -433,8 +496,9 @@ impl Cluster {
         act: impl FnOnce(&mut Driver, &mut Resource, &mut Surroundings<'_>) -> Result<T, Law>,
     ) -> Result<T, Violation> {
         let mut driver = self.drivers.remove(index);
-        let (resources, mut at) = self.split();
-        let done = act(&mut driver, &mut resources[index], &mut at);
+        let (resources, mut at) = self.split_for(driver.replica);
+        let resource = &mut resources[driver.resource()];
+        let done = act(&mut driver, resource, &mut at);
         self.drivers.insert(index, driver);
         Ok(done?)
     }
@@ -450,6 +514,7 @@ impl Cluster {
             resource.catch_up();
             resource.refuses = false;
         }
+        self.elect()?;
         let (begun, mut steps) = (self.now, 0);
         while self.now < begun + VERIFIED || !self.is_at_rest() {
             if self.now > begun + PATIENCE {
@@ -481,7 +546,8 @@ impl Cluster {
 
     /// Lets time pass until somebody has something to do.
     pub fn wait(&mut self) {
-        let next = self.drivers.iter().filter_map(Driver::timeout).min();
+        let running = self.drivers.iter().filter(|driver| self.runs(driver));
+        let next = running.filter_map(Driver::timeout).chain(self.lease_timeout()).min();
         let most = self.now + Duration::from_secs(600);
         let at = next.map_or(most, |at| at.min(most));
         self.pass(at.saturating_duration_since(self.now).max(Duration::from_millis(1)));
@@ -497,7 +563,9 @@ impl Cluster {
     pub fn is_at_rest(&mut self) -> bool {
         let Self { drivers, resources, strays, .. } = self;
         strays.is_empty()
-            && drivers.iter_mut().zip(resources).all(|(driver, resource)| {
+            && drivers.len() == resources.len()
+            && drivers.iter_mut().all(|driver| {
+                let resource = &resources[driver.resource()];
                 let report = resource.report.as_ref().and_then(|report| report.status.as_ref());
                 // The report on a CRD that has no defaults any more keeps what was known of its objects.
                 let is_about_work = resource.crd().compiled().has_defaults() || resource.is_to_be_trimmed();

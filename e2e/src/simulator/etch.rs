@@ -85,6 +85,10 @@ enum StrayWrite {
 #[derive(Clone, Debug)]
 pub struct Driver {
     resource: usize,
+    /// Whose it is.
+    pub replica: usize,
+    /// Until when it stands still, or has stood still.
+    stopped: Option<Instant>,
     /// The generation that it knows.
     knows: usize,
     machine: CrdMachine<Seen>,
@@ -246,6 +250,8 @@ impl Driver {
         machine.start();
         Self {
             resource: index,
+            replica: 0,
+            stopped: None,
             knows,
             machine,
             tasks: Vec::new(),
@@ -258,6 +264,16 @@ impl Driver {
             known_report: None,
             writes: 0,
         }
+    }
+
+    /// Which CRD it is about.
+    pub fn resource(&self) -> usize {
+        self.resource
+    }
+
+    /// It stands still until then: what it is about to send, it sends afterwards.
+    pub fn stops_until(&mut self, until: Instant) {
+        self.stopped = Some(until);
     }
 
     /// Whether the CRD is another one than it knows: of a new generation, or one that lists other versions at which

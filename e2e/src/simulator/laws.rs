@@ -30,11 +30,13 @@ pub enum Law {
     Undone,
     /// The same: a value that nobody owns stays at an old default.
     Follows,
+    /// The same: two replicas lead at once.
+    Leads,
 }
 
 impl Law {
     /// All of them, with their names.
-    pub const ALL: [(Self, &'static str); 9] = [
+    pub const ALL: [(Self, &'static str); 10] = [
         (Self::Values, "1: no value that is present is changed"),
         (Self::Race, "1: no race is won"),
         (Self::Creates, "2: nothing is created or brought back"),
@@ -44,6 +46,7 @@ impl Law {
         (Self::Idempotence, "6 and 10: what is stored is not written again"),
         (Self::Undone, "8: everything is stored in the end"),
         (Self::Follows, "8: what nobody owns has followed in the end"),
+        (Self::Leads, "8: one replica leads at a time"),
     ];
 
     /// Its number, and what it asks for.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::cluster::{Cluster, Happening, Violation};
 use super::dice::Dice;
 use super::etcd::name;
+use super::replicas::REPLICAS;
 use super::sabotage::Sabotage;
 use super::worlds::World;
 
@@ -18,6 +19,8 @@ pub struct Life {
     worlds: Vec<Arc<World>>,
     script: Vec<(Happening, usize)>,
     settle: Duration,
+    /// Whether two replicas do the work in turns.
+    is_replicated: bool,
     sabotage: Option<Sabotage>,
 }
 
@@ -40,7 +43,15 @@ impl Life {
             let happening = happening(&mut dice, &worlds, objects);
             script.push((happening, dice.roll(12)));
         }
-        Self { seed, worlds, script, settle, sabotage }
+        let is_replicated = dice.roll(4) == 0;
+        if is_replicated {
+            for _ in 0..dice.roll(6) + 1 {
+                let at = dice.roll(script.len());
+                let happenings = about_the_lease(&mut dice);
+                script.splice(at..at, happenings);
+            }
+        }
+        Self { seed, worlds, script, settle, is_replicated, sabotage }
     }
 
     /// Lives it.
@@ -62,7 +73,11 @@ impl Life {
     fn begin(&self) -> Cluster {
         let mut dice = Dice::of(!self.seed);
         let dice = Dice::of(dice.roll(1 << 40) as u64);
-        Cluster::new(&self.worlds, self.settle, self.sabotage, dice, Instant::now())
+        let mut cluster = Cluster::new(&self.worlds, self.settle, self.sabotage, dice, Instant::now());
+        if self.is_replicated {
+            cluster.replicate();
+        }
+        cluster
     }
 
     fn lived(&self, cluster: &mut Cluster) -> Result<(), Violation> {
@@ -116,7 +131,9 @@ impl Life {
             happening => format!("  {happening:?}; {steps} steps"),
         });
         let steps: Vec<String> = steps.collect();
-        format!("  CRDs: {}; settle {} s\n{}", worlds.join(", "), self.settle.as_secs(), steps.join("\n"))
+        let replicas = if self.is_replicated { "; two replicas" } else { "" };
+        let (worlds, settle) = (worlds.join(", "), self.settle.as_secs());
+        format!("  CRDs: {worlds}; settle {settle} s{replicas}\n{}", steps.join("\n"))
     }
 }
 
@@ -146,4 +163,17 @@ fn happening(dice: &mut Dice, worlds: &[Arc<World>], objects: usize) -> Happenin
         _ if dice.roll(2) == 0 => Happening::Overwrite(resource),
         _ => Happening::Permissions,
     }
+}
+
+/// What happens to a replica, and time for the other one to take over.
+fn about_the_lease(dice: &mut Dice) -> Vec<(Happening, usize)> {
+    let replica = dice.roll(REPLICAS);
+    let time = Duration::from_secs(dice.roll(60) as u64);
+    let happening = match dice.roll(6) {
+        0..3 => Happening::Stop { replica, time, steps: dice.roll(20), keeps_time: dice.roll(3) > 0 },
+        3 | 4 => Happening::CutOff(replica, time),
+        _ => Happening::HandOver,
+    };
+    let half = |dice: &mut Dice| (Happening::Wait(time / 2 + Duration::from_secs(1)), dice.roll(40));
+    vec![(happening, dice.roll(12)), half(dice), half(dice)]
 }

