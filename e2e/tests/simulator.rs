@@ -62,6 +62,7 @@ fn each_sabotage_is_found() {
         Sabotage::TakesStatusForStored,
         Sabotage::TrimsAhead,
         Sabotage::TrustsTheWebhook,
+        Sabotage::ForgetsWhatWasServed,
         Sabotage::GoesOnWithoutTheLease,
         Sabotage::TakesTheLeaseEarly,
     ]

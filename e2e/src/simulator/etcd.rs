@@ -162,7 +162,12 @@ impl Resource {
         {
             self.stored_versions.push((*storage).to_owned());
         }
-        let mut document = definition(versions, self.world.status.get(variant), self.generations.len() + 1);
+        let mut document = definition(
+            versions,
+            self.world.unserved.get(variant).copied().unwrap_or_default(),
+            self.world.status.get(variant),
+            self.generations.len() + 1,
+        );
         let webhook_knows = self.world.webhook_knows;
         if webhook_knows.is_some() {
             document["spec"]["conversion"] = json!({ "strategy": "Webhook" });

@@ -67,6 +67,8 @@ pub enum Sabotage {
     TrimsAhead,
     /// A webhook is taken to convert as nothing does: by the `apiVersion` alone.
     TrustsTheWebhook,
+    /// A version that is not served any more, or has the same schema by now, was never served otherwise.
+    ForgetsWhatWasServed,
     /// A replica goes on that has lost the Lease.
     GoesOnWithoutTheLease,
     /// A Lease is taken over before its holder has stopped.
@@ -75,7 +77,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::NamesNoRevision,
         Self::NamesNobody,
         Self::CreatesWhatIsGone,
@@ -103,6 +105,7 @@ impl Sabotage {
         Self::TakesStatusForStored,
         Self::TrimsAhead,
         Self::TrustsTheWebhook,
+        Self::ForgetsWhatWasServed,
         Self::GoesOnWithoutTheLease,
         Self::TakesTheLeaseEarly,
     ];

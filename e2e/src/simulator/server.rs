@@ -198,6 +198,11 @@ impl Release {
         self.find(version).is_some()
     }
 
+    /// Whether it answers requests at a version.
+    pub fn serves(&self, version: &str) -> bool {
+        self.crd.versions().iter().any(|known| known.name == version && known.served)
+    }
+
     fn find(&self, version: &str) -> Option<(&Schema, &Compiled)> {
         let found = self.versions.iter().find(|(name, ..)| name == version);
         found.map(|(_, schema, compiled)| (schema, compiled))
@@ -319,7 +324,7 @@ pub fn handle(
     request: &Request,
 ) -> Result<Effect, Refused> {
     let Request { version, verb, body, .. } = request;
-    if !release.has(version) {
+    if !release.serves(version) {
         return refused(404, "the server could not find the requested resource");
     }
     let metadata = &body["metadata"];

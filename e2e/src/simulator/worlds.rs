@@ -9,7 +9,8 @@ use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, V
 
 /// The worlds that are about more than one object's writes: what is held, how an object came to be, and whether
 /// the CRD is still the one that was read. Only the simulator has all that.
-pub const SIMULATED: [&str; 6] = ["stated", "holding", "losing a field", "converting", "trimming", "moving"];
+pub const SIMULATED: [&str; 7] =
+    ["stated", "holding", "losing a field", "converting", "serving", "trimming", "moving"];
 
 /// One cluster's possible lives.
 pub struct World {
@@ -19,6 +20,8 @@ pub struct World {
     pub versions: Vec<Versions>,
     /// The properties of `status` for each of these; none where the CRD has no status subresource.
     pub status: Vec<Value>,
+    /// The versions that are not served, for each of these; none where all of them are.
+    pub unserved: Vec<&'static [&'static str]>,
     /// The fields of `spec` that its conversion webhook knows: it leaves out the others. None where objects are
     /// converted by their `apiVersion` alone.
     pub webhook_knows: Option<&'static [&'static str]>,
@@ -56,12 +59,19 @@ fn map(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties })
 }
 
-/// The CRD with these versions, and these properties of `status`; `generation` tells its states apart.
-pub fn definition(versions: &[(&'static str, Value)], status: Option<&Value>, generation: usize) -> Value {
+/// The CRD with these versions, of which some are not served, and these properties of `status`; `generation` tells
+/// its states apart.
+pub fn definition(
+    versions: &[(&'static str, Value)],
+    unserved: &[&str],
+    status: Option<&Value>,
+    generation: usize,
+) -> Value {
     let last = versions.len() - 1;
     let versions = versions.iter().enumerate().map(|(index, (name, properties))| {
         let mut schema = map(json!({ "spec": map(properties.clone()) }));
-        let mut version = json!({ "name": name, "served": true, "storage": index == last });
+        let is_served = !unserved.contains(name);
+        let mut version = json!({ "name": name, "served": is_served, "storage": index == last });
         if let Some(properties) = status {
             schema["properties"]["status"] = with(map(properties.clone()), json!({}));
             version["subresources"] = json!({ "status": {} });
@@ -89,7 +99,7 @@ pub fn releases(all: Vec<Versions>, status: &[Value]) -> Vec<Release> {
         if let Some((last, _)) = versions.last().filter(|(last, _)| !stored.iter().any(|name| name == last)) {
             stored.push((*last).to_owned());
         }
-        releases.push(Release::new(definition(&versions, status.get(index), index + 1), &stored));
+        releases.push(Release::new(definition(&versions, &[], status.get(index), index + 1), &stored));
     }
     releases
 }
@@ -125,6 +135,7 @@ pub fn all() -> Vec<World> {
         name,
         versions: releases.clone(),
         status: Vec::new(),
+        unserved: Vec::new(),
         webhook_knows: None,
         releases: self::releases(releases, &[]),
         menu,
@@ -303,9 +314,41 @@ pub fn all() -> Vec<World> {
             ..world("converting", versions, menu(requests), keep, Vec::new(), Untypable::Keeps)
         }
     };
+    // A version without the default comes and goes, gets it, and becomes the storage version in place of the other.
+    let serving = || {
+        let plain = || json!({ "note": text(), "color": text() });
+        let red = || json!({ "note": text(), "color": with(text(), "red") });
+        let (old, alike) = ([("v1beta1", plain()), ("v1", red())], [("v1beta1", red()), ("v1", red())]);
+        let moved = [("v1", plain()), ("v1beta1", red())];
+        let versions = vec![
+            old.to_vec(),
+            old.to_vec(),
+            old.to_vec(),
+            alike.to_vec(),
+            old.to_vec(),
+            moved.to_vec(),
+            moved.to_vec(),
+        ];
+        let requests = vec![
+            (Create, "b", "v1", json!({ "note": "x" })),
+            (Create, "b", "v1beta1", json!({ "note": "x" })),
+            (Apply, "a", "v1", json!({ "note": "z" })),
+            (Apply, "a", "v1beta1", json!({ "color": "green" })),
+            // Written back as it was read.
+            (Edit, "b", "v1beta1", json!({})),
+            (Edit, "b", "v1", json!({})),
+            (Merge, "b", "v1beta1", json!({ "note": "y" })),
+            (Delete, "b", "v1", json!(null)),
+        ];
+        World {
+            unserved: vec![&[], &["v1beta1"], &[], &[], &["v1beta1"], &["v1"], &[]],
+            ..world("serving", versions, menu(requests), keep, Vec::new(), Untypable::Keeps)
+        }
+    };
     use Untypable::{Keeps, Wipes};
     vec![
         converting(),
+        serving(),
         stated(),
         world("changing", changing(), sized(), keep, Vec::new(), Keeps),
         world("following", changing(), sized(), keep, size(), Keeps),

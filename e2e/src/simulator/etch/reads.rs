@@ -10,6 +10,7 @@ use etch_core::engine::watching::Change;
 use etch_core::object::{Identity, Object};
 use etch_core::object_machine::Reconciled;
 use etch_core::object_state::ObjectState;
+use etch_core::report::served::served;
 use etch_core::report::versions::list_key;
 use etch_core::stored_versions::{Trim, VersionTally, Whereabouts};
 use kube_structural_schema::json::Json;
@@ -42,6 +43,13 @@ impl Driver {
                     let crd = &self.machine.task().crd;
                     status.digest = crd.compiled().digest().to_string();
                     status.generation = crd.generation();
+                }
+                if at.sabotage == Some(Sabotage::ForgetsWhatWasServed)
+                    && let Some(status) = report.as_mut().and_then(|report| report.status.as_mut())
+                {
+                    let crd = &self.machine.task().crd;
+                    status.served = served(crd);
+                    status.generation = status.generation.max(crd.generation() - 1);
                 }
                 Answer::Report(answer(is_lost, report.map(Box::new)))
             }
@@ -96,7 +104,7 @@ impl Driver {
     /// A server that can answer at the version that Etch asks for.
     pub(super) fn server(&self, resource: &Resource, at: &mut Surroundings<'_>) -> Server {
         let behind = &resource.generations[resource.served(Server::Behind)].release;
-        let is_there = resource.may_store_late() && resource.was_reported() && behind.has(&self.version());
+        let is_there = resource.may_store_late() && resource.was_reported() && behind.serves(&self.version());
         match is_there && at.dice.lags() {
             true => Server::Behind,
             false => Server::Current,
