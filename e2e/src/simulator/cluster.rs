@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use etch_core::api::{Mode, Pause, Settings, StoredVersions};
+use etch_core::api::{Mode, ObjectProblem, Pause, Settings, StoredVersions};
 use etch_core::condition::Reason;
 use etch_core::engine::Now;
 use etch_core::plan::{HiddenFields, Terms};
@@ -528,20 +528,28 @@ impl Cluster {
                 self.wait();
             }
         }
-        let writes: u64 = self.drivers.iter().map(|driver| driver.writes).sum();
+        let writes = self.writes_at_rest();
         let quiet = self.now + QUIET;
         while self.now < quiet {
             if !self.step()? {
                 self.wait();
             }
         }
-        let since: u64 = self.drivers.iter().map(|driver| driver.writes).sum();
-        match since == writes {
+        match self.writes_at_rest() == writes {
             true => Ok(()),
             false => {
                 Err(Violation { law: Some(Law::Idempotence), what: "objects are written at rest".to_owned() })
             }
         }
+    }
+
+    /// How many writes were sent; of objects that admission does not let pass, some more may always follow.
+    fn writes_at_rest(&self) -> u64 {
+        let drivers = self.drivers.iter();
+        drivers
+            .filter(|driver| !self.resources[driver.resource()].are_some_rejected_for_good())
+            .map(|driver| driver.writes)
+            .sum()
     }
 
     /// Lets time pass until somebody has something to do.
@@ -570,7 +578,9 @@ impl Cluster {
                 // The report on a CRD that has no defaults any more keeps what was known of its objects.
                 let is_about_work = resource.crd().compiled().has_defaults() || resource.is_to_be_trimmed();
                 let waits = report.filter(|_| is_about_work).is_some_and(|status| {
-                    status.counts.rejected + status.counts.unknown > 0 || status.verify_at.is_some()
+                    let is_for_good = resource.are_some_rejected_for_good();
+                    let rejected = if is_for_good { 0 } else { status.counts.rejected };
+                    rejected + status.counts.unknown > 0 || status.verify_at.is_some()
                 });
                 driver.is_at_rest() && driver.choices(resource) == 0 && !waits
             })
@@ -620,7 +630,12 @@ impl Cluster {
             return Err(self.in_the_end(&format!("there are {} objects", resource.objects.len())));
         }
         for (name, live) in &resource.objects {
-            let is_named = status.held.iter().any(|held| held.name == *name) || status.counts.held > 50;
+            let names = |listed: &[ObjectProblem], count: u64| {
+                listed.iter().any(|object| object.name == *name) || count > 50
+            };
+            let is_rejected =
+                resource.are_some_rejected_for_good() && names(&status.rejected, status.counts.rejected);
+            let is_named = names(&status.held, status.counts.held) || is_rejected && said.status != "True";
             if !is_named && !resource.release().is_stored(&live.content) {
                 let law = Some(if said.status == "True" { Law::Persisted } else { Law::Undone });
                 return Err(Violation { law, what: format!("{name} {:?}; {}", live.content, said.message) });

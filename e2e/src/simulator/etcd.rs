@@ -18,6 +18,7 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
 use serde_json::{Value, json};
 
+use super::admission::Admission;
 use super::laws::{self, Law};
 use super::server::{
     self, Content, Effect, NAME, Refused, Release, Request, Revision, Tag, Uid, Verb, document,
@@ -328,7 +329,8 @@ impl Resource {
         let generation = self.generations[self.served(server)].clone();
         let before = self.objects.get(name).cloned();
         let known = before.as_ref().map(|live| (&*live.content, live.tag));
-        let effect = server::handle(&generation.release, self.world.untypable, known, request)?;
+        let World { untypable, admission, .. } = &*self.world;
+        let effect = server::admit(&generation.release, *untypable, *admission, known, request)?;
         let content = match effect {
             Effect::Deleted => {
                 clock.revision += 1;
@@ -406,18 +408,37 @@ impl Resource {
         server: Server,
         sent: &Sent,
     ) -> Result<Result<Live, Refused>, Law> {
-        if self.refuses(name) {
+        let is_refused = |live: &Live| {
+            self.world.admission.is_some_and(|admission| admission.refuses(&live.content.value))
+        };
+        if self.refuses(name) || self.objects.get(name).is_some_and(is_refused) {
             let message = "admission webhook \"v.example.com\" denied the request: never".to_owned();
             return Ok(Err(Refused { code: 403, message }));
         }
         let before = self.objects.get(name).cloned();
+        let asked = self.asked(before.as_ref(), server, &sent.request);
         let answer = self.process(clock, name, server, &sent.request);
-        let after = self.objects.get(name);
-        if let Some(law) = self.broken((before.as_ref(), after), server, sent.basis, sent.follows, sent.knows)
-        {
+        let after = self.objects.get(name).map(|live| match asked {
+            Some(content) => Live { content: Arc::new(content), ..live.clone() },
+            None => live.clone(),
+        });
+        let states = (before.as_ref(), after.as_ref());
+        if let Some(law) = self.broken(states, server, sent.basis, sent.follows, sent.knows) {
             return Err(law);
         }
         Ok(answer.and_then(|live| live.ok_or_else(|| Refused { code: 404, message: "not found".to_owned() })))
+    }
+
+    /// What a request asks for, where a webhook makes something else of it: that is not Etch's change.
+    fn asked(&self, before: Option<&Live>, server: Server, request: &Request) -> Option<Content> {
+        let World { untypable, admission, .. } = &*self.world;
+        admission.as_ref()?;
+        let release = &self.generations[self.served(server)].release;
+        let known = before.map(|live| (&*live.content, live.tag));
+        match server::handle(release, *untypable, known, request) {
+            Ok(Effect::Stored(content)) => Some(content),
+            Ok(Effect::Deleted) | Err(_) => None,
+        }
     }
 
     /// Writes conditions or report; the resource version of the report.
@@ -513,6 +534,13 @@ impl Resource {
             self.compacted = *revision;
         }
         self.events.clear();
+    }
+
+    /// Whether a webhook lets some writes of Etch's never pass, or never as they are.
+    pub fn are_some_rejected_for_good(&self) -> bool {
+        self.world
+            .admission
+            .is_some_and(|admission| matches!(admission, Admission::Counts | Admission::Refuses))
     }
 
     /// Whether admission refuses what Etch sends for an object.

@@ -5,6 +5,7 @@
 //! | file | is |
 //! |---|---|
 //! | [`server`], `write`, [`fields`] | what an API server makes of one request, held against a real one by `tests/model` |
+//! | [`admission`] | what webhooks make of what is written |
 //! | [`etcd`] | one CRD and its objects, at all its generations |
 //! | [`etch`] and its folder | what performs the machine's commands, and loses answers |
 //! | [`cluster`] | what happens to all of it, and what must be so in the end |
@@ -14,6 +15,7 @@
 //! | [`bounds`] | how much may happen in what is explored to its end |
 //! | [`worlds`] | how CRDs change, and what users send |
 
+pub mod admission;
 pub mod bounds;
 pub mod cluster;
 pub mod dice;

@@ -17,6 +17,7 @@ use kube_structural_schema::prune::prune;
 use kube_structural_schema::schema::Schema;
 use serde_json::{Value, json};
 
+use super::admission::Admission;
 use super::fields::{self, Fields};
 use super::write::Write;
 
@@ -316,10 +317,21 @@ pub fn uid(number: Uid) -> String {
     format!("uid-{number}")
 }
 
-/// What comes of a request to a server that serves `release`.
+/// What comes of a request to a server that serves `release`, without admission.
 pub fn handle(
     release: &Release,
     untypable: Untypable,
+    live: Option<(&Content, Tag)>,
+    request: &Request,
+) -> Result<Effect, Refused> {
+    admit(release, untypable, None, live, request)
+}
+
+/// What comes of a request to a server that serves `release`.
+pub fn admit(
+    release: &Release,
+    untypable: Untypable,
+    admission: Option<Admission>,
     live: Option<(&Content, Tag)>,
     request: &Request,
 ) -> Result<Effect, Refused> {
@@ -328,7 +340,7 @@ pub fn handle(
         return refused(404, "the server could not find the requested resource");
     }
     let metadata = &body["metadata"];
-    let write = Write { release, untypable, request };
+    let write = Write { release, untypable, admission, request };
     match (verb, live) {
         (Verb::Create, Some(_)) => refused(409, "already exists"),
         (Verb::Create, None) => write.update(None, body),

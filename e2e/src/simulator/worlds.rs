@@ -5,12 +5,23 @@ use etch_core::plan::{HiddenFields, Ownership, Terms};
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
+use super::admission::Admission;
 use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, Verb};
 
 /// The worlds that are about more than one object's writes: what is held, how an object came to be, and whether
 /// the CRD is still the one that was read. Only the simulator has all that.
-pub const SIMULATED: [&str; 7] =
-    ["stated", "holding", "losing a field", "converting", "serving", "trimming", "moving"];
+pub const SIMULATED: [&str; 10] = [
+    "stated",
+    "holding",
+    "losing a field",
+    "converting",
+    "serving",
+    "trimming",
+    "moving",
+    "set by admission",
+    "counted by admission",
+    "refused by admission",
+];
 
 /// One cluster's possible lives.
 pub struct World {
@@ -33,6 +44,8 @@ pub struct World {
     pub terms: Terms,
     /// The defaults that values follow.
     pub follow: Vec<Path>,
+    /// What a webhook makes of what is written.
+    pub admission: Option<Admission>,
     /// What its servers do with owners' terms that they cannot use.
     pub untypable: Untypable,
 }
@@ -141,6 +154,7 @@ pub fn all() -> Vec<World> {
         menu,
         terms: terms.clone(),
         follow,
+        admission: None,
         untypable,
     };
     let changing = || {
@@ -345,8 +359,15 @@ pub fn all() -> Vec<World> {
             ..world("serving", versions, menu(requests), keep, Vec::new(), Untypable::Keeps)
         }
     };
+    let admitted = |name, admission| World {
+        admission: Some(admission),
+        ..world(name, beside(), sized(), keep, Vec::new(), Untypable::Keeps)
+    };
     use Untypable::{Keeps, Wipes};
     vec![
+        admitted("set by admission", Admission::Sets),
+        admitted("counted by admission", Admission::Counts),
+        admitted("refused by admission", Admission::Refuses),
         converting(),
         serving(),
         stated(),

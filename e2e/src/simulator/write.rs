@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::admission::Admission;
 use super::fields::{self, Fields};
 use super::server::{
     Content, Effect, Entry, Refused, Release, Request, Untypable, Verb, payload, refused, united,
@@ -14,6 +15,7 @@ use super::server::{
 pub(super) struct Write<'a> {
     pub(super) release: &'a Release,
     pub(super) untypable: Untypable,
+    pub(super) admission: Option<Admission>,
     pub(super) request: &'a Request,
 }
 
@@ -177,7 +179,10 @@ impl Write<'_> {
         Ok(fields::without(merged, &gone))
     }
 
-    fn store(&self, value: Value, mut owners: Vec<Entry>) -> Effect {
+    fn store(&self, mut value: Value, mut owners: Vec<Entry>) -> Effect {
+        if self.admission.is_some_and(|admission| admission.change(&mut value)) {
+            value = self.release.fill(value, &self.request.version);
+        }
         owners.retain(|owner| !owner.fields.is_empty());
         owners.sort();
         let storage = self.release.storage();
