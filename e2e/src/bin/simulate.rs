@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Parser;
 use e2e::simulator::cluster::Violation;
 use e2e::simulator::life::Life;
@@ -32,6 +32,9 @@ struct Simulate {
     /// A law to be broken on purpose: lives end with the first violation.
     #[arg(long)]
     sabotage: Option<Sabotage>,
+    /// The world of all CRDs; any of them, otherwise.
+    #[arg(long)]
+    world: Option<String>,
     /// Lives at once; as many as there are cores, otherwise.
     #[arg(long)]
     threads: Option<NonZero<usize>>,
@@ -39,7 +42,9 @@ struct Simulate {
 
 fn main() -> Result<ExitCode> {
     let simulate = Simulate::parse();
-    let worlds: Vec<_> = worlds::all().into_iter().map(Arc::new).collect();
+    let mut worlds: Vec<_> = worlds::all().into_iter().map(Arc::new).collect();
+    worlds.retain(|world| simulate.world.as_deref().is_none_or(|name| world.name == name));
+    ensure!(!worlds.is_empty(), "--world: there is none of this name");
     let threads = simulate.threads.map_or_else(std::thread::available_parallelism, Ok)?.get() as u64;
     let (begun, is_over) = (Instant::now(), AtomicBool::new(false));
     let (lives, violations) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -85,7 +90,9 @@ fn print(simulate: &Simulate, life: Life, violation: &Violation) {
         _ => String::new(),
     };
     let sabotage = sabotage.map(|sabotage| format!(" --sabotage {sabotage}")).unwrap_or_default();
-    let again = format!("cargo run --release -p e2e --bin simulate -- --lives 1 --seed {seed}{sabotage}");
+    let world = simulate.world.as_ref().map(|world| format!(" --world {world:?}")).unwrap_or_default();
+    let again =
+        format!("cargo run --release -p e2e --bin simulate -- --lives 1 --seed {seed}{sabotage}{world}");
     let text = format!(
         "seed {seed}: {violation}\nwith fewer happenings: {last}\n{}\n{trace}  {again}\n",
         shrunk.story()

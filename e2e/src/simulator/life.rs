@@ -44,7 +44,9 @@ impl Life {
             script.push((happening, dice.roll(12)));
         }
         let is_replicated = dice.roll(4) == 0;
-        if is_replicated {
+        if dice.roll(6) == 0 {
+            script = calm(&mut dice, &worlds);
+        } else if is_replicated {
             for _ in 0..dice.roll(6) + 1 {
                 let at = dice.roll(script.len());
                 let happenings = about_the_lease(&mut dice);
@@ -163,6 +165,23 @@ fn happening(dice: &mut Dice, worlds: &[Arc<World>], objects: usize) -> Happenin
         _ if dice.roll(2) == 0 => Happening::Overwrite(resource),
         _ => Happening::Permissions,
     }
+}
+
+/// Objects that are left alone while their CRDs change, once or twice: what nobody owns has followed in the end.
+fn calm(dice: &mut Dice, worlds: &[Arc<World>]) -> Vec<(Happening, usize)> {
+    let resource = dice.roll(worlds.len());
+    let users = (0..dice.roll(4) + 1).map(|_| {
+        let (object, request) = (dice.roll(3), dice.roll(worlds[resource].menu.len()));
+        (Happening::User { resource, object, request, is_behind: false }, dice.roll(12))
+    });
+    let mut script: Vec<_> = users.collect();
+    for _ in 0..2 {
+        let most = [5, 60, 1500][dice.roll(3)];
+        script.push((Happening::Wait(Duration::from_secs(dice.roll(most) as u64)), dice.roll(200)));
+        script.push((Happening::Upgrade { resource, is_back: false, is_slow: false }, dice.roll(200)));
+        script.push((Happening::Wait(Duration::from_secs(dice.roll(most) as u64)), dice.roll(200)));
+    }
+    script
 }
 
 /// What happens to a replica, and time for the other one to take over.

@@ -10,7 +10,8 @@ use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, V
 
 /// The worlds that are about more than one object's writes: what is held, how an object came to be, and whether
 /// the CRD is still the one that was read. Only the simulator has all that.
-pub const SIMULATED: [&str; 10] = [
+pub const SIMULATED: [&str; 11] = [
+    "following to a version",
     "stated",
     "holding",
     "losing a field",
@@ -359,6 +360,24 @@ pub fn all() -> Vec<World> {
             ..world("serving", versions, menu(requests), keep, Vec::new(), Untypable::Keeps)
         }
     };
+    // Its owners are moved to a new version before a value follows.
+    let followed = vec![
+        vec![("v1", json!({ "note": text(), "color": text() }))],
+        vec![("v1", json!({ "note": text(), "color": with(text(), "red") }))],
+        vec![
+            ("v1", json!({ "note": text(), "color": text() })),
+            ("v2", json!({ "note": text(), "color": with(text(), "blue"), "size": with(number(), 1) })),
+        ],
+    ];
+    let followers = menu(vec![
+        (Create, "b", "v1", json!({ "note": "x" })),
+        (Create, "b", "v1", json!({ "color": "red" })),
+        (Apply, "a", "v1", json!({ "note": "x" })),
+        (Merge, "b", "v1", json!({ "note": "z" })),
+        (Edit, "b", "v1", json!({ "note": "e" })),
+        (Delete, "b", "v1", json!(null)),
+    ]);
+    let color = vec![".spec.color".parse().expect("a path")];
     let admitted = |name, admission| World {
         admission: Some(admission),
         ..world(name, beside(), sized(), keep, Vec::new(), Untypable::Keeps)
@@ -375,6 +394,7 @@ pub fn all() -> Vec<World> {
         world("following", changing(), sized(), keep, size(), Keeps),
         world("changing beside another", beside(), sized(), keep, Vec::new(), Keeps),
         world("following beside another", beside(), sized(), keep, size(), Keeps),
+        world("following to a version", followed, followers, keep, color, Keeps),
         world("removed", removed(), sized(), keep, Vec::new(), Keeps),
         world("following a removal", removed(), sized(), keep, size(), Keeps),
         world("owning", changing(), sized(), own, Vec::new(), Keeps),

@@ -14,6 +14,7 @@ use etch_core::report::served::served;
 use etch_core::report::versions::list_key;
 use etch_core::stored_versions::{Trim, VersionTally, Whereabouts};
 use kube_structural_schema::json::Json;
+use serde_json::json;
 
 use super::{Driver, Items, PER_PAGE, Snapshot, Surroundings, call_refused, lost, refused};
 use crate::simulator::etcd::{Happened, Live, Resource, Server};
@@ -132,6 +133,7 @@ impl Driver {
         let shown = objects[first..end].iter().map(|(name, live)| {
             let object = resource.shown(name, live, *server, &version);
             let object = object.map_err(|refused| call_refused(&refused))?;
+            let object = self.taken(object, resource, at);
             Ok(match request.form {
                 Form::Whole => object,
                 Form::Metadata => {
@@ -167,6 +169,17 @@ impl Driver {
         }
     }
 
+    /// An object as it is shown, and as Etch takes it: with a sabotage, as one of which nobody owns what follows.
+    pub(super) fn taken(&self, object: Object, resource: &Resource, at: &Surroundings<'_>) -> Object {
+        if at.sabotage != Some(Sabotage::FollowsWhatIsOwned) || resource.world.follow.is_empty() {
+            return object;
+        }
+        let mut json = object.json().clone();
+        let entries = json["metadata"]["managedFields"].as_array_mut().into_iter().flatten();
+        entries.for_each(|entry| entry["fieldsV1"] = json!({ "f:spec": { "f:note": {} } }));
+        Object::from(json)
+    }
+
     pub(super) fn get(&self, identity: &Identity, resource: &Resource, server: Server) -> Option<Object> {
         let live = resource.objects.get(&identity.name)?;
         let object = resource.shown(&identity.name, live, server, &self.version()).ok()?;
@@ -190,7 +203,7 @@ impl Driver {
         }
         let received = |live: &Live| {
             let object = resource.shown(name, live, server, &version).ok()?;
-            Some(Received { object, hold: server })
+            Some(Received { object: self.taken(object, resource, at), hold: server })
         };
         let change = match happened {
             Happened::Created(live) => received(live).map(Change::Created),
