@@ -56,7 +56,8 @@ impl Cluster {
     /// The object as a patch left it. An answer about anything else is none: a proxy may answer with whatever
     /// it likes.
     async fn patched(&self, path: &str, uid: &str, request: &Request) -> Result<Object, CallError> {
-        let answer = self.call(patch(path, request.kind, request.body.to_vec())).await?;
+        let part = if request.to_status { "/status" } else { "" };
+        let answer = self.call(patch(&format!("{path}{part}"), request.kind, request.body.to_vec())).await?;
         let answer = Json::parse(&answer).map(Object::from).map_err(CallError::malformed)?;
         match answer.uid() == uid {
             true => Ok(answer),

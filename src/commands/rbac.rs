@@ -8,7 +8,7 @@ use clap::Args;
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::{report, source};
 use etch_admission::{Declaration, OnExisting, is_asked_about};
-use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode};
+use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, RefusedObjects};
 use etch_core::object::Object;
 use etch_core::rbac::{Access, Grant, role};
 use kube_structural_schema::json::Json;
@@ -66,7 +66,11 @@ impl Rbac {
             None => None,
         };
         let spec = policy.as_ref().map(|(_, spec)| spec);
-        let of_crds = crds.iter().filter_map(|crd| self.grant(crd, spec));
+        let of_crds = crds.iter().flat_map(|crd| {
+            let grant = self.grant(crd, spec);
+            let of_status = grant.as_ref().and_then(|grant| of_status(grant, crd, spec));
+            grant.into_iter().chain(of_status)
+        });
         let schemas = || schemas.iter().filter(|_| policy.is_none());
         let of_schemas = schemas().flat_map(|(_, declared)| for_schema(declared, self.read_only));
         let grants: Vec<Grant> = of_crds.chain(of_schemas).collect();
@@ -103,6 +107,15 @@ impl Rbac {
         };
         Some(Grant { group: crd.group.clone(), plural: crd.plural.clone(), name: None, access })
     }
+}
+
+/// What Etch is to be granted for the status of a CRD's objects: to write those through it that admission refuses.
+fn of_status(grant: &Grant, crd: &Known, policy: Option<&DefaultsPolicySpec>) -> Option<Grant> {
+    let is_wanted = policy?.refused_objects == Some(RefusedObjects::WriteStatus)
+        && grant.access == Access::Write
+        && crd.has_status;
+    let plural = format!("{}/status", grant.plural);
+    is_wanted.then(|| Grant { plural, access: Access::Patch, ..grant.clone() })
 }
 
 /// Explains why no role is printed: one without rules would take away what another grant of its name allows.
@@ -173,6 +186,8 @@ struct Known {
     group: String,
     plural: String,
     labels: Labels,
+    /// Whether any version has the status subresource.
+    has_status: bool,
 }
 
 impl Known {
@@ -186,6 +201,9 @@ impl Known {
             group: text(&crd["spec"]["group"], "spec.group")?,
             plural: text(&crd["spec"]["names"]["plural"], "spec.names.plural")?,
             labels: labels(crd),
+            has_status: crd["spec"]["versions"].as_array().is_some_and(|versions| {
+                versions.iter().any(|version| version["subresources"]["status"].is_object())
+            }),
         })
     }
 }
@@ -279,5 +297,31 @@ mod tests {
         assert_eq!(name(&["gadgets.example.com", "widgets.example.com", "gadgets.example.com"]), two);
         assert_ne!(name(&["gadgets.example.com", "wheels.example.com"]), two);
         assert!(name(&["widgets.example.com", "widgets.example.org"]).starts_with("etch-crds-"));
+    }
+
+    #[test]
+    fn the_status_is_granted_for_a_policy_that_has_objects_written_through_it_and_for_no_other() {
+        let crd = |subresources: Value| {
+            let document = serde_json::json!({
+                "metadata": { "name": "things.example.com" },
+                "spec": { "group": "example.com", "names": { "plural": "things" }, "versions": [{ "subresources": subresources }] },
+            });
+            Known::read(&document.into()).expect("a CRD")
+        };
+        let policy =
+            |refused_objects| DefaultsPolicySpec { refused_objects, ..DefaultsPolicySpec::default() };
+        let granted = |crd: &Known, access, policy: Option<&DefaultsPolicySpec>| {
+            let (group, plural) = ("example.com".to_owned(), "things".to_owned());
+            let grant = of_status(&Grant { group, plural, name: None, access }, crd, policy);
+            grant.map(|grant| (grant.plural, grant.access.verbs()))
+        };
+        let (with, without) = (crd(serde_json::json!({ "status": {} })), crd(Value::Null));
+        let asks = policy(Some(RefusedObjects::WriteStatus));
+        let expected = Some(("things/status".to_owned(), &["patch"][..]));
+        assert_eq!(granted(&with, Access::Write, Some(&asks)), expected);
+        assert_eq!(granted(&without, Access::Write, Some(&asks)), None);
+        assert_eq!(granted(&with, Access::Read, Some(&asks)), None);
+        assert_eq!(granted(&with, Access::Write, Some(&policy(None))), None);
+        assert_eq!(granted(&with, Access::Write, None), None);
     }
 }

@@ -41,6 +41,7 @@ mod server;
 mod settling;
 mod skipped;
 mod stored_versions;
+mod through_status;
 mod traces;
 mod upgrades;
 mod watch_failing;

@@ -288,6 +288,7 @@ impl World {
             ["example.com", _, THINGS] => self.collection(THINGS, request),
             ["example.com", _, OTHERS] => self.collection(OTHERS, request),
             ["example.com", _, "namespaces", _, THINGS, name] => self.one(THINGS, name, request),
+            ["example.com", _, "namespaces", _, THINGS, name, "status"] => self.one(THINGS, name, request),
             ["example.com", _, "namespaces", _, OTHERS, name] => self.one(OTHERS, name, request),
             ["etch-operator.io", _, SCHEMAS] => self.collection(SCHEMAS, request),
             ["etch-operator.io", _, SCHEMAS, name, "status"] => self.set_status(SCHEMAS, name, request),

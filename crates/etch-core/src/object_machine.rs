@@ -17,6 +17,8 @@
 //! | no proof | a repeat has changed the object already: one more write proves no more |
 //! | values ([`pinned`]) | a default has changed, and the values are not in etcd yet |
 //! | a dry run ahead ([`with_lag_check`]) | servers may lag behind |
+//!
+//! Where admission refuses it, [`through_status`] may come in its place, once.
 
 use std::sync::Arc;
 
@@ -26,8 +28,9 @@ use crate::follow_changes::FollowChanges;
 use crate::object::Object;
 use crate::object_state::{ObjectState, Skipped};
 use crate::plan::{
-    HiddenFields, Outcome, Plan, Proof, Record, Rejection, Since, Skip, Strategy, Terms, Write, decide,
-    has_gap, hidden, likely, pinned, rewritten, shows_past, unproved, with_lag_check,
+    HiddenFields, Outcome, Plan, Proof, Record, Rejection, RejectionKind, Since, Skip, Strategy, Terms,
+    Write, decide, has_gap, hidden, likely, pinned, rewritten, shows_past, through_status, unproved,
+    with_lag_check,
 };
 use crate::rbac::Verb;
 use crate::report::changed_defaults::version_of;
@@ -130,6 +133,8 @@ pub struct ObjectMachine {
     /// An apply that the server could not carry out in the owners' terms.
     needs_rewrite: Option<Write>,
     planned: Option<Write>,
+    /// Why admission has refused the write before the planned one, which goes through the status.
+    refused: Option<Rejection>,
     /// The fields that the planned write drops, if etcd holds them.
     at_risk: Vec<Path>,
     /// Whether a write of ours changed the object and did not prove that its defaults are stored.
@@ -163,6 +168,7 @@ impl ObjectMachine {
             missing: Vec::new(),
             needs_rewrite: None,
             planned: None,
+            refused: None,
             at_risk: Vec::new(),
             is_unproved: false,
             lacked: false,
@@ -240,8 +246,23 @@ impl ObjectMachine {
                 self.following.iter_mut().for_each(|following| following.rejected(rejection.clone()));
                 return self.decide();
             }
-            Some(Outcome::Rejected(rejection)) => ObjectState::Rejected(rejection),
-            Some(Outcome::Forbidden { verb }) => return Step::AskOthers(verb),
+            Some(Outcome::Rejected(rejection)) => match self.refused.take() {
+                Some(refused) => ObjectState::Rejected(refused),
+                None => match self.through_status(&write, &rejection) {
+                    Some(write) => {
+                        (self.planned, self.refused) = (Some(write), Some(rejection));
+                        return Step::Write;
+                    }
+                    None => ObjectState::Rejected(rejection),
+                },
+            },
+            Some(Outcome::Forbidden { verb }) => match self.refused.take() {
+                Some(refused) => {
+                    let plural = &self.rules.crd.resource().plural;
+                    ObjectState::Rejected(refused.without_status(plural))
+                }
+                None => return Step::AskOthers(verb),
+            },
             Some(Outcome::OwnersLost { managers }) => return self.stop(Stop::OwnersLost(managers)),
             Some(Outcome::FieldsDropped { paths }) => return self.stop(Stop::FieldsDropped(paths)),
             Some(Outcome::CrdChanged) => return self.stop(Stop::CrdChanged),
@@ -321,6 +342,7 @@ impl ObjectMachine {
             return self.done(Reconciled::of(ObjectState::Unknown, missing));
         };
         self.attempts += 1;
+        self.refused = None;
         // Read again, it may have come from another server than before.
         if self.known.servers_may_lag && shows_past(&self.object, &self.known.changes) {
             self.found.suspects.push(version_of(&self.object));
@@ -373,6 +395,13 @@ impl ObjectMachine {
         };
         self.planned = Some(write);
         Step::Write
+    }
+
+    /// The write through the status in place of one that was rejected.
+    fn through_status(&self, write: &Write, rejection: &Rejection) -> Option<Write> {
+        let Rules { crd, terms, .. } = &self.rules;
+        let is_by_admission = rejection.kind == RejectionKind::Admission;
+        is_by_admission.then(|| through_status(&self.object, crd, terms, write)).flatten()
     }
 
     fn without_write(&self, plan: Plan) -> ObjectState {

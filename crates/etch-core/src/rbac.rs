@@ -17,6 +17,8 @@ pub const AGGREGATION_LABEL: (&str, &str) = ("etch-operator.io/aggregate-to-etch
 pub enum Access {
     /// To look at them once.
     Look,
+    /// To write them, and no more: of a subresource.
+    Patch,
     /// To report on them, and on every change.
     Read,
     /// To look at them once, and to have defaults stored.
@@ -81,6 +83,7 @@ impl Access {
     pub fn verbs(self) -> &'static [&'static str] {
         match self {
             Self::Look => &["list"],
+            Self::Patch => &["patch"],
             Self::Read => &["list", "watch"],
             Self::Store => &["get", "list", "patch"],
             Self::Write => &["get", "list", "watch", "patch"],

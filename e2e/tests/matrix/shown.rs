@@ -42,6 +42,19 @@ fn all() -> Places {
 }
 
 #[test]
+fn w32_identity_of_the_status() -> Result<()> {
+    holds(30, |case| {
+        let Outcome { raw, generation, before, after, .. } = case.outcome;
+        let is_meant = case.cell.verb == Verb::Identity
+            && case.cell.part == Part::Status
+            && case.cell.version == S
+            && matches!(case.cell.owners, Owners::AppliedV1 | Owners::UpdatedV1);
+        let is_whole = || raw.as_ref().is_some_and(|raw| raw.version == S && raw.holds == all());
+        is_meant.then(|| !(is_ok(case.outcome) && is_whole() && *generation == 0 && before == after))
+    })
+}
+
+#[test]
 fn d11_creates() -> Result<()> {
     let status = Places([Place::Status].into());
     holds(15, |case| {

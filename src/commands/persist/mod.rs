@@ -303,6 +303,7 @@ impl Persist {
             repairs: false,
             // The scope of the command decides which objects are written.
             selection: Selection::default(),
+            through_status: false,
         }
     }
 }

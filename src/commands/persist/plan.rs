@@ -127,6 +127,7 @@ fn sent(strategy: Strategy) -> &'static str {
         Strategy::Merge => "merge",
         Strategy::Rewrite => "rewrite",
         Strategy::Follow => "follow",
+        Strategy::Status => "status",
         Strategy::Embed => "embed",
     }
 }

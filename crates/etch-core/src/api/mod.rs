@@ -17,7 +17,7 @@ pub use canary::{AfterCanary, Canary, CanaryProgress, CanaryState, RESUME_ANNOTA
 pub use change::{ChangeAction, ChangeRule, follow_line};
 pub use policy::{
     DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, ManagedFields, Mode, Pause, PolicyConflict,
-    Settings, StoredVersions,
+    RefusedObjects, Settings, StoredVersions,
 };
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,

@@ -149,6 +149,12 @@ pub struct DefaultsPolicySpec {
     /// version, the API server refuses every apply to the object. `Leave` (the default): nothing, unless a default of the object
     /// is to be stored. `Repair`: name the same owners and fields at the storage version, in each object that a pass checks.
     pub managed_fields: Option<ManagedFields>,
+    /// What Etch does with an object whose write an admission webhook or ValidatingAdmissionPolicy refuses. `Report` (the
+    /// default): report it as rejected. `WriteStatus`: if the CRD has the status subresource, send the same write, which changes
+    /// nothing that a read shows, to the object's status. The API server stores the whole object with it, the defaults in `spec`
+    /// included, and asks only the webhooks and policies that match the status. Etch needs the permission to patch the status for
+    /// this, which `etch rbac --policy` prints.
+    pub refused_objects: Option<RefusedObjects>,
     /// What happens to stored values when their default changes or is removed. Values of defaults that are not listed stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -192,6 +198,16 @@ pub enum ManagedFields {
     Repair,
 }
 
+/// What Etch does with objects whose write admission refuses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum RefusedObjects {
+    /// Report them.
+    #[default]
+    Report,
+    /// Write them through their status.
+    WriteStatus,
+}
+
 /// What a policy sets for one CRD, with a value for everything that it leaves open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -233,6 +249,7 @@ impl DefaultsPolicySpec {
                 moves: self.stored_versions == Some(StoredVersions::Trim),
                 repairs: self.managed_fields == Some(ManagedFields::Repair),
                 selection: self.objects.clone().into(),
+                through_status: self.refused_objects == Some(RefusedObjects::WriteStatus),
             },
             settle: self.settle.as_deref().and_then(|text| duration::parse(text).ok()).unwrap_or(settle),
             max_writes_per_second: self.max_writes_per_second,

@@ -198,6 +198,7 @@ impl OperatorAction<'_> {
             (Strategy::Apply, Ownership::Own) => "with a server-side apply, and owns it (ownership: Own)",
             (Strategy::Merge, _) => "with an empty merge patch, because the object has no managedFields",
             (Strategy::Rewrite, _) => "with a patch that moves managedFields entries to the storage version",
+            (Strategy::Status, _) => "through its status",
             (Strategy::Follow | Strategy::Embed, _) => "with the new default",
         };
         let dropped = self.dropped();

@@ -27,6 +27,7 @@ mod record;
 mod repeat;
 mod rewrite;
 mod stored_at;
+mod through_status;
 mod unstore;
 mod write_machine;
 
@@ -62,6 +63,7 @@ pub use record::{Cleared, Coverage, Record, last_write_stores};
 pub use repeat::repeat;
 pub use rewrite::release;
 pub use stored_at::{StoredAt, stored_at};
+pub use through_status::through_status;
 pub use unstore::{KeptBecause, RecordedDefault, Standing, StoredDefault, Unstorable, Unstoring};
 pub use write_machine::{PatchKind, Request, Step, WriteMachine};
 
@@ -186,6 +188,9 @@ pub enum Strategy {
     Rewrite,
     /// A JSON patch that moves old defaults which nobody owns to the new ones, and our entry for them removed after it.
     Follow,
+    /// Server-side apply of the identity alone to the object's status, where admission has refused another write of it
+    /// (fact W11).
+    Status,
     /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry for them removed after it.
     Embed,
 }
@@ -223,6 +228,7 @@ impl Strategy {
             Self::Merge => "Merge",
             Self::Rewrite => "Rewrite",
             Self::Follow => "Follow",
+            Self::Status => "Status",
             Self::Embed => "Embed",
         }
     }
@@ -239,12 +245,14 @@ pub struct Terms {
     pub moves: bool,
     /// Whether Etch also writes objects only to name their owners anew, whose versions are served no more (fact W18).
     pub repairs: bool,
+    /// Whether Etch writes objects whose own write admission refuses through their status (fact W11).
+    pub through_status: bool,
     /// Which objects are written at all.
     pub selection: Selection,
 }
 
 impl Terms {
-    /// Why an object is not written under these terms, whatever it lacks; none where it may be written.
+    /// Why an object is not written under these terms, whatever it lacks; `None` if it may be written.
     pub fn skip(&self, object: &Object) -> Option<Skip> {
         match self.selection.selects(object) {
             true => skip(object),

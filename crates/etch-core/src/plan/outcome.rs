@@ -136,6 +136,16 @@ impl Rejection {
         Self { kind: RejectionKind::Mutated, message, fields: Vec::new() }
     }
 
+    /// The rejection of an object that admission refuses, and that Etch may not write through its status.
+    #[must_use]
+    pub fn without_status(self, plural: &str) -> Self {
+        let message = format!(
+            "{}; to write it through its status, Etch needs the permission to patch {plural}/status: etch rbac --policy NAME",
+            self.message
+        );
+        Self { message, ..self }
+    }
+
     /// The rejection of an object that Etch may not write, though it may write others.
     pub fn forbidden(verb: Verb) -> Self {
         let message = format!(

@@ -30,7 +30,7 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
     let is_foreign = |owner: &Owner<'_>| owner.version() != crd.storage().name;
     let may_patch = are_readable(object.json())
         && match write.strategy {
-            Strategy::Embed => false,
+            Strategy::Embed | Strategy::Status => false,
             Strategy::Rewrite => true,
             Strategy::Apply if terms.ownership == Ownership::Own => false,
             Strategy::Apply | Strategy::Merge | Strategy::Follow => {
@@ -101,7 +101,7 @@ mod tests {
 
     fn write(strategy: Strategy, body: Value) -> Write {
         let body = match strategy {
-            Strategy::Apply => Body::Identity(body.into()),
+            Strategy::Apply | Strategy::Status => Body::Identity(body.into()),
             Strategy::Merge | Strategy::Rewrite => Body::Metadata(body.into()),
             Strategy::Follow | Strategy::Embed => Body::Operations(body.into()),
         };

@@ -15,6 +15,9 @@ pub fn repeat(object: &Object, crd: &Crd, write: &Write) -> Write {
     let (strategy, body) = match owners(object).next() {
         None => (Strategy::Merge, body::merge(object)),
         Some(_) if write.strategy == Strategy::Merge => (Strategy::Merge, body::merge(object)),
+        Some(_) if write.strategy == Strategy::Status => {
+            (Strategy::Status, Body::Identity(body::identity(object, crd)))
+        }
         Some(_) => (Strategy::Apply, owned_apply::body(object, crd, asked.iter())),
     };
     Write {

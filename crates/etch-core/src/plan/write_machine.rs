@@ -6,6 +6,7 @@
 //! | Apply, Merge | the write; the removal of our own entry, where a patch has left one; where it has to be proved, a repeat that must change nothing; each after a dry run where it could take fields from others |
 //! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
 //! | Follow | the move; the removal of our own entry |
+//! | Status | the write, and a repeat that must change nothing, both to the status |
 //! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
 //! | of doubtful places ([`super::with_lag_check`]) | a dry run, which must show that they are stored; the same as without |
 //! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
@@ -41,19 +42,22 @@ pub struct Request {
     /// Whether a server whose schema lacks a field that the object shows stores nothing by it: the request
     /// checks the fields, or is a dry run.
     pub keeps_fields: bool,
+    /// Whether it addresses the object's status: its path has that at its end.
+    pub to_status: bool,
 }
 
 impl Request {
     /// One that is sent as it stands.
     fn plain(kind: PatchKind, body: Json) -> Self {
-        Self { kind, body, keeps_fields: matches!(kind, PatchKind::DryRun | PatchKind::ApplyDryRun) }
+        let keeps_fields = matches!(kind, PatchKind::DryRun | PatchKind::ApplyDryRun);
+        Self { kind, body, keeps_fields, to_status: false }
     }
 
     /// A patch of operations, with a check of each field of the object that it is for.
     fn operations(body: &Json, object: &Object) -> Self {
         let operations = body.as_array().into_iter().flatten().cloned().collect();
         match presence::with_checks(operations, object) {
-            Some(body) => Self { kind: PatchKind::Json, body, keeps_fields: true },
+            Some(body) => Self { kind: PatchKind::Json, body, keeps_fields: true, to_status: false },
             None => Self::plain(PatchKind::Json, body.clone()),
         }
     }
@@ -176,6 +180,8 @@ impl<'a> WriteMachine<'a> {
                     // Where the server's view lacked a default that ours had.
                     Strategy::Apply => self.keeps_fields || is_pinned(self.write),
                     Strategy::Merge | Strategy::Embed => is_pinned(self.write),
+                    // It names nothing, and the view lacks nothing.
+                    Strategy::Status => false,
                 };
                 match release(&answer).filter(|_| may_own) {
                     Some(body) => self.send(Sent::Release, Request::operations(&body, &answer)),
@@ -326,7 +332,7 @@ fn first(crd: &Crd, object: &Object, write: &Write, terms: &Terms) -> (Sent, Req
             return (Sent::DryRun, Request::plain(PatchKind::DryRun, write.body.json().clone()));
         }
         Strategy::Rewrite if !is_pinned(write) => ahead_of_rewrite(object, crd),
-        Strategy::Rewrite | Strategy::Apply | Strategy::Merge | Strategy::Follow => None,
+        Strategy::Rewrite | Strategy::Apply | Strategy::Merge | Strategy::Follow | Strategy::Status => None,
     };
     match ahead {
         Some(body) => (Sent::Identity, Request::plain(PatchKind::Apply, body)),
@@ -340,8 +346,11 @@ fn request(crd: &Crd, object: &Object, write: &Write) -> Request {
         Body::Identity(_) | Body::Values(_) => PatchKind::Apply,
         Body::Metadata(_) => PatchKind::Merge,
     };
+    if write.strategy == Strategy::Status {
+        return Request { to_status: true, ..Request::plain(kind, write.body.json().clone()) };
+    }
     match presence::checked(write, object, crd) {
-        Some(body) => Request { kind: PatchKind::Json, body, keeps_fields: true },
+        Some(body) => Request { kind: PatchKind::Json, body, keeps_fields: true, to_status: false },
         None => Request::plain(kind, write.body.json().clone()),
     }
 }

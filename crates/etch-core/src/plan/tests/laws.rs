@@ -113,7 +113,7 @@ fn takes_nothing(case: &str, write: &Write) {
         }
         Strategy::Merge => (&["metadata"], &["uid", "resourceVersion"]),
         Strategy::Rewrite => (&["metadata"], &["uid", "resourceVersion", "managedFields"]),
-        Strategy::Follow | Strategy::Embed => panic!("{case}: that is another decision"),
+        Strategy::Follow | Strategy::Embed | Strategy::Status => panic!("{case}: that is another decision"),
     };
     assert!(
         fields(write.body.json()).iter().all(|name| allowed.contains(&name.as_str())),
@@ -199,7 +199,7 @@ fn performed(crd: &Crd, object: &Object, write: &Write) -> Value {
     match write.strategy {
         Strategy::Apply => model::applied(object, crd, write.body.json()),
         Strategy::Merge | Strategy::Rewrite => model::merged(object, crd, write.body.json()),
-        Strategy::Follow | Strategy::Embed => panic!("that is another decision"),
+        Strategy::Follow | Strategy::Embed | Strategy::Status => panic!("that is another decision"),
     }
 }
 
