@@ -35,7 +35,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::object::Object;
 use crate::selection::Selection;
 use crate::words::words;
 use kube_structural_schema::json::Json;
@@ -249,16 +248,6 @@ pub struct Terms {
     pub through_status: bool,
     /// Which objects are written at all.
     pub selection: Selection,
-}
-
-impl Terms {
-    /// Why an object is not written under these terms, whatever it lacks; `None` if it may be written.
-    pub fn skip(&self, object: &Object) -> Option<Skip> {
-        match self.selection.selects(object) {
-            true => skip(object),
-            false => Some(Skip::NotSelected),
-        }
-    }
 }
 
 /// Who owns the defaults that Etch has stored.

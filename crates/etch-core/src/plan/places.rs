@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::Skip;
+use super::{Skip, Terms};
 use crate::crd::Crd;
 use crate::object::{IgnoreRequest, Object};
 use crate::ownership::{Claims, owners};
 use kube_structural_schema::path::{Path, Trail};
 
-/// Why an object is not to be written whatever a policy allows, by what the object itself shows; none where it may be
-/// written. See [`Terms::skip`](super::Terms::skip) for what policies select.
+/// Why an object is not to be written whatever a policy allows, by what the object itself shows; `None` if it may
+/// be written. See [`Terms::skip`] for what policies select.
 pub fn skip(object: &Object) -> Option<Skip> {
     if object.is_terminating() {
         return Some(Skip::Terminating);
@@ -18,6 +18,16 @@ pub fn skip(object: &Object) -> Option<Skip> {
         Some(IgnoreRequest::Clear) => Some(Skip::Ignored),
         Some(IgnoreRequest::Unclear) => Some(Skip::IgnoredUnclear),
         None => object.is_too_deep().then_some(Skip::TooDeep),
+    }
+}
+
+impl Terms {
+    /// Why an object is not written under these terms, whatever it lacks; `None` if it may be written.
+    pub fn skip(&self, object: &Object) -> Option<Skip> {
+        match self.selection.selects(object) {
+            true => skip(object),
+            false => Some(Skip::NotSelected),
+        }
     }
 }
 

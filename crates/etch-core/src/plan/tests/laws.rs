@@ -176,11 +176,12 @@ fn is_stored_then(case: &str, crd: &Crd, terms: &Terms, record: &Record, after: 
         let entries = entries(object.json()).filter(|entry| entry["manager"] != MANAGER).cloned().collect();
         object = with_metadata(&object, "managedFields", entries);
     }
-    // A pass proves it from then on, whatever was open before.
+    // A pass proves it from then on, whatever was open or selected before.
     let record = Record {
         through: Some(11),
         exceptions: Exceptions::default(),
         storage_changed: false,
+        selection: terms.selection.clone(),
         ..record.clone()
     };
     assert!(matches!(decide(&object, crd, terms, &record), Plan::Stored(_)), "{case}: once written");
