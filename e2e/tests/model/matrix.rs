@@ -12,11 +12,10 @@ use e2e::control_plane::Kubernetes;
 use e2e::matrix::{
     self, Admission, Cell, Conversion, Data, Outcome, Owners, Part, Place, Places, World, crd, served,
 };
-use e2e::simulator::admission as simulator;
 use serde_json::{Value, json};
 
 use crate::fields::Fields;
-use crate::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, admit, uid};
+use crate::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
 
 /// The fields of `spec` that the model has: those that an old conversion webhook knows, and the others.
 const KNOWN: [&str; 5] = ["size", "replicas", "note", "color", "nested"];
@@ -32,20 +31,13 @@ fn the_model_does_what_the_matrix_shows() -> Result<()> {
             false => Untypable::Wipes,
         };
         for (world, cells) in &data.outcomes {
-            let admission = match world.admission {
-                Admission::None => None,
-                // Its webhook is asked at v1.
-                Admission::Strips => Some(simulator::Admission::Strips("color")),
-                Admission::Stamps => continue,
-            };
+            if world.admission != Admission::None {
+                continue;
+            }
             for (cell, outcome) in cells {
-                if admission.is_some() && cell.version != "v1" {
-                    continue;
-                }
                 let Some(request) = request(*cell) else { continue };
                 compared += 1;
-                let behaviour = (untypable, admission);
-                let difference = compare(&data, *world, *cell, outcome, &request, behaviour);
+                let difference = compare(&data, *world, *cell, outcome, &request, untypable);
                 differing
                     .extend(difference?.map(|difference| format!("{name} {world} {cell}: {difference}")));
             }
@@ -112,7 +104,7 @@ fn compare(
     cell: Cell,
     outcome: &Outcome,
     request: &Request,
-    (untypable, admission): (Untypable, Option<simulator::Admission>),
+    untypable: Untypable,
 ) -> Result<Option<String>> {
     let release = release(world, cell);
     let before = match cell.owners {
@@ -124,7 +116,7 @@ fn compare(
         }),
     };
     let live = before.as_ref().map(|content| (content, Tag { uid: 0, revision: 1 }));
-    let after = match admit(&release, untypable, admission, live, request) {
+    let after = match handle(&release, untypable, live, request) {
         Ok(Effect::Stored(content)) => Ok(content),
         Ok(Effect::Deleted) => return Ok(Some("the model deletes it".to_owned())),
         Err(refused) => Err(refused),
