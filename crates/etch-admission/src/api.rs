@@ -1,4 +1,4 @@
-//! `EmbeddedSchema`: what an API that other resources embed as a raw extension sets and asks for.
+//! `EmbeddedSchema`: what an API that other resources embed as a raw extension sets and requires.
 //! It must not review anything; see `etch_admission`.
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]

@@ -19,7 +19,7 @@ use kube_structural_schema::finding::{Finding, Kind};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::prune::prune;
 
-/// Something that is wrong, and by whose word.
+/// A finding, with its source.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) error: FieldError,
@@ -95,9 +95,8 @@ enum Source {
 enum Side {
     /// The object as it is to be.
     New,
-    /// The object before the request, judged as if an update left it unchanged: of its findings, only what
-    /// keeps rules about a change from being evaluated counts, if that matters.
-    /// evaluated counts of them, if that matters at all.
+    /// The object before the request, judged as if an update left it unchanged: of the rules about a change,
+    /// only what keeps them from being evaluated counts, if that matters.
     Old { unevaluated: bool },
 }
 

@@ -240,7 +240,7 @@ fn an_object_on_its_way_out_is_not_held_back() {
     let old = with(json!(["a", "b"]), json!({}));
     let done = asked(&schema, &with(json!(["b"]), json!({})), Some(&old), &facts);
     assert!(done.answer.is_allowed() && done.answer.warnings.is_empty());
-    // A rule about a change still speaks, others do not.
+    // A rule about a change still denies, others do not.
     let mut changed = with(json!(["b"]), json!({ "x": "y" }));
     changed["spec"]["ext"] = json!({ "size": 2 });
     assert_eq!(errors(&asked(&schema, &changed, Some(&old), &facts)), ["metadata.labels Invalid"]);

@@ -280,7 +280,7 @@ impl Crd {
         &self.versions[self.storage]
     }
 
-    /// A version by its name; none if the CRD does not have it, or no more.
+    /// A version by its name; `None` if the CRD does not have it, or no longer.
     pub fn version(&self, name: &str) -> Option<&Version> {
         self.versions.iter().find(|version| version.name == name)
     }

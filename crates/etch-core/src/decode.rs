@@ -1,5 +1,5 @@
-//! From the bytes in etcd to the view at the storage version, at whatever version they are stored. It must
-//! not guess what a conversion webhook would answer: such an object stays in the terms of its own version.
+//! From the bytes in etcd to the view at the storage version, at whatever version they are stored. The answer
+//! of a conversion webhook is not guessed: such an object stays at its own version.
 
 use serde_json::Value;
 

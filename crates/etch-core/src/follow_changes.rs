@@ -90,7 +90,7 @@ impl FollowChanges {
         self.resource_version.is_some()
     }
 
-    /// Notes that a move was rejected; there will be no other.
+    /// Records that a move was rejected; there will be no other.
     pub(crate) fn rejected(&mut self, rejection: Rejection) {
         self.rejection = Some(rejection);
         self.is_open = false;

@@ -20,7 +20,7 @@ pub struct Identity {
     pub uid: String,
 }
 
-/// How the annotation asks that an object be left alone.
+/// In which form the annotation requests that Etch ignore an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IgnoreRequest {
     /// With the value `true`.

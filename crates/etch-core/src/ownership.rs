@@ -1,4 +1,5 @@
-//! Who owns what in an object: `kube_managed_fields`, over objects as they were read, and Etch's part in it.
+//! The owners of the values in an object: `kube_managed_fields`, over objects as they were read, and Etch's
+//! part in it.
 
 use std::collections::HashSet;
 

@@ -41,7 +41,7 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The verb that RBAC writes so; none if we never use it.
+    /// The verb that RBAC writes so; `None` if Etch never uses it.
     pub fn named(text: &str) -> Option<Self> {
         [Self::Get, Self::List, Self::Watch, Self::Patch].into_iter().find(|verb| verb.as_str() == text)
     }

@@ -1,4 +1,4 @@
-//! Who answers requests for a group and version in place of the CRD that defines it.
+//! The server that answers requests for a group and version in place of the CRD that defines it.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Source: kubernetes 1.37 `kube-aggregator/pkg/controllers/autoregister`.
 const BUILT_IN: &str = "onstart";
 
-/// Who answers requests for objects of a CRD in its place.
+/// The server that answers requests for objects of a CRD in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedElsewhere {
     /// `metrics.k8s.io/v1beta1`

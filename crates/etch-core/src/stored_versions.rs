@@ -83,12 +83,12 @@ pub struct OldVersion {
     pub kept: Vec<String>,
 }
 
-/// What came of taking versions out of a CRD's `status.storedVersions`.
+/// The outcome of taking versions out of a CRD's `status.storedVersions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trim {
     /// They are out.
     Done,
-    /// The CRD is another one by now, has changed, or lists them no more.
+    /// The CRD is not the same one, has changed, or no longer lists them.
     Changed,
     /// A StorageVersionMigration of its objects waits or runs.
     Migrated,

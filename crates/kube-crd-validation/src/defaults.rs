@@ -91,7 +91,7 @@ pub fn default(schema: &Schema, value: &Value) -> Vec<Finding> {
     list.found
 }
 
-/// [`defaults`] of a schema at a place, asking for pruned ones or not.
+/// [`defaults`] of a schema at a place, requiring pruned ones or not.
 pub(super) fn check_all(schema: &Schema, place: &str, require_pruned: bool) -> DefaultFindings {
     let mut walk = Walk {
         patterns: Patterns::of(schema),
@@ -219,8 +219,8 @@ impl Walk {
         }
     }
 
-    /// Checks what an object gets: the default with the defaults below it, which have been checked. One that
-    /// gets a wrong one is not judged: that is to be put right first.
+    /// Checks what an object gets: the default with the defaults below it, which have been checked. A default
+    /// that gets an invalid one is not judged: that one is to be corrected first.
     fn whole(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
         let is_whole =
             schema.default.as_ref().is_none_or(|default| !default.is_object() && !default.is_array());

@@ -1,4 +1,4 @@
-//! The server's own answers, and what is ours alone.
+//! The server's own answers, and findings that only this crate has.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -13,11 +13,11 @@ pub fn without_values(error: &serde_json::Error) -> String {
     };
     let text = error.to_string();
     let text = text.strip_suffix(&place).unwrap_or(&text);
-    // What is expected is ours, and comes last.
+    // The expectation comes from the program, not from the document, and is at the end.
     let expected = text.rfind(", expected ").map_or("", |at| &text[at..]);
     let found = [("invalid type: ", "a value of another type"), ("invalid value: ", "another value")];
     let problem = match text {
-        // Fields of our own types.
+        // These fields are of the type that is read.
         _ if text.starts_with("missing field ") || text.starts_with("duplicate field ") => text.to_owned(),
         _ if text.starts_with("unknown variant ") => format!("unknown value{expected}"),
         _ if text.starts_with("unknown field ") => format!("unknown field{expected}"),

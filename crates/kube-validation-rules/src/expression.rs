@@ -87,7 +87,7 @@ impl Variables {
         self.name(names)
     }
 
-    /// Adds a variable that is an object of these fields and no others; nothing is known of their values.
+    /// Adds a variable that is an object of these fields and no others; their values have no declared types.
     #[must_use]
     pub fn object(mut self, name: &str, fields: &[&str]) -> Self {
         self.nodes.push(Node::of_fields(fields));

@@ -2,10 +2,9 @@
 //!
 //! # What this is
 //! `x-kubernetes-validations`: rules in CEL, compiled and run as the API server of Kubernetes 1.37 runs
-//! stored rules. It must not validate anything but rules, nor read a clock; rules run on what has passed the
-//! rest of validation.
+//! stored rules. It must not validate anything but rules; they run on what has passed the rest of validation.
 //!
-//! # What is a crate's and what is ours
+//! # What the `cel` crate does, and what is written here
 //! The text of a rule is parsed by the `cel` crate, whose grammar is cel-go's. Everything after that is
 //! written here, since no crate could be made to agree:
 //!
@@ -33,8 +32,8 @@
 //! - `double('0x1p4')`: hexadecimal doubles are not read. Quantities with an exponent beyond 50,000 are
 //!   refused.
 //! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
-//! - An update of an object is not ratcheted: it is judged as if all of it were new, but for the rules that
-//!   compare with `oldSelf`.
+//! - An update of an object is not ratcheted: it is judged as if all of it were new, except for the rules
+//!   that compare with `oldSelf`.
 //! - An error of evaluation has the server's words, values among them, in a finding's `detail`. What
 //!   [`Expression`] returns has none, and is less precise.
 //!

@@ -65,7 +65,7 @@ pub enum Malformed {
     Field(&'static str),
 }
 
-/// What came of a review.
+/// The outcome of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reviewed {
     /// It is allowed.

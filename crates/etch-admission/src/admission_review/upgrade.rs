@@ -40,7 +40,7 @@ pub struct Migration {
     pub metadata: Json,
 }
 
-/// What a request does with a CRD; none if it cannot touch an object, or is none of ours to judge.
+/// What a request does with a CRD; `None` if it cannot touch an object, or is of another kind.
 pub fn crd_request(asked: &Asked) -> Option<CrdRequest> {
     let is = |pointer: &str, wanted: &str| asked.text(pointer) == wanted;
     if is("/resource/group", "storagemigration.k8s.io")

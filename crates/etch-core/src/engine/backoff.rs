@@ -23,7 +23,7 @@ impl Backoff {
         Self { first, last, next: first, works_since: None, spread: seed % 16 }
     }
 
-    /// Notes that it works now: a watch is open, a list is complete.
+    /// Records that it works now: a watch is open, a list is complete.
     pub fn works(&mut self, now: Instant) {
         self.works_since.get_or_insert(now);
     }
@@ -40,7 +40,7 @@ impl Backoff {
         (wait + wait * self.spread as u32 / 64).max(asked.unwrap_or_default())
     }
 
-    /// Notes that the work is done: the next failure is the first again.
+    /// Records that the work is done: the next failure is the first again.
     pub fn succeeded(&mut self) {
         self.next = self.first;
     }

@@ -83,7 +83,7 @@ impl Trials {
         }
     }
 
-    /// Notes that an object is being written.
+    /// Records that an object is being written.
     pub(super) fn begin(&mut self, index: usize) {
         self.under_way.insert(index);
     }

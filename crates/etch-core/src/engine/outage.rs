@@ -16,12 +16,12 @@ pub struct WatchOutage {
 }
 
 impl WatchOutage {
-    /// Notes that the watch fails, at this time of day.
+    /// Records that the watch fails, at this time of day.
     pub fn fails(&mut self, now: Instant, date: Timestamp, why: String) {
         self.since.get_or_insert((now, date, why));
     }
 
-    /// Notes that the watch works.
+    /// Records that the watch works.
     pub fn works(&mut self) {
         self.since = None;
     }

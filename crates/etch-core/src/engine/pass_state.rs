@@ -1,4 +1,4 @@
-//! What is known of a CRD's objects after a pass, and brought up to date while they are watched.
+//! The results for a CRD's objects after a pass, updated while the objects are watched.
 
 use crate::api::{Counts, Settings};
 use crate::crd::Crd;
@@ -8,7 +8,7 @@ use crate::report::state::Times;
 use crate::report::tally::Tally;
 use crate::report::versions::ObjectVersions;
 
-/// What is known after a pass.
+/// The results of a pass.
 #[derive(Clone, Debug)]
 pub struct PassState {
     /// The results for the objects.

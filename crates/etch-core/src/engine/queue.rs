@@ -78,8 +78,7 @@ impl<H> Default for Queue<H> {
 }
 
 impl<H> Queue<H> {
-    /// Whether one more object can be reconciled, while so many writes are under way for which others no
-    /// longer wait.
+    /// Whether one more object can be reconciled, while `slow` writes under way no longer make others wait.
     pub(super) fn has_capacity(&self, slow: usize) -> bool {
         self.active.len() < AT_ONCE + slow
     }

@@ -15,7 +15,7 @@ const RETRY_AFTER_RESTART: Duration = Duration::from_secs(600);
 /// last.
 const PROBE_FIRST: Duration = Duration::from_secs(5);
 const PROBE_LAST: Duration = Duration::from_secs(120);
-/// The last wait where it is a webhook that does not answer: it is asked through a server that is well.
+/// The longest wait for a webhook that does not answer: the request goes through an API server that works.
 const WEBHOOK_LAST: Duration = Duration::from_secs(30);
 /// How many of them: enough to find out, and few where nothing answers.
 const PROBES: usize = 4;

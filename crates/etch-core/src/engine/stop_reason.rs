@@ -24,7 +24,7 @@ pub enum StopReason {
         /// Whose entries are gone.
         managers: Vec<String>,
     },
-    /// The CRD is another one by now.
+    /// The CRD has changed.
     #[error("the CRD changed while its objects were written")]
     CrdChanged,
     /// A write has dropped fields that the object showed.

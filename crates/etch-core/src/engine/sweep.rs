@@ -135,7 +135,7 @@ pub struct Sweep {
     trials: Trials,
     /// Objects that are held or rejected, in the version in which they were read.
     left: ProblemVersions,
-    /// Pages that were asked for.
+    /// Pages that were requested.
     pages: u64,
     /// Whether the last page had an object without a recorded result.
     met_unknown: bool,
@@ -143,7 +143,7 @@ pub struct Sweep {
     after: Option<String>,
     /// In which form the pending page was requested.
     asked: Option<Form>,
-    /// The page after the one that is processed, once it is asked for.
+    /// The page after the one that is processed, once it is requested.
     ahead: Option<PageRequest>,
     /// The page that is processed.
     open: Option<OpenPage>,
@@ -162,7 +162,7 @@ struct OpenPage {
     wants_room: bool,
     /// The objects that are under way, by their place in the page: the version in which each was read.
     under_way: BTreeMap<usize, String>,
-    /// Which objects are done, whatever came of them.
+    /// Which objects are done, whatever the outcome.
     finished: Vec<bool>,
     proved: ObjectVersions,
     in_order: bool,

@@ -30,7 +30,7 @@ impl Updates {
         Self { at: None, last: None, is_news: false, published }
     }
 
-    /// Asks for an update.
+    /// Requests an update.
     pub fn want(&mut self, now: Instant) {
         let soon = now + GATHER;
         let soon = self.last.map_or(soon, |last| soon.max(last + EVERY));
@@ -38,7 +38,7 @@ impl Updates {
         self.at = Some(self.at.map_or(soon, |at| at.min(soon)));
     }
 
-    /// Asks for an update where these totals are others than those that were published.
+    /// Requests an update if these totals differ from the published ones.
     pub fn want_totals(&mut self, now: Instant, counts: Counts) {
         if counts != self.published {
             self.at.get_or_insert(now + TOTALS);
@@ -57,7 +57,7 @@ impl Updates {
         is_needed
     }
 
-    /// Notes that these totals are published: they may be others by now than those that asked for it.
+    /// Records that these totals are published: they may differ by now from those that requested the update.
     pub fn publishes(&mut self, counts: Counts) {
         self.published = counts;
     }

@@ -77,12 +77,12 @@ pub enum Problem {
         /// The version that it would have to be in.
         storage: String,
     },
-    /// Nothing is known of it: the bytes in etcd cannot be read.
+    /// The effect is unknown: the bytes in etcd cannot be read.
     Opaque {
         /// What they are, in a word or two.
         why: String,
     },
-    /// Nothing is known of it: it is nested too deeply.
+    /// The effect is unknown: the object is nested too deeply.
     TooDeep,
     /// Whether it will be valid is not known: a webhook makes of it what the storage version has.
     NotJudged {

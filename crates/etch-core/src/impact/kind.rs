@@ -45,8 +45,8 @@ impl SchemaChanges {
         kinds
     }
 
-    /// The sorts of those that are not about defaults: where it is known of every object what other defaults
-    /// do to it, that counts instead.
+    /// The sorts of those that are not about defaults: if the effect of other defaults on every object is
+    /// known, that counts instead.
     pub fn kinds_beside_defaults(&self) -> BTreeSet<Kind> {
         let lost = [&self.fields_removed, &self.unknown_removed];
         present([(Kind::Loss, !lost.iter().all(|places| places.is_empty()))])

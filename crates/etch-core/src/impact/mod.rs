@@ -69,8 +69,8 @@ impl<'a> Upgrade<'a> {
         }
     }
 
-    /// The same upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come
-    /// with the upgrade, and whether the operator `writes` to objects at all.
+    /// The upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come with
+    /// the upgrade, and whether the operator `writes` to objects.
     pub fn under(self, terms: Terms, changes: Vec<Change>, writes: bool) -> Self {
         Self { terms, changes, writes, ..self }
     }

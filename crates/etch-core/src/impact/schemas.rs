@@ -46,7 +46,7 @@ impl SchemaChanges {
     }
 }
 
-/// Compares the storage versions of two states of a CRD; the first of them may be none at all.
+/// Compares the storage versions of two states of a CRD; without an old CRD, all is new.
 pub fn compare_crds(old: Option<&Crd>, new: &Crd) -> SchemaChanges {
     let nothing = Schema::default();
     let new_schema = &new.storage().schema;

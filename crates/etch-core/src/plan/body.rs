@@ -7,8 +7,8 @@ use crate::crd::Crd;
 use crate::object::Object;
 use kube_structural_schema::json::Json;
 
-/// Who the object is, and nothing else: what the server needs to store the read view without giving us a
-/// field (W2).
+/// The object's identity, and nothing else: what the server needs to store the read view without making Etch
+/// the owner of a field (W2).
 pub(super) fn identity(object: &Object, crd: &Crd) -> Json {
     let mut metadata = json!({
         "name": object.name(),

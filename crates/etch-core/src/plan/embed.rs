@@ -19,7 +19,7 @@ use kube_structural_schema::path::{Path, Step};
 /// What to do about one object whose embedded extensions may lack defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Embedding {
-    /// It is not ours to touch.
+    /// Etch must not write it.
     Skip(Skip),
     /// Nothing is missing.
     Stored,

@@ -58,7 +58,8 @@ fn walk(value: &Value, schema: &Schema, at: &Trail<'_>, found: &mut Vec<Path>) {
     }
 }
 
-/// Whether owners can name an item of a list: by any of its keys, be it by their default, or by itself.
+/// Whether owners can name an item of a list: by any of its keys, even if only by their defaults, or by
+/// itself.
 fn has_name(item: &Value, list: &Schema) -> bool {
     let has_default = |key: &String| {
         list.items

@@ -8,8 +8,8 @@ use crate::ownership::owners;
 /// The repeat of `write`, for the object as the first one left it.
 ///
 /// A change of the resource version in the answer to it means that the first write did not store what it
-/// showed (W6). An object without owners is not applied to (W5), and an apply names again what we own, for it
-/// gives up what it leaves out.
+/// showed (W6). To an object without owners Etch does not send an apply (W5), and an apply names again what
+/// Etch owns, because it gives up what it leaves out.
 pub fn repeat(object: &Object, crd: &Crd, write: &Write) -> Write {
     let asked = if let Body::Values(_) = write.body { &write.missing[..] } else { &[] };
     let (strategy, body) = match owners(object).next() {

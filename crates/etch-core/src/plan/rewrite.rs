@@ -84,7 +84,7 @@ pub(super) fn body(object: &Object, crd: &Crd, terms: &Terms) -> Json {
 /// A JSON patch that removes Etch's own entry from the object that a rewrite returned (fact W9); `None` if
 /// there is no such entry.
 ///
-/// It names the resource version that it was made for, and tests that the entry is still ours.
+/// It names the resource version that it was made for, and tests that the entry is still Etch's.
 pub fn release(object: &Object) -> Option<Json> {
     let index = owners(object).position(|owner| owner.manager == MANAGER && owner.operation == "Update")?;
     let entry = format!("/metadata/managedFields/{index}");

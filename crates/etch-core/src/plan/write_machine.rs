@@ -3,13 +3,13 @@
 //!
 //! | strategy | requests |
 //! |---|---|
-//! | Apply, Merge | the write; the removal of our own entry, where a patch has left one; where it has to be proved, a repeat that must change nothing; each after a dry run where it could take fields from others |
-//! | Rewrite | the identity alone, where that keeps the generation; the rewrite; the removal of our own entry; the proof |
-//! | Follow | the move; the removal of our own entry |
+//! | Apply, Merge | the write; the removal of Etch's own entry, if a patch has left one; if it has to be proved, a repeat that must change nothing; each after a dry run if it could take fields from others |
+//! | Rewrite | the identity alone, if that keeps the generation; the rewrite; the removal of Etch's own entry; the proof |
+//! | Follow | the move; the removal of Etch's own entry |
 //! | Status | the write, and a repeat that must change nothing, both to the status |
-//! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of our own entry |
+//! | Embed | the write as a dry run, which must cost no owner a field; the write; the removal of Etch's own entry |
 //! | of doubtful places ([`super::with_lag_check`]) | a dry run, which must show that they are stored; the same as without |
-//! | with values ([`super::pinned`]) | the write; the removal of our own entry, where the server did not have the values; the proof |
+//! | with values ([`super::pinned`]) | the write; the removal of Etch's own entry, if the server did not have the values; the proof |
 //!
 //! Apply, Merge and Rewrite are sent as a patch that checks each field of the object, wherever that does no
 //! harm: see [`presence`].
@@ -116,7 +116,7 @@ enum Sent {
     Write,
     /// The identity alone, ahead of a rewrite.
     Identity,
-    /// The removal of our own entry.
+    /// The removal of Etch's own entry.
     Release,
     /// This repeat as a dry run, after a write with this resource version.
     RepeatDryRun(String, Request),
@@ -177,7 +177,7 @@ impl<'a> WriteMachine<'a> {
             (Sent::Write, strategy) => {
                 let may_own = match strategy {
                     Strategy::Rewrite | Strategy::Follow => true,
-                    // Where the server's view lacked a default that ours had.
+                    // If the server's view lacked a default that the view which Etch read had.
                     Strategy::Apply => self.keeps_fields || is_pinned(self.write),
                     Strategy::Merge | Strategy::Embed => is_pinned(self.write),
                     // It names nothing, and the view lacks nothing.
@@ -242,7 +242,7 @@ impl<'a> WriteMachine<'a> {
         self.alterations.as_ref().is_some_and(Alterations::are_endless)
     }
 
-    /// Goes on as where nothing is doubtful.
+    /// Continues as if nothing were doubtful.
     fn start(&mut self) -> Step {
         let (sent, request) = first(self.crd, self.object, self.write, self.terms);
         self.send(sent, request)

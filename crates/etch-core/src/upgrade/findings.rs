@@ -58,12 +58,12 @@ pub trait ObjectFindings: Default + Send + 'static {
     /// What was found in those that were taken in.
     fn findings(&self, crd: &Crd, extent: &Extent) -> Findings;
 
-    /// Nothing but why nothing is known of the objects of this CRD.
+    /// Only why the objects of this CRD could not be checked.
     fn unknown(crd: &str, why: &str) -> Findings;
 }
 
 impl Findings {
-    /// Nothing but why nothing is known.
+    /// Only why nothing could be checked.
     pub fn unknown(why: &str) -> Self {
         FindingsBuilder::default()
             .findings(&NewViolations::default(), &Extent::Part { why: why.to_owned(), of: None })

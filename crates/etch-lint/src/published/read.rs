@@ -102,7 +102,7 @@ impl<'d> Filling<'d, '_> {
         Ok(())
     }
 
-    /// A value that is there, be it a null that a default stands in for.
+    /// A value that is there, even a null that a default replaces.
     fn present(&mut self, value: &mut Value, view: &View<'d>, at: &Trail<'_>) -> Filled {
         if value.is_null()
             && !view.is_nullable()

@@ -1,5 +1,5 @@
-//! A type as a structural schema, for whatever looks at schemas of CRDs: with each reference replaced by what
-//! it refers to. It must not go round in circles: what contains itself may hold anything from there on.
+//! A type as a structural schema, for code that works on schemas of CRDs: each reference is replaced by what
+//! it refers to. Recursion ends: a type that contains itself may hold anything from there on.
 
 use serde_json::{Map, Value};
 

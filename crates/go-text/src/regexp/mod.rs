@@ -55,7 +55,7 @@ impl Pattern {
     /// Compiles a pattern.
     ///
     /// # Errors
-    /// Where `regexp.Compile` has one, with its text; or where the pattern is too large for us.
+    /// Where `regexp.Compile` returns one, with its text; or if the pattern is too large for this crate.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         let hir = parser::parse(pattern).map_err(PatternError::Syntax)?;
         let config = meta::Config::new().nfa_size_limit(Some(SIZE_LIMIT));

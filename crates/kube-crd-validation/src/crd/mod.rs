@@ -1,9 +1,9 @@
 //! Whole CRDs: what the API server answers when one is created or updated.
-//! It must not be stricter or laxer than the server, nor read a clock or a file.
+//! It must not be stricter or laxer than the server.
 //!
 //! A CRD goes the server's way: it is decoded from `apiextensions.k8s.io/v1` (`document`, `props`), with what
 //! all versions share moved to the top, as the server's own places show; then `spec` and the modules below it
-//! check it. An update is held against the CRD before it, whose faults may stay (`options`).
+//! check it. An update is compared with the CRD before it, whose faults may stay (`options`).
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation`.
 
@@ -56,7 +56,6 @@ pub fn validate_create(crd: &Value) -> Result<Vec<Finding>, Malformed> {
 /// The errors of the newest release for a CRD that replaces another: none if it accepts the CRD.
 ///
 /// Of `status` only the one before counts, as on the server: the versions it names as stored, and whether it
-/// is established. Without one its storage version is taken for stored, and names are not yet fixed.
 /// is established. Without one its storage version is taken for stored, and names are not yet fixed.
 ///
 /// # Errors

@@ -2,8 +2,8 @@
 //! It must not be used for objects inside others; their rules are in `crate::metadata`.
 //!
 //! Source: apimachinery `pkg/api/validation/objectmeta.go`. Before that the server sets the generation
-//! itself, puts back what an update leaves out, and the time of creation or deletion whatever an update says
-//! (apiserver `pkg/registry/rest/update.go`).
+//! itself, restores what an update leaves out, and the time of creation or deletion whatever an update has
+//! there (apiserver `pkg/registry/rest/update.go`).
 
 use serde_json::Value;
 

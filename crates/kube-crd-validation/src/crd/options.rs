@@ -1,5 +1,4 @@
-//! How strict the checks are.
-//! It must not decide it: a new CRD is held against everything, and `ratchet` decides for an update.
+//! How strict the checks are. A new CRD is checked by everything, and `ratchet` decides for an update.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`, `validationOptions`.
 

@@ -15,10 +15,10 @@
 //!
 //! | file | what it decides |
 //! |---|---|
-//! | [`protocol`] | nothing: what the machine asks for, and the answers |
+//! | [`protocol`] | nothing: the machine's questions and commands, and the answers |
 //! | [`machine`] | in which order an attempt goes on |
 //! | `opening` | whether anything is to be done, by the CRD and its report |
-//! | `passing` | how a pass begins, what is reported of it, what is known at its end |
+//! | `passing` | how a pass begins, what is reported of it, what is recorded at its end |
 //! | `steady` | what is done beside the objects that are watched |
 //! | `versions` | when objects are listed only to find out at which versions they are stored |
 //! | [`error`] | what follows when an attempt cannot go on |

@@ -1,4 +1,4 @@
-//! What a CRD's machine asks for, and the answers.
+//! The questions and commands of a CRD's machine, and the answers.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ pub enum Answer {
 pub enum Command<H> {
     /// For conditions and report; the result goes to `CrdMachine::status`.
     Status(status::Command),
-    /// Ask, and call `CrdMachine::answered`.
+    /// Find the answer, and call `CrdMachine::answered`.
     Ask(Question),
     /// A pass begins, in which objects are processed by these rules until [`Command::Abandon`].
     Begin(Rules),

@@ -71,7 +71,7 @@ fn written(revision: u64) -> Result<Reconciled, StopReason> {
     Ok(Reconciled::of(ObjectState::Written { resource_version: revision.to_string() }, Vec::new()))
 }
 
-/// A list in memory, and what was asked of it.
+/// A list in memory, and the requests to it.
 #[derive(Default)]
 struct Server {
     objects: Vec<(&'static str, u64)>,
@@ -132,7 +132,7 @@ impl Server {
         Page { total: self.counts.then_some(self.objects.len() as u64), ..shown }
     }
 
-    /// Ends an object: it is written where its machine asks for that.
+    /// Ends an object: it is written if its machine requests that.
     fn end(&mut self, identity: &Identity, step: Step) -> Result<Reconciled, StopReason> {
         match step {
             Step::Done(reconciled) => Ok(reconciled),
@@ -148,8 +148,8 @@ impl Server {
         written(self.revision)
     }
 
-    /// Drives a pass that writes to its end, in which each object ends as `ends` says; otherwise it is
-    /// written.
+    /// Drives a pass that writes to its end, in which `ends` gives the result for each object; an object
+    /// without one is written.
     fn run(
         &mut self,
         checkpoint: Checkpoint,
@@ -306,7 +306,7 @@ fn a_pass_that_writes_nothing_leaves_what_was_known_before() {
     assert_eq!(verified.last.tally.counts().due, 1);
 }
 
-/// What is known after a pass over one object that is stored.
+/// The results of a pass over one object that is stored.
 fn pass_state() -> PassState {
     let mut tally = Tally::default();
     tally.add(object("a", 7).identity(), ObjectState::Stored, &[]);

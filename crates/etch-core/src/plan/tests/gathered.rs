@@ -1,4 +1,5 @@
-//! Writes to objects of which the server gathers the oldest owners, since ours would be one too many.
+//! Writes to objects of which the server merges the oldest owners, because Etch's entry would be one too
+//! many.
 
 use serde_json::{Value, json};
 
@@ -86,7 +87,7 @@ fn object(version: &str, color: Option<&str>) -> Object {
     of(owners.collect(), color)
 }
 
-/// The same after a write that made us an owner.
+/// The object after a write that made Etch an owner.
 fn gathered(version: &str, color: Option<&str>) -> Object {
     let mut owners: Vec<Value> =
         (2..MOST).map(|owner| entry(&format!("m{owner}"), version, &[format!("a{owner}")])).collect();

@@ -62,7 +62,7 @@ fn items_of_which_we_own_some() {
             panic!("nothing to write")
         };
         assert_eq!(write.strategy, Strategy::Apply);
-        // Those that show the default, and those that are ours already.
+        // Those that show the default, and those that Etch owns already.
         assert_eq!(write.body.json()["spec"]["items"].as_array().map(Vec::len), Some(MANY));
         assert_eq!(likely(&object, &crd, &terms, &write, &Since::new()).missing.len(), MANY / 2);
     });

@@ -9,7 +9,7 @@ use crate::ownership::{MANAGER, owners};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Schema;
 
-/// The object after a server-side apply by our manager.
+/// The object after a server-side apply by Etch.
 pub(super) fn applied(object: &Object, crd: &Crd, body: &Value) -> Value {
     let schema = Some(&crd.storage().schema);
     let mut result = object.json().clone().into_inner();

@@ -67,8 +67,8 @@ fn type_meta(fields: &mut Map<String, Value>, malformed: Malformed, at: &Place<'
     Ok(())
 }
 
-/// Upstream coerces what the schema embeds in metadata as well, but in the metadata as it was: what comes of
-/// that is lost, errors are not.
+/// Upstream coerces what the schema embeds in metadata as well, but in the metadata as it was: the result is
+/// lost, errors are not.
 fn object_meta(
     value: &mut Value,
     schema: Option<&Schema>,
