@@ -32,7 +32,7 @@ impl Compiled {
         self.with_defaults(request)
     }
 
-    /// The same on any operation.
+    /// Sets the defaults on any operation.
     pub(super) fn with_defaults(&self, request: &Request<'_>) -> Defaulted {
         let mut run = Run::new(self);
         let Some(subject) = self.subject(request, &mut run) else { return Defaulted::default() };
@@ -63,8 +63,8 @@ struct Filling<'c, 'r> {
     request: &'c Request<'r>,
     subject: &'c Subject<'c>,
     run: Run<'c>,
-    /// The object to set things in: copied when there is something to set, for objects are large, and most
-    /// lack nothing.
+    /// The object to set values in: copied when there is something to set, because objects are large, and
+    /// most lack nothing.
     object: Option<Json>,
     changed: bool,
     warnings: Vec<String>,

@@ -27,8 +27,8 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
 
 /// Takes out of a derived schema what would do harm in a cluster.
 ///
-/// Defaults: Etch would process its own reports, and each of its writes would cause another. Formats of
-/// Rust's: the API server warns of those that it does not know.
+/// Defaults: Etch would process its own reports, and each of its writes would cause another. Formats of Rust:
+/// the API server warns about formats that it does not know.
 fn simplify(schema: &mut JSONSchemaProps) {
     schema.default = None;
     if schema.format.as_deref().is_some_and(|format| format.starts_with("uint")) {
@@ -38,7 +38,7 @@ fn simplify(schema: &mut JSONSchemaProps) {
 }
 
 /// Has the server drop nulls, which mean the same as no value: `kubectl get -o wide` shows them as
-/// `<no value>`. A status may have them: releases wrote them that run while a new one is installed.
+/// `<no value>`. A status may have them: an older release that runs while a new one is installed writes them.
 fn without_nulls(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     parts(schema).for_each(without_nulls);

@@ -75,7 +75,7 @@ impl Found {
     }
 }
 
-/// Who found it.
+/// The source of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Source {
     Missing,

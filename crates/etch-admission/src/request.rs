@@ -151,7 +151,7 @@ impl<'v> Bound<'v> {
         }
     }
 
-    /// The same for an extension of the object.
+    /// The inputs for an extension of the object.
     pub(super) fn extension(self, location: &Location) -> Self {
         let own = self.object.and_then(|object| value_at(object, location));
         let old = self.old_object.and_then(|old| value_at(old, location)).filter(|old| !old.is_null());

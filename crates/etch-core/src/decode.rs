@@ -29,7 +29,7 @@ pub struct View {
 /// Why an object cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undecodable {
-    /// The CRD does not have the version, or not any more.
+    /// The CRD does not have the version, or no longer.
     #[error("stored at {0}, which the CRD does not have")]
     VersionGone(String),
     /// The server would answer with an error.
@@ -44,7 +44,7 @@ impl<'a> Decoder<'a> {
         Self { crd, versions: versions.collect() }
     }
 
-    /// The defaults of a version; none if the CRD does not have it.
+    /// The defaults of a version; `None` if the CRD does not have it.
     pub fn compiled(&self, version: &str) -> Option<&Compiled> {
         self.versions.iter().find(|(known, _)| known.name == version).map(|(_, compiled)| compiled)
     }
@@ -78,7 +78,7 @@ impl<'a> Decoder<'a> {
             if let Value::Object(fields) = &mut *object {
                 fields.insert("apiVersion".to_owned(), Value::from(self.crd.api_version()));
             }
-            // What reading at the stored version filled in was never there.
+            // Values that reading at the stored version filled in were never stored.
             hidden.retain(|path| holds(stored, path.steps()));
         }
         hidden.sort();

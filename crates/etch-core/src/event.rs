@@ -33,7 +33,7 @@ pub struct Regarding {
     pub api_version: String,
     /// `CronTab`
     pub kind: String,
-    /// None for cluster-scoped objects, whose events are in `default`.
+    /// `None` for cluster-scoped objects, whose events are in `default`.
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
@@ -139,7 +139,7 @@ pub fn about_objects(
     news.map(|problem| event(objects, problem)).collect()
 }
 
-/// The event about fields that were dropped since the report before; none if there were none.
+/// The event about fields that were dropped since the report before; `None` if there were none.
 pub fn about_drops(
     crd: &Regarding,
     before: Option<&DefaultsReportStatus>,
@@ -166,7 +166,7 @@ pub fn about_drops(
 
 fn event(objects: &ObjectKind, problem: &ObjectProblem) -> Event {
     let ObjectProblem { namespace, name, uid, reason, message, paths, more_paths } = problem;
-    // What is ignored may lack none.
+    // An ignored object may lack no default.
     let what = if reason == Skip::IgnoredUnclear.as_str() {
         "skips this object"
     } else {

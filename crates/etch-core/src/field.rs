@@ -101,8 +101,8 @@ impl<'a> At<'a> {
         (Step::Key(field[..end].to_owned()), &field[end..])
     }
 
-    /// The same of a step in brackets, of which the first is taken off. One that is never closed goes to the
-    /// end.
+    /// The first step of a field that begins with a bracket, which is taken off already, and what follows it.
+    /// A bracket that is never closed goes to the end.
     fn bracket(self, field: &str) -> (Step, &str) {
         let ends = || field.match_indices(']').map(|(end, _)| end);
         let known = ends().rev().find(|end| self.has(&field[..*end]));

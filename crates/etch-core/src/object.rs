@@ -117,7 +117,7 @@ impl Object {
         self.json.get("metadata")?.get("annotations")?.get(name)
     }
 
-    /// Who it is.
+    /// Its identity.
     pub fn identity(&self) -> Identity {
         Identity {
             namespace: self.namespace().map(str::to_owned),

@@ -80,7 +80,7 @@ impl ServedElsewhere {
         Ok(service.other_server().map(|server| Self { group_version, server }))
     }
 
-    /// The same without the name of the Service.
+    /// The text without the name of the Service.
     pub fn without_names(&self) -> String {
         match &self.server {
             OtherServer::BuiltIn => self.to_string(),

@@ -62,8 +62,8 @@ fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
     }
 }
 
-/// Whether a rule accepts every other value where the old one is the default, as `oldSelf != 'Active' || self
-/// == oldSelf` does for a field that begins as `Inactive`.
+/// Whether a rule accepts every other value where the old one is the default, as
+/// `oldSelf != 'Active' || self == oldSelf` does for a field that begins as `Inactive`.
 ///
 /// It is evaluated over an object with this field alone. A rule that needs another one does not compile
 /// there, and counts as a ban.

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # What this is
-//! Who owns what: the `managedFields` of an object, read in place.
+//! The owners of an object's fields: its `managedFields`, read in place.
 //!
 //! The form is structured-merge-diff's FieldsV1: `f:` a field, `k:` an item of a list map by its keys, `v:` a
 //! member of a set by its value, `i:` an item by its index, and `.` the thing itself.

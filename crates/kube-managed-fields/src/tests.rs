@@ -1,4 +1,4 @@
-//! Who covers what: tables over `is_covered`.
+//! Which owners cover what: tables over `is_covered`.
 
 use serde::Deserialize;
 use serde_json::{Value, json};

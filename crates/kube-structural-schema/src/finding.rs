@@ -119,7 +119,7 @@ impl Finding {
         Self { unnamed: Some(place.into()), ..self }
     }
 
-    /// The same, with the value that the API server quotes.
+    /// The finding with the value that the API server quotes.
     #[must_use]
     pub fn quoting(self, value: &Value) -> Self {
         Self { quoted: Some(quoted(value).into()), ..self }

@@ -255,7 +255,7 @@ impl Tree {
         self.add(Expr::Fold(Box::new(fold)))
     }
 
-    /// The same expression once more.
+    /// A copy of the expression.
     fn copy(&mut self, id: Id) -> Id {
         let mut expr = self.get(id).clone();
         match &mut expr {

@@ -44,14 +44,14 @@ pub struct Served {
 #[derive(Debug)]
 pub struct Asked {
     review: Json,
-    /// None for operations that no schema is about.
+    /// `None` for operations that no schema is about.
     operation: Option<Operation>,
 }
 
-/// Why a body is no review that can be answered.
+/// Why a body is not a review that can be answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("the body is not JSON")]
     NotJson,
     /// Its object is nested too deeply to be reviewed.
@@ -173,7 +173,7 @@ impl Asked {
         About { group: self.text("/kind/group"), kind: self.text("/kind/kind"), name }
     }
 
-    /// What is done to the object itself; none for other operations, and for its status.
+    /// What is done to the object itself; `None` for other operations, and for its status.
     pub fn subject(&self) -> Option<Operation> {
         self.operation
     }

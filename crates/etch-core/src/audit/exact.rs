@@ -46,7 +46,7 @@ impl Exact {
     }
 }
 
-/// Why nothing is known although there are bytes.
+/// Why the bytes show nothing about an object.
 pub type Unreadable = Undecodable;
 
 /// Looks for the defaults of the storage version in what etcd holds of an object.

@@ -9,7 +9,7 @@ pub fn things(schema: Value) -> Crd {
     Crd::read(&things_document(schema).into()).expect("a CRD")
 }
 
-/// The same as a document.
+/// [`things`] as a document.
 pub fn things_document(schema: Value) -> Value {
     json!({
         "metadata": { "name": "things.example.com", "uid": "crd", "generation": 1 },

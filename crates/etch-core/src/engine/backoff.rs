@@ -1,5 +1,5 @@
-//! Growing waits between attempts that fail. An attempt that merely takes long, or begins well, resets
-//! nothing: that is how a watcher comes to list 50 times a minute (fact K1).
+//! Growing waits between attempts that fail. An attempt that only takes long, or begins well, does not reset
+//! the wait: a watcher that reset it so came to list 50 times a minute (fact K1).
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +17,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits from `first` to `last`. Many fail in the same moment, when a server goes: `seed` is where in the
-    /// sequence of spreads each of them begins.
+    /// Waits from `first` to `last`. Many fail in the same moment, when a server stops: `seed` is where in
+    /// the sequence of spreads each of them begins.
     pub fn new(first: Duration, last: Duration, seed: u64) -> Self {
         Self { first, last, next: first, works_since: None, spread: seed % 16 }
     }
@@ -28,7 +28,7 @@ impl Backoff {
         self.works_since.get_or_insert(now);
     }
 
-    /// The wait after a failure; the server's own wish counts if it is longer.
+    /// The wait after a failure; the server's own request counts if it is longer.
     pub fn failed(&mut self, now: Instant, asked: Option<Duration>) -> Duration {
         let has_worked = |since| now.saturating_duration_since(since) >= HEALTHY;
         if self.works_since.take().is_some_and(has_worked) {

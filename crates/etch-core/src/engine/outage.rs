@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-/// How long the watch may fail before nothing counts as known.
+/// How long the watch may fail before the results count as unknown.
 const FAILING_AFTER: Duration = Duration::from_secs(60);
 
 /// A watch that may be failing.
@@ -47,7 +47,7 @@ impl WatchOutage {
         self.reported()
     }
 
-    /// What has been reported and holds.
+    /// The failure that was reported and goes on.
     pub fn reported(&self) -> Option<String> {
         self.since.as_ref().filter(|_| self.is_reported).map(|(_, since, why)| {
             format!("the watch of the objects has failed since {since:.0}, so Etch misses changes: {why}")

@@ -13,7 +13,7 @@ use crate::report::versions::ObjectVersions;
 pub struct PassState {
     /// The results for the objects.
     pub tally: Tally,
-    /// Which objects need no look.
+    /// Which objects need not be processed again.
     pub record: Record,
     /// States of objects that the pass has proved.
     pub proved: ObjectVersions,
@@ -40,9 +40,9 @@ impl PassState {
     }
 }
 
-/// Whether nothing is to be done for a CRD without defaults. Only where the policy follows changed defaults
-/// may an object wait for what the last ones left behind: otherwise none is written, whatever a write would
-/// be refused for.
+/// Whether there is nothing to do for a CRD without defaults. Only where the policy follows changed defaults
+/// may an object wait for what the last ones left behind: otherwise Etch writes none, whatever the reasons to
+/// hold or reject it were.
 pub fn has_nothing_left(crd: &Crd, settings: &Settings, counts: Counts) -> bool {
     let waiting = counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved;
     !crd.compiled().has_defaults() && (settings.follow.is_empty() || waiting == 0)

@@ -9,7 +9,7 @@ use crate::report::tally::Tally;
 /// Waits before objects that were rejected are retried, from the first to the last.
 const RETRY_FIRST: Duration = Duration::from_secs(20);
 const RETRY_LAST: Duration = Duration::from_secs(3600);
-/// How long objects wait that an earlier run was refused: a restart changes nothing about them.
+/// How long objects wait that were rejected in an earlier run: a restart changes nothing about them.
 const RETRY_AFTER_RESTART: Duration = Duration::from_secs(600);
 /// Waits before some of the objects about which the server did not answer are retried, from the first to the
 /// last.
@@ -17,13 +17,13 @@ const PROBE_FIRST: Duration = Duration::from_secs(5);
 const PROBE_LAST: Duration = Duration::from_secs(120);
 /// The longest wait for a webhook that does not answer: the request goes through an API server that works.
 const WEBHOOK_LAST: Duration = Duration::from_secs(30);
-/// How many of them: enough to find out, and few where nothing answers.
+/// How many of them: enough to find out, and few if nothing answers.
 const PROBES: usize = 4;
 
-/// When to try again what could not be written.
+/// When to retry what could not be written.
 ///
-/// What was rejected is retried ever more seldom. What was not answered about is probed steadily, a few at a
-/// time and each in turn; once one is answered, all others are tried at once.
+/// Rejected objects are retried at growing intervals. Objects without an answer are probed steadily, a few at
+/// a time and each in turn; once one is answered, all others are tried at once.
 #[derive(Clone, Debug)]
 pub struct Retries {
     rejected: Timer,
@@ -52,19 +52,19 @@ impl Retries {
         }
     }
 
-    /// Takes in whether there is something to retry. What was rejected stays so where nothing is written.
+    /// Takes in whether there is something to retry. Rejected objects stay so if nothing is written.
     pub fn arm(&mut self, now: Instant, tally: &Tally, writes: bool) {
         let is_rejected = writes && !tally.rejected().is_empty();
         self.rejected.arm(now, Duration::MAX, is_rejected || tally.overflows());
         self.unanswered.arm(now, longest_probe(tally), !tally.unanswered().is_empty());
     }
 
-    /// Notes that an earlier run was refused some, which were not tried again yet.
+    /// Records that some objects, rejected in an earlier run, were not tried again yet.
     pub fn postpone(&mut self, now: Instant) {
         self.rejected.at.get_or_insert_with(|| now + RETRY_AFTER_RESTART);
     }
 
-    /// Notes that there was an answer about one of them.
+    /// Records that there was an answer about one of them.
     pub fn answered(&mut self, now: Instant) {
         self.answered = true;
         self.unanswered.at = self.unanswered.at.map(|_| now);
@@ -75,7 +75,8 @@ impl Retries {
         self.rejected.at.into_iter().chain(self.unanswered.at).min()
     }
 
-    /// What is to be retried now; `None` means all objects, since not all that failed are remembered.
+    /// The objects to be retried now; `None` means all objects, because the tally does not name all that
+    /// failed.
     pub fn take(&mut self, now: Instant, tally: &Tally) -> Option<Vec<Identity>> {
         let rejected = self.rejected.is_over(now, Duration::MAX);
         let unanswered = self.unanswered.is_over(now, longest_probe(tally));

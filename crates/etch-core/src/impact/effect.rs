@@ -67,10 +67,9 @@ pub enum Problem {
         /// Whether it breaks the old schema in the same way.
         before: bool,
     },
-    /// It could not be read any more.
+    /// It can no longer be read.
     Unreadable(Undecodable),
-    /// It is in the terms of another version than the storage version, and a webhook would have to convert
-    /// it.
+    /// It is at another version than the storage version, and a webhook would have to convert it.
     NotConverted {
         /// The version that it is in.
         version: String,
@@ -102,9 +101,9 @@ pub enum EffectKind {
     Follows,
     /// A value that was never stored goes.
     Disappears,
-    /// A stored value is not shown any more.
+    /// A stored value is no longer shown.
     Hidden,
-    /// The same, and Etch destroys it.
+    /// A stored value is no longer shown, and Etch destroys it.
     Dropped,
     /// Something is wrong with the object.
     Problem,
@@ -116,7 +115,8 @@ impl Problem {
         matches!(self, Self::Invalid { before: true, .. })
     }
 
-    /// The same wherever in an object it is, without the keys of maps.
+    /// The problem by its place in the schema: the same wherever in an object it is, and without the keys of
+    /// maps.
     #[must_use]
     pub fn to_schema(&self) -> Self {
         match self {

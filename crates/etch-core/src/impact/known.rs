@@ -6,9 +6,9 @@ use kube_structural_schema::finding::{Finding, Kind};
 
 /// What is wrong, with whether it was wrong before; each once.
 ///
-/// The same is wrong where the same place breaks the same requirement. A limit may be another after the
-/// upgrade, and a rule may be worded anew: as many as are no longer wrong at a place, so many of the same
-/// kind count as known there.
+/// Two findings are the same if the same place breaks the same requirement. An upgrade may change a limit or
+/// the text of a rule: as many findings as are no longer there at a place, so many others of the same kind
+/// count as known there.
 pub(super) fn known<'f>(
     found: impl Iterator<Item = &'f Finding>,
     before: impl Iterator<Item = &'f Finding>,

@@ -7,8 +7,8 @@ use crate::object::Object;
 
 /// What the server changes with any write.
 const NOTED: [&str; 3] = ["resourceVersion", "generation", "managedFields"];
-/// So many changes in a row show that admission changes an object on each write, and does not put it right
-/// once and for all.
+/// So many changes in a row show that admission changes an object on each write, and does not just correct it
+/// once.
 const EACH: u32 = 2;
 
 /// How often the requests of one write changed metadata that no write of Etch's touches.
@@ -41,7 +41,7 @@ impl Alterations {
     }
 }
 
-/// The metadata, without what the server notes.
+/// The metadata, without what the server changes with any write.
 fn metadata(object: &Object) -> Map<String, Value> {
     let fields = object.json()["metadata"].as_object().into_iter().flatten();
     let others = fields.filter(|(name, _)| !NOTED.contains(&name.as_str()));

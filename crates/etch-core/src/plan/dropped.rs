@@ -59,8 +59,8 @@ fn differs(before: &Value, after: Option<&Value>, at: Path, found: &mut Vec<Path
 }
 
 /// The fields that others own and neither the object nor the answer shows, though the schema knows them: a
-/// server with a newer schema may have shown the object, and the write dropped them. Owners also go on naming
-/// fields that are long gone (fact R5), so whether it did shows only when the CRD is read again.
+/// server with a newer schema may have shown the object, and the write dropped them. Owners also keep naming
+/// fields that are long gone (fact R5), so only the CRD, read again, shows whether it did.
 pub(super) fn unseen(before: &Object, answer: &Object, crd: &Crd) -> Vec<Path> {
     let mut found = BTreeSet::new();
     let root = Pruner::root(&crd.storage().schema);

@@ -19,7 +19,7 @@ use kube_structural_schema::schema::Schema;
 /// What kubectl's client-side apply keeps of the document it sent.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The same without those that are known to be gone.
+/// The hidden fields, without those that are known to be gone.
 pub fn still_hidden(object: &Object, crd: &Crd, record: &Record) -> Vec<Path> {
     let mut paths = hidden(object, crd);
     if let Some(cleared) = record.cleared.get(object.uid()) {

@@ -70,7 +70,7 @@ pub enum Outcome {
 pub struct Rejection {
     /// What kind of refusal.
     pub kind: RejectionKind,
-    /// Who refused and why, in a sentence.
+    /// The server, webhook or policy that refused it and why, in a sentence.
     pub message: String,
     /// The places that it is about, without the keys of maps.
     pub fields: Vec<String>,

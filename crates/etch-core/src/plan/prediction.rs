@@ -6,10 +6,10 @@ use crate::crd::Crd;
 use crate::object::Object;
 use kube_structural_schema::path::Path;
 
-/// What would be done with one object.
+/// What Etch would do with one object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// What would be done about defaults that are missing.
+    /// What it would do about missing defaults.
     pub plan: Plan,
     /// The places whose value is an old default, and would follow it: to the new one, or away with a default
     /// that is gone.
@@ -38,8 +38,8 @@ impl Prediction {
 /// Decides about one object of a CRD, and about its values that are old defaults: `changes` are those that
 /// concern it.
 ///
-/// Owners that have to be moved to the storage version come before values that follow, in a write of their
-/// own. What would be done is the same.
+/// Owners that have to be moved to the storage version come before values that follow, in a separate write.
+/// The result is the same.
 pub fn predict(object: &Object, crd: &Crd, terms: &Terms, record: &Record, changes: &[Change]) -> Prediction {
     let plan = decide(object, crd, terms, record);
     let prediction = Prediction { plan, moved: Vec::new(), kept: Vec::new(), held: None };

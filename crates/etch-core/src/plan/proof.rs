@@ -32,7 +32,7 @@ words! {
 }
 
 impl Proof {
-    /// Whether a pass of Etch's is what shows it.
+    /// Whether it rests on a pass of Etch.
     pub fn is_of_pass(self) -> bool {
         self == Self::UnchangedSincePass
     }

@@ -18,10 +18,10 @@ pub enum StoredAt {
 
 /// At which version etcd holds an object that was read at the storage version.
 ///
-/// Whatever version a write goes through, it stores the object at the storage version. So one is stored there
-/// that was last written since every API server serves the CRD as it is, or since a pass under a storage
-/// version that has been the same since; and every object of a CRD that has never had another spec. One that
-/// lacks a default of the storage version is not stored there (fact R2).
+/// A write through any version stores the object at the storage version. So an object is stored there if it
+/// was last written since every API server serves the present CRD, or since a pass under a storage version
+/// that has been the same since; and so is every object of a CRD whose spec has never changed. One that lacks
+/// a default of the storage version is not stored there (fact R2).
 pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
     let is_first_generation = crd.generation() == 1;
     // Of one that is nested too deeply only the metadata were read.

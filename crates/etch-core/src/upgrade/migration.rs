@@ -16,7 +16,7 @@ pub struct MigrationBuilder {
     losing: NamedObjects,
     /// Those whose defaults are stored by it.
     filled: NamedObjects,
-    /// The same, as far as nothing shows what etcd holds.
+    /// Those whose defaults are perhaps stored by it: nothing shows what etcd holds.
     maybe_filled: NamedObjects,
 }
 

@@ -54,7 +54,7 @@ impl<'d> Options<'d> {
         }
     }
 
-    /// The same for one version.
+    /// The options for one version.
     pub(super) fn for_version(&self, version: &str) -> Self {
         Self { limit_rules: self.limit_rules && !self.unchanged.contains(version), ..self.clone() }
     }

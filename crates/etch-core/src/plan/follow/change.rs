@@ -1,4 +1,4 @@
-//! Which defaults are no longer what they were.
+//! Which defaults have changed.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Change {
         &self.path
     }
 
-    /// What it gives now; none if it is gone.
+    /// The present value; `None` if it is gone.
     pub fn present(&self) -> Option<&Json> {
         self.present.as_ref()
     }
@@ -76,8 +76,7 @@ pub fn past_of(crd: &Crd) -> Vec<OldDefault> {
     given(crd.compiled()).into_iter().map(|(path, value)| OldDefault { path, values: vec![value] }).collect()
 }
 
-/// The defaults that are no longer what they were, in the order of their paths. `follow` are the paths that a
-/// policy names.
+/// The defaults that have changed, in the order of their paths. `follow` are the paths that a policy names.
 ///
 /// A default is compared as it is filled in, with those below it. One that is itself invalid is not followed.
 pub fn changes(past: &[OldDefault], crd: &Crd, follow: &[Path]) -> Vec<Change> {

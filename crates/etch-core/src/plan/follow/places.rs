@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use kube_structural_schema::path::{Path, Step};
 
-/// Calls `found` with every place of `object` that `schema_path` stands for, and its value, in order. What is
-/// absent is none.
+/// Calls `found` with every place of `object` that `schema_path` stands for, and its value, in order. Absent
+/// places are left out.
 pub(in crate::plan) fn each<'v>(
     object: &'v Value,
     schema_path: &Path,
