@@ -85,7 +85,7 @@ enum Source {
     SchemaRule,
     Unknown,
     Rule(usize),
-    /// A rule of the declaration, or where there is no number of the schema.
+    /// A rule of the declaration; without a number, one of the schema.
     Unevaluated(Option<usize>),
     Reference(usize),
 }

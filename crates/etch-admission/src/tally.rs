@@ -169,7 +169,7 @@ impl Tally {
         }
     }
 
-    /// The same for the status.
+    /// The findings in the form of the status.
     pub fn found(self, generation: i64, now: Timestamp) -> ExistingObjects {
         let Self { objects, denied, defaulted, mut unseen, too_deep, persist } = self;
         if too_deep.count > 0 {

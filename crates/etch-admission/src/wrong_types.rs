@@ -126,7 +126,7 @@ fn a_rule_that_an_old_wrong_type_keeps_from_being_evaluated_refuses_nothing() {
     let (old, mut labelled) = (holder(of(json!(5))), holder(of(json!(5))));
     labelled["metadata"]["labels"] = json!({ "a": "b" });
     assert!(asked(&schema, &labelled, Some(&old)).answer.is_allowed());
-    // What is no integer for a rule refuses, also beside an old wrong type.
+    // What is not an integer to a rule refuses, also beside an old wrong type.
     let schema = compile(json!({ "rules": [{ "rule": "self.count < 9", "field": ".count" }] }));
     let found = refused(&schema, json!({ "size": 5, "count": 1 }), json!({ "size": 5, "count": 2.0 }));
     assert!(found.iter().any(|error| error.starts_with(".count: cannot evaluate")), "{found:?}");

@@ -3,7 +3,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// How many bits each member gets as long as there is room: one in 10⁵ that is no member is taken for one.
+/// How many bits each member gets as long as there is room: one in 10⁵ that is not a member is taken for one.
 const BITS: usize = 24;
 /// The least size in bytes: few members cost little anyway.
 const LEAST: usize = 32;
@@ -16,7 +16,7 @@ pub struct BloomFilter(Vec<u8>);
 
 impl BloomFilter {
     /// The set of these hashes, in at most `room` bytes; no bytes for the empty set. Where there is little
-    /// room for many, more that are no members are taken for some.
+    /// room for many, more that are not members are taken for some.
     pub fn of(hashes: impl ExactSizeIterator<Item = u64>, room: usize) -> Self {
         let members = hashes.len();
         if members == 0 || room < 2 {

@@ -17,7 +17,7 @@ const MOST_DIGITS: usize = 5;
 /// Reads `10s`, `1m30s`, `1h`, `1d12h`: numbers of at most five digits, each with a unit.
 ///
 /// # Errors
-/// It is no such text.
+/// It is not such a text.
 pub fn parse(text: &str) -> Result<Duration, NotADuration> {
     if text.is_empty() || text.len() > MAX_LENGTH {
         return Err(NotADuration);

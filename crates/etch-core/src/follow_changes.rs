@@ -79,7 +79,7 @@ impl FollowChanges {
         self.is_open
     }
 
-    /// Notes what a write has moved.
+    /// Records what a write has moved.
     pub(crate) fn moved(&mut self, object: &Object, write: &Write) {
         self.moved.extend(write.missing.iter().cloned());
         self.resource_version = Some(object.resource_version().to_owned());

@@ -48,7 +48,7 @@ pub struct Refusal {
     pub fields: Vec<String>,
     /// How long to wait before asking again; not absurdly long.
     pub retry_after: Option<Duration>,
-    /// Where a paged list can go on although its snapshot is gone.
+    /// Where a paged list can continue although its snapshot is gone.
     pub continue_token: Option<String>,
     /// Whether it names the object that it is about.
     names_object: bool,

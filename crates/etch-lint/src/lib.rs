@@ -86,7 +86,7 @@ pub const RULES: [&Rule; 22] = [
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LintError {
-    /// It is no CRD of `apiextensions.k8s.io/v1`.
+    /// It is not a CRD of `apiextensions.k8s.io/v1`.
     #[error(transparent)]
     Crd(#[from] CrdError),
     /// A schema far beyond any real one. Findings name places, and the places of such a schema would fill the

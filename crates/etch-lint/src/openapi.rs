@@ -1,6 +1,6 @@
-//! The rules for types that are no CRDs: what an API server publishes of built-in and aggregated ones. It
+//! The rules for types other than CRDs: what an API server publishes of built-in and aggregated ones. It
 //! must not report what generators write of their own accord: the zero value as the default of every field
-//! that is no pointer in Go.
+//! that is not a pointer in Go.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ fn check(of: &TypeName, schema: Json) -> Vec<Finding> {
     findings
 }
 
-/// Whether the default of a place is one that generators write of every field that is no pointer.
+/// Whether the default of a place is one that generators write for every field that is not a pointer.
 fn is_generated(schema: &Value, path: &Path) -> bool {
     let at = path.steps().iter().try_fold(schema, |schema, step| match step {
         Step::Field(name) | Step::Key(name) => schema

@@ -111,7 +111,7 @@ fn add(losses: &mut Losses, loss: Loss, at: &Path, what: impl FnOnce() -> String
     }
 }
 
-/// Goes through a schema as the conversion does: what it takes away is not looked at any more.
+/// Goes through a schema as the conversion does: what it takes away is no longer looked at.
 fn walk(schema: &Schema, at: &mut Path, losses: &mut Losses) {
     for (loss, name) in keywords(schema) {
         add(losses, loss, at, || match loss {

@@ -63,7 +63,7 @@ pub struct GoPlace {
     pub name: String,
     /// Where it stands.
     pub at: Spot,
-    /// The CRD that it is held against; empty where none is.
+    /// The CRD that it is compared with; empty if there is none.
     pub crd: String,
 }
 

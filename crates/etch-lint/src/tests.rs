@@ -317,7 +317,7 @@ fn clauses_may_refuse_the_values_of_defaults() {
         ["ETCH013 .spec its defaults break a clause of allOf, anyOf, oneOf or not: .a: it must be at most 3"]
     );
     assert_eq!(with(json!([{"properties": {"a": {"maximum": 5}}}])), [""; 0]);
-    // Who sets b may satisfy it.
+    // A user who sets b may satisfy it.
     assert_eq!(
         with(json!([{"anyOf": [{"properties": {"a": {"maximum": 3}}}, {"required": ["b"]}]}])),
         [""; 0]

@@ -170,7 +170,7 @@ fn defaults_below_additional_properties_are_told_apart() {
     assert_eq!(sites, [".deep{}[].n", ".map{}", ".seen", ".unpruned{}"]);
 }
 
-/// What objects get is judged, for the server accepts each of these.
+/// What objects get is judged: the server accepts each of these.
 #[test]
 fn a_default_is_judged_with_the_defaults_below_it() {
     let integer = |default: i64| json!({"type": "integer", "default": default});

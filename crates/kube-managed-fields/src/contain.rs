@@ -6,8 +6,8 @@ use kube_structural_schema::schema::Schema;
 
 /// Whether `fields` names every path that `other` names, both in FieldsV1 form.
 ///
-/// `schema` is that of the object: fields that it does not know do not count, for the server takes them out
-/// of every set.
+/// `schema` is that of the object: fields that it does not know do not count, because the server takes them
+/// out of every set.
 pub fn contains(fields: &Value, other: &Value, schema: &Schema) -> bool {
     has_all(fields, other, Known { schema: Some(schema), is_resource: true })
 }

@@ -39,7 +39,7 @@ pub struct Owner<'a> {
     pub manager: &'a str,
     /// `Apply` or `Update`.
     pub operation: &'a str,
-    /// Group and version in whose terms the fields are named: `stable.example.com/v1`.
+    /// Group and version at which the fields are named: `stable.example.com/v1`.
     pub api_version: &'a str,
     /// `status`, `scale`, or empty.
     pub subresource: &'a str,

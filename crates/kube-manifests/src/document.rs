@@ -128,7 +128,7 @@ impl Document {
         self.is_crd() && changes
     }
 
-    /// What the document is, in words: its kind and API version, or that it is no Kubernetes object.
+    /// What the document is, in words: its kind and API version, or that it is not a Kubernetes object.
     pub fn what(&self) -> String {
         match (self.kind(), self.api_version()) {
             ("", _) => "something without a kind".to_owned(),

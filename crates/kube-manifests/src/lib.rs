@@ -71,7 +71,7 @@ pub fn read(
 }
 
 /// Why a text cannot be read, where that is what Helm has not rendered yet: an action in place of a line or
-/// of a value. Inside of a text, as in a description, braces are no reason.
+/// of a value. Braces inside a text, as in a description, do not count.
 fn template(text: &str) -> Option<Malformed> {
     let is_action = |line: &str| {
         let line = line.trim_start();

@@ -1,4 +1,4 @@
-//! Why a text is no manifest, without values of it.
+//! Why a text is not a manifest, without values of it.
 
 use kube_structural_schema::json::{DEPTH, Json};
 
@@ -22,7 +22,7 @@ pub enum Malformed {
         /// Counted from 1.
         line: usize,
     },
-    /// Text that is no YAML, or YAML that has no form in JSON.
+    /// Text that is not YAML, or YAML that has no form in JSON.
     #[error("line {line}: {problem}")]
     Yaml {
         /// Counted from 1.
@@ -30,7 +30,7 @@ pub enum Malformed {
         /// What is wrong there.
         problem: String,
     },
-    /// Text that is no JSON.
+    /// Text that is not JSON.
     #[error("is not JSON: {0}")]
     Json(String),
     /// A document that needs more memory than is given to any, such as an alias of aliases of aliases.

@@ -236,7 +236,7 @@ impl Composer<'_, '_> {
         GO_ON
     }
 
-    /// Notes a key that its mapping has already: kubectl takes the last value.
+    /// Records a key that its mapping has already: kubectl takes the last value.
     fn note_duplicate(&mut self) {
         let Some(Holder::Mapping { fields, key: Some(Key::Name(name)), .. }) =
             self.frames.last().map(|frame| &frame.holder)

@@ -32,7 +32,7 @@ impl DefaultSite<'_> {
         value
     }
 
-    /// The same, where it has no more than `room` values, which becomes what is left of it. Defaults of lists
+    /// The value, if it has no more than `room` values, which becomes what is left of it. Defaults of lists
     /// multiply those below them: a small schema may give a value that no memory holds.
     pub fn value_within(&self, room: &mut usize) -> Option<Json> {
         let default = self.node.default.as_ref()?;
@@ -58,7 +58,7 @@ impl Compiled {
         Self::of(schema, None)
     }
 
-    /// The same as they show in objects that are pruned by `other` after they are filled: those that are
+    /// The defaults as they show in objects that are pruned by `other` after they are filled: those that are
     /// stored at another version.
     pub fn shown_by(schema: &Schema, other: &Schema) -> Self {
         Self::of(schema, Some(Pruner::root(other)))

@@ -60,7 +60,7 @@ fn depth(text: &[u8]) -> usize {
 /// is flat in its metadata: names, annotations, but no owners.
 ///
 /// # Errors
-/// The text is no JSON object; the message holds a position and no value.
+/// The text is not a JSON object; the message holds a position and no value.
 pub fn outline(text: &[u8]) -> serde_json::Result<Json> {
     type Fields<'a> = BTreeMap<String, &'a RawValue>;
 

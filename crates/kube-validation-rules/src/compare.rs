@@ -139,7 +139,7 @@ fn same_lists(a: &Value<'_>, b: &Value<'_>) -> Outcome<bool> {
 }
 
 /// Of items with the same keys the last counts, as in the Go map that upstream builds. In a list of the
-/// object itself an item that is no object has a key of its own there, so it equals none.
+/// object itself an item that is not an object has a key of its own there, so it equals none.
 fn same_map_lists(a: &Value<'_>, b: &Value<'_>, keys: &[Box<str>]) -> Outcome<bool> {
     let mut mine: std::collections::HashMap<Vec<Option<Scalar>>, Value<'_>> =
         std::collections::HashMap::new();

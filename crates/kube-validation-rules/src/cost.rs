@@ -36,7 +36,7 @@ impl Meter {
         if self.spent > CALL_LIMIT { Err(Fault::TooExpensive) } else { Ok(()) }
     }
 
-    /// Spends on a value, or on finding that there is none. What ended the expression costs no more.
+    /// Spends on a value, or on finding that there is none. What ended the expression costs nothing more.
     pub(super) fn charge_for<T>(&mut self, cost: u64, value: Outcome<T>) -> Outcome<T> {
         if !matches!(&value, Err(fault) if fault.is_final()) {
             self.charge(cost)?;

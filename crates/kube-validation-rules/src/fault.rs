@@ -8,7 +8,7 @@ use std::fmt;
 pub(super) enum Fault {
     /// No function takes arguments of these types. Only values that the compiler saw as `dyn` come here.
     NoOverload,
-    /// The same, where the server names the function, or how it was called.
+    /// No overload, where the server names the function, or how it was called.
     NoOverloadOf(Box<str>),
     /// Anything else that `&&` and `||` may absorb: no such key, division by zero, …
     Failed(Failure),

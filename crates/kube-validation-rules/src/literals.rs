@@ -18,7 +18,7 @@ pub(super) fn check(source: &str, tree: &Tree, checked: &Checked<'_>) -> Vec<Pro
     check_within(source, tree, checked, false)
 }
 
-/// The same where lists and maps may be of mixed types.
+/// Checks the literals of an expression in which lists and maps may be of mixed types.
 pub(super) fn check_mixed(source: &str, tree: &Tree, checked: &Checked<'_>) -> Vec<Problem> {
     check_within(source, tree, checked, true)
 }

@@ -1,7 +1,7 @@
 //! Macros: calls that stand for loops and presence tests.
 //!
 //! Source: cel-go `parser/macro.go`, `ext/comprehensions.go`, `ext/lists.go` and `cel/library.go`.
-//! `existsOne` with one variable is no macro in Kubernetes, and with two it is.
+//! `existsOne` with one variable is not a macro in Kubernetes, and with two it is.
 
 use super::tree::{Expr, Fold, Id, Tree};
 use super::value::Value;

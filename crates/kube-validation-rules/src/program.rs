@@ -95,8 +95,8 @@ impl Program {
         self.run(value, old, Run { base, budget, findings, misfits: None })
     }
 
-    /// The same for a value that need not fit its schema: rules that fail because of that are in `misfits`,
-    /// apart from all others.
+    /// Runs the rules over a value that need not fit its schema: rules that fail because of that are in
+    /// `misfits`, apart from all others.
     pub fn validate_any(
         &self,
         value: &Json,

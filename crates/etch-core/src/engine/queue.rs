@@ -99,7 +99,7 @@ impl<H> Queue<H> {
         self.changed(now, object)
     }
 
-    /// Notes that an object was deleted; whether it is one of those that are counted.
+    /// Records that an object was deleted; returns whether it is one of those that are counted.
     pub(super) fn deleted(&mut self, object: &Object) -> bool {
         if let Some(meanwhile) = self.active.get_mut(object.uid()) {
             *meanwhile = LatestEvent::Deleted;
@@ -149,7 +149,7 @@ impl<H> Queue<H> {
 
     /// Reads objects again and reconciles them, as soon as there is capacity.
     ///
-    /// Those that wait for a time of their own go on waiting.
+    /// Those that wait for a time of their own keep waiting.
     pub(super) fn read_again(&mut self, objects: impl IntoIterator<Item = Identity>) {
         for identity in objects {
             if !self.waiting.contains(&identity) {
@@ -169,7 +169,7 @@ impl<H> Queue<H> {
         !self.again.is_empty()
     }
 
-    /// Notes that a default was stored in an object while watching.
+    /// Records that a default was stored in an object while watching.
     pub(super) fn count_write(&mut self, now: Instant, uid: &str) {
         self.rewrites.count_write(now, uid);
     }
@@ -200,8 +200,8 @@ impl<H> Queue<H> {
         None
     }
 
-    /// Notes that an object is done, which may be gone; how it is counted, and its newest state if it has
-    /// changed meanwhile: that is to be reconciled again.
+    /// Records that an object is done, which may be gone; returns how it is counted, and its newest state if
+    /// it has changed meanwhile: that is to be reconciled again.
     pub(super) fn done(&mut self, uid: &str, is_gone: bool) -> (InTally, Option<Received<H>>) {
         // One that went away stays new: the watch has yet to report its deletion.
         let in_tally = match !is_gone && self.new.remove(uid) {
@@ -229,7 +229,7 @@ impl MutationBackoff {
         self.0.get(uid).map(|(_, until)| until.saturating_duration_since(now)).unwrap_or_default()
     }
 
-    /// Notes that the object was changed again.
+    /// Records that the object was changed again.
     fn count(&mut self, now: Instant, uid: &str) {
         if self.0.len() >= 10_000 {
             self.0.retain(|_, (_, until)| *until + Self::LAST > now);

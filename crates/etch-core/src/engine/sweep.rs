@@ -52,8 +52,9 @@ pub struct PageRequest {
 pub struct Page {
     /// Where its objects stand, in the order of the page.
     pub keys: Vec<ListKey>,
-    /// The resource version of the list. A watch goes on from that of the first page: a list whose snapshot
-    /// is lost goes on with a later one, and what changed in between on the pages before is in none of them.
+    /// The resource version of the list. A watch resumes from that of the first page: a list whose snapshot
+    /// is lost continues with a later one, and what changed in between on the pages before is in none of
+    /// them.
     pub resource_version: String,
     /// Where the next page begins; `None` after the last.
     pub next: Option<String>,
@@ -194,7 +195,7 @@ impl Sweep {
         self.is_complete
     }
 
-    /// Why nothing more is begun, once nothing is under way any more.
+    /// Why nothing more is begun, once nothing is under way.
     pub(super) fn take_stop(&mut self) -> Option<StopReason> {
         let is_quiet = self.open.as_ref().is_none_or(|open| open.under_way.is_empty());
         self.stopped.take_if(|_| is_quiet)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::api::Counts;
 
-/// The least time between two updates of conditions and report while something goes on.
+/// The least time between two updates of conditions and report while objects change.
 pub const EVERY: Duration = Duration::from_secs(3);
 /// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);

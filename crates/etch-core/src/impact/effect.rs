@@ -16,7 +16,7 @@ pub struct Effect {
     pub changes: Vec<Path>,
     /// Values that it no longer shows, and that were never stored.
     pub disappears: Vec<Path>,
-    /// Values that it no longer shows and that etcd goes on holding, until the next write destroys them
+    /// Values that it no longer shows and that etcd still holds, until the next write destroys them
     /// (facts R4, W12).
     pub hidden: Vec<Path>,
     /// Stored values that are the old default, and that Etch then moves to the new one, or removes with a

@@ -48,7 +48,7 @@ pub struct Upgrade<'a> {
 pub struct Stored {
     /// What etcd holds, or is taken to hold.
     pub value: Json,
-    /// The version in whose terms it holds it.
+    /// The version at which it holds it.
     pub version: String,
 }
 
@@ -254,7 +254,7 @@ fn written(view: &Value, crd: &Crd) -> Json {
     object
 }
 
-/// The version in whose terms an object is written.
+/// The version at which an object is written.
 fn version_of(object: &Object) -> &str {
     version_of_document(object.json())
 }

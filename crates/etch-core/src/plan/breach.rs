@@ -23,7 +23,7 @@ use kube_validation_rules::RUNTIME_BUDGET;
 const FEW: usize = 4;
 /// How many places are tried one by one, at most.
 const ASKED: usize = 16;
-/// What the rules may cost that are run for that, for all trials together.
+/// What the rules that are run for that may cost, for all trials together.
 const ASKING_BUDGET: i64 = 4 * RUNTIME_BUDGET;
 /// The longest requirement that is shown, in characters.
 const SHOWN: usize = 200;

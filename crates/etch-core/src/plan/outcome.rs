@@ -25,7 +25,8 @@ pub enum Outcome {
     /// Another client wrote meanwhile, and its write stands; or the server that answered serves another
     /// schema than the one that showed the object. Read and decide again.
     Conflict,
-    /// The server cannot store the default in the terms of the object's owners (facts W6, W18): rewrite them.
+    /// The server cannot store the default because of the versions of the object's owners (facts W6, W18):
+    /// rewrite them.
     NeedsRewrite,
     /// The answer does not show every default.
     Unproved,

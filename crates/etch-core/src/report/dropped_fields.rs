@@ -12,7 +12,7 @@ use crate::object::Identity;
 use crate::plan::Cleared;
 use kube_structural_schema::path::Path;
 
-/// How many objects are remembered that hold none of these fields any more.
+/// How many objects are remembered that no longer hold any of these fields.
 const CLEARED: usize = 500;
 /// How many fields the report names.
 const LISTED: usize = 50;

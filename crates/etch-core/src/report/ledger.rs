@@ -1,5 +1,6 @@
 //! What is counted beside the states of objects: values of changed defaults, and fields that writes have
-//! dropped. A pass takes it along, the watch after it goes on with it, and the next report is opened with it.
+//! dropped. A pass takes it along, the watch after it continues with it, and the next report is opened with
+//! it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -139,12 +139,13 @@ impl FindingsBuilder {
     }
 }
 
-/// Whether something happens there that is no mere addition, and was not there before.
+/// Whether something happens there that is more than an addition, and was not there before.
 fn counts(place: &Place) -> bool {
     matches!(place.kind, Kind::Change | Kind::Loss | Kind::Problem)
 }
 
-/// Whether it is known that something does. What could not be found out of an object is no harm.
+/// Whether it is known that something does. What could not be found out about an object does not count as
+/// harm.
 fn does_harm(effect: &Effect) -> bool {
     let kinds = effect.kinds();
     kinds.contains(&Kind::Change)

@@ -106,7 +106,7 @@ impl<'a> Pair<'a> {
                 self.child(old, new, Step::Field(name.clone())).walk(changes);
             }
         }
-        // What has become a key of a map: its value is held against the schema of the values.
+        // What has become a key of a map: its value is compared with the schema of the values.
         for (name, old) in fields(self.old).filter(|(name, _)| property(self.new, name).is_none()) {
             if let Some(new) = values(self.new) {
                 self.child(old, new, Step::Field(name.clone())).walk(changes);

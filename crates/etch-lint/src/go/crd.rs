@@ -1,4 +1,4 @@
-//! ETCH109 to ETCH111: Go types held against the CRDs that are generated from them.
+//! ETCH109 to ETCH111: Go types compared with the CRDs that are generated from them.
 
 use std::collections::BTreeSet;
 

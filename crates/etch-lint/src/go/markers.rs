@@ -50,7 +50,7 @@ Write one marker, or the same value in both.",
     check: None,
 };
 
-/// How deep values are held against types.
+/// How deep values are compared with types.
 const DEEPEST: usize = 64;
 
 pub(super) fn check(packages: &Packages, report: &mut Report) {

@@ -115,7 +115,7 @@ impl Report {
         self.place(rule, place, "", message);
     }
 
-    /// Something about a place, held against a version of a CRD.
+    /// Something about a place, compared with a version of a CRD.
     pub(super) fn place(
         &mut self,
         rule: &'static Rule,

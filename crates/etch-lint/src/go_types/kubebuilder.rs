@@ -265,7 +265,7 @@ fn float(digits: &str) -> Option<f64> {
             // In two steps, since the power alone may be too small for a double.
             sum * 2_f64.powi(exponent / 2) * 2_f64.powi(exponent - exponent / 2)
         }
-        // Unlike Rust's, Go's numbers of other bases are no floats.
+        // Unlike Rust's, Go's numbers of other bases are not floats.
         None if plain.starts_with("0o") || plain.starts_with("0b") => return None,
         None => plain.parse().ok()?,
     };

@@ -104,7 +104,7 @@ pub struct Field {
     pub kind: Type,
 }
 
-/// A comment that is no marker.
+/// A comment that is not a marker.
 #[derive(Clone, Debug)]
 pub struct Remark {
     /// Its text, without the slashes.

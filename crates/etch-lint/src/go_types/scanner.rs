@@ -57,7 +57,7 @@ impl<'a> Scanner<'a> {
         self.rest().chars().next()
     }
 
-    /// The next letter that is no space.
+    /// The next letter that is not a space.
     pub(super) fn peek_behind_space(&mut self) -> Option<char> {
         let space = self.rest().len() - self.rest().trim_start_matches(is_space).len();
         if space > 0 {

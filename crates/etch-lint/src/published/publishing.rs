@@ -67,7 +67,7 @@ pub fn unpublished(
         let is_replaced = is_replaced(schema, path);
         match (wanted.get(path), found.get(path)) {
             (Some(wanted), Some(found)) if same(wanted, found) => None,
-            // What is in the server's own schema of metadata is no default of the CRD.
+            // What is in the server's own schema of metadata is not a default of the CRD.
             (None, Some(_)) if is_replaced => None,
             (Some(_), _) if is_replaced => Some(Why::Replaced),
             (Some(_), Some(_)) => Some(Why::Another),

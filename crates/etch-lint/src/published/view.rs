@@ -63,7 +63,7 @@ impl Document {
     }
 }
 
-/// What a schema refers to. A property may be called `$ref`, and is no text.
+/// What a schema refers to. A property may be called `$ref`, and is not a text.
 pub(super) fn reference(schema: &Value) -> Option<&str> {
     schema.get("$ref").and_then(Value::as_str)
 }

@@ -52,7 +52,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let (storage, new) = (upgrade.new.1.storage().name.as_str(), upgrade.new.1);
     let before = stored(document);
     let mut stored = before.clone().unwrap_or_else(|| vec![old.storage().name.clone()]);
-    // What is taken out before the upgrade is not there any more.
+    // What is taken out before the upgrade is no longer there.
     stored.retain(|name| names(upgrade.new.0).any(|other| other == name));
     if !stored.iter().any(|name| name == storage) {
         stored.push(storage.to_owned());

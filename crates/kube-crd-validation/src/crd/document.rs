@@ -159,7 +159,7 @@ impl<'d> Crd<'d> {
         })
     }
 
-    /// Notes that objects may be stored in the storage version: the first one, if there are several.
+    /// Records that objects may be stored in the storage version: the first one, if there are several.
     pub(super) fn store(&mut self) {
         let storage = self.spec.versions.iter().find(|version| version.storage).map(|version| version.name);
         self.stored_versions.extend(storage.filter(|name| !self.stored_versions.contains(name)));

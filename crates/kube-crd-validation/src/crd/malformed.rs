@@ -1,4 +1,4 @@
-//! Why a document is no CRD.
+//! Why a document is not a CRD.
 
 use kube_structural_schema::schema::Place;
 

@@ -183,7 +183,7 @@ fn an_update_does_not_keep_an_invalid_metadata_default() {
     };
     assert_eq!(errors(crd(invalid(), json!([])), crd(invalid(), json!(["ct"]))), 1);
     assert_eq!(errors(crd(json!({"name": "a"}), json!([])), crd(invalid(), json!([]))), 1);
-    // What is not known is no error in either.
+    // What is not known is not an error in either.
     let unknown = json!({"name": "a", "unknown": 1});
     assert_eq!(errors(crd(json!({"name": "a"}), json!([])), crd(unknown, json!([]))), 0);
 }

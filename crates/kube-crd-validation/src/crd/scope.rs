@@ -11,7 +11,7 @@ use kube_validation_rules::{Decl, Declared};
 /// The place of a node.
 #[derive(Debug)]
 pub(super) struct Scope<'w> {
-    /// The node's schema as the server goes on with it.
+    /// The node's schema as the server uses it from here on.
     pub(super) schema: &'w Schema,
     parent: Option<(&'w Scope<'w>, Step<'w>)>,
     /// Whether there are rules here or above.

@@ -19,7 +19,8 @@ pub(super) struct Standing<'w> {
 }
 
 impl Standing<'_> {
-    /// Notes that the parts of a node are not found again; the node is where the place ends that is so long.
+    /// Records that the parts of a node are not found again; the node is where the place ends that is so
+    /// long.
     pub(super) fn forbid_old_self(&mut self, at: &Field, end: usize) {
         if self.uncorrelatable.is_none() {
             self.uncorrelatable = Some(at.up_to(end).into());

@@ -47,8 +47,8 @@ fn gaps_present(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl Fn
 /// below such a place; parents come first.
 ///
 /// The value that filling gives is the default with the defaults below it filled in. Below a value that
-/// differs the search goes on. Items and values of maps are places too, for their default may have replaced a
-/// null.
+/// differs the search goes on. Items and values of maps are places too, because their default may have
+/// replaced a null.
 pub(crate) fn filled(
     value: &Value,
     node: &Node,

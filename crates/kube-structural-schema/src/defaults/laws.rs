@@ -73,7 +73,7 @@ fn keeps(before: &Value, after: &Value) -> bool {
     }
 }
 
-/// The topmost places that are new, or were null and are no more.
+/// The topmost places that are new, or were null and no longer are.
 fn changes(before: &Value, after: &Value, at: &mut Path, found: &mut BTreeSet<Path>) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {

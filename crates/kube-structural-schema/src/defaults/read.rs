@@ -20,7 +20,7 @@ pub enum ReadError {
     /// The server fails to prune the defaults of the schema and does not serve the version.
     #[error("the schema has a default for a whole object that is none")]
     Unservable,
-    /// The metadata of the object is no object.
+    /// The metadata of the object is not an object.
     #[error("metadata cannot be read: {0}")]
     Metadata(#[from] Misfit),
 }
@@ -28,7 +28,7 @@ pub enum ReadError {
 /// Turns an object as it is stored into the object that is read, and reports the topmost fields that this
 /// hides.
 ///
-/// In this order: unknown fields are pruned, nulls that are no values are dropped, the metadata of embedded
+/// In this order: unknown fields are pruned, nulls that are not values are dropped, the metadata of embedded
 /// resources is coerced, the object's own metadata is decoded, defaults are filled in. Unlike a server, this
 /// leaves `metadata.generation` alone where it is missing.
 ///
@@ -46,7 +46,7 @@ pub fn read(
     })
 }
 
-/// The same for a CRD with `spec.preserveUnknownFields: true`: nothing is pruned, and no null is dropped.
+/// [`read`] for a CRD with `spec.preserveUnknownFields: true`: nothing is pruned, and no null is dropped.
 /// Defaults are filled in all the same, also for nulls.
 ///
 /// # Errors

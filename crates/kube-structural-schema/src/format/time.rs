@@ -60,7 +60,7 @@ fn time_of_day(text: &str) -> bool {
         && (is_zone(rest) || is_zone(behind_fraction(rest)))
 }
 
-/// What follows a fraction: any one character, for the pattern has a bare dot there, and digits.
+/// What follows a fraction: any one character, because the pattern has a bare dot there, and digits.
 fn behind_fraction(text: &str) -> &str {
     let mut rest = text.chars();
     if rest.next().is_none_or(|separator| separator == '\n') {

@@ -1,12 +1,12 @@
 //! Reading a schema path as it is shown: `.spec.foo[].bar{}."a.b"`.
-//! It must not read places of objects: an index or a key is no part of a schema.
+//! It must not read places of objects: an index or a key is not part of a schema.
 
 use std::iter::Peekable;
 use std::str::{Chars, FromStr};
 
 use super::{Path, Step};
 
-/// Why a text is no schema path.
+/// Why a text is not a schema path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// Something stands where a step has to begin.

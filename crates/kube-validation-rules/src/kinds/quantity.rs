@@ -22,7 +22,7 @@ const NANO: i32 = 9;
 pub(crate) struct Quantity {
     unscaled: BigInt,
     scale: i32,
-    /// Whether upstream keeps it in 64 bits; otherwise it is no integer to it, whatever its value.
+    /// Whether upstream keeps it in 64 bits; otherwise it is not an integer to upstream, whatever its value.
     small: bool,
 }
 
@@ -189,7 +189,7 @@ impl Quantity {
         Self { unscaled, scale, small }
     }
 
-    /// The value as upstream converts it: a number with decimals is no integer, be they zeros.
+    /// The value as upstream converts it: a number with decimals is not an integer, even if they are zeros.
     pub(crate) fn to_i64(&self) -> Option<i64> {
         if !self.small || self.scale > 0 {
             return None;

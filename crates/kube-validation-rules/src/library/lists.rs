@@ -68,7 +68,7 @@ pub(super) fn declare(table: &mut Table) {
     });
 }
 
-/// A value that is no list is taken for a list of it.
+/// A value that is not a list is taken for a list of it.
 const INCLUDES: Price = Price {
     estimated: |call| {
         let list = &call.args[0];

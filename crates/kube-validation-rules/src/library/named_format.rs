@@ -35,7 +35,7 @@ pub(super) fn declare(table: &mut Table) {
     declare_constants(table);
 }
 
-/// The regular expression behind the format is held against the text.
+/// The regular expression behind the format is matched with the text.
 const VALIDATE: Price = Price::kubernetes(
     |args, _| {
         let regex_size = kind::<NamedFormat>(args, 0).map(|format| format.regex_size as f64);

@@ -71,7 +71,7 @@ pub(super) fn declare(table: &mut Table) {
     );
 }
 
-/// A regular expression, the second argument, is held against a text; even an empty text is looked at.
+/// A regular expression, the second argument, is matched with a text; even an empty text is looked at.
 fn search_cost(args: &[Value<'_>]) -> u64 {
     scaled(1.0 + size(&args[0]) as f64, CHARACTER)
         .saturating_mul(scaled(size(&args[1]) as f64, REGEX_CHARACTER))

@@ -68,7 +68,7 @@ pub(super) enum Outcome {
     Published,
     /// The machine has a question.
     Ask(Question),
-    /// The watch goes on from this resource version.
+    /// The watch resumes from this resource version.
     Resume(String),
 }
 
@@ -115,7 +115,7 @@ impl<H> Steady<H> {
         self.has_new_permissions = true;
     }
 
-    /// The watch has expired; it may go on where nothing is being done about any object.
+    /// The watch has expired; it may resume if no object is being processed.
     pub(super) fn expired(&mut self, error: CallError, delivered: Option<u64>) -> Result<(), CrdError> {
         let (Some(through), Some(objects)) = (delivered, self.watching.objects_at_rest()) else {
             return Err(CrdError::watch(error));
@@ -227,7 +227,7 @@ impl<H> Steady<H> {
         }
     }
 
-    /// Notes why old versions were not taken out, and has that reported.
+    /// Records why old versions were not taken out, and has that reported.
     fn hindered(&mut self, why: String) {
         self.wants_publish |= self.hindrance.as_ref() != Some(&why);
         self.hindrance = Some(why);

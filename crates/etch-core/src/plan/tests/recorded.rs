@@ -12,12 +12,12 @@ use kube_structural_schema::json::Json;
 
 const WRITTEN_SINCE: Plan = Plan::Stored(Proof::WrittenSince);
 
-/// A CRD with a default in `spec` and one in `status`, both in `v1` alone; `v1beta1` is served no more.
+/// A CRD with a default in `spec` and one in `status`, both in `v1` alone; `v1beta1` is no longer served.
 fn crd(conversion: &str) -> Crd {
     stored_at(conversion, json!({ "type": "integer", "default": 1 }), &["v1"])
 }
 
-/// The same with another property `size` of `v1`, and other versions at which objects may be stored.
+/// That CRD with another property `size` of `v1`, and other versions at which objects may be stored.
 fn stored_at(conversion: &str, size: Value, stored: &[&str]) -> Crd {
     let version = |name: &str, is_new: bool, mut properties: Value| {
         properties["name"] = json!({ "type": "string" });

@@ -11,7 +11,7 @@ use crate::go_types::{Marker, Place, Remark, Spot};
 #[derive(Default)]
 pub(super) struct Comments {
     groups: Vec<Group>,
-    /// The row in which the last thing that is no comment ended.
+    /// The row in which the last thing that is not a comment ended.
     last_row: Option<usize>,
 }
 

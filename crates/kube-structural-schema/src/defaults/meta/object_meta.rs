@@ -67,11 +67,11 @@ struct Wrong {
 enum Words {
     /// Go's decoder goes on, reports it at the end, and names the type that it has and the one that it needs.
     Type { given: String, needed: &'static str },
-    /// The same, with the field.
+    /// Go's decoder goes on and reports this text, with the field.
     Said(String),
     /// Go's decoder stops here, and drops what it would have reported.
     Last(String),
-    /// The same, about a type.
+    /// Go's decoder stops here, and names the two types.
     LastType { given: String, needed: &'static str },
 }
 
@@ -189,8 +189,8 @@ fn in_value(given: &str, needed: &str) -> String {
     format!("json: cannot unmarshal {given} into Go value of type {needed}")
 }
 
-/// Values are kept as [`Json`] until all are read, for an error drops those before it. `above` is the field
-/// that the record is in, with a point behind it.
+/// Values are kept as [`Json`] until all are read, because an error drops those before it. `above` is the
+/// field that the record is in, with a point behind it.
 fn record(
     given: &Map<String, Value>,
     of: &Struct,
