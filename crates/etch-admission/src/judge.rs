@@ -131,7 +131,7 @@ impl Compiled {
                 }
             }
         }
-        // The type itself is what has to be mended first.
+        // The type itself has to be corrected first.
         if found.iter().any(|found| found.is_type() && found.denies()) {
             found.retain(|found| !found.is_unevaluated());
         }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// The annotation with the keys that count, newest first: `TIME=KEY TIME=KEY`.
 pub(super) const KEYS: &str = "etch-operator.io/admission-keys";
-/// How many bytes of chance are in a key.
+/// How many random bytes are in a key.
 pub const KEY_BYTES: usize = 32;
 
 /// When a key is replaced.
@@ -50,12 +50,12 @@ pub struct KeyRing {
 }
 
 impl PathKey {
-    /// The key that chance has given.
+    /// The key of these random bytes.
     pub fn new(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Reads a key; none if this cannot be one.
+    /// Reads a key; `None` if this cannot be one.
     pub fn read(text: &str) -> Option<Self> {
         let is_key = text.len() == 2 * KEY_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_key.then(|| Self(text.to_owned()))

@@ -68,7 +68,7 @@ impl Scope {
         Self { variables, has_self: true, items: None }
     }
 
-    /// The same for each value at a place with `[*]`: of the extension, or of the object where there is no
+    /// The scope of each value at a place with `[*]`: of the extension, or of the object if there is no
     /// schema.
     pub(super) fn of_items(self, place: &Place, schema: Option<&Schema>) -> Self {
         let variables = if self.has_self { self.variables } else { self.variables.dynamic(&["", ""]) };

@@ -115,8 +115,8 @@ impl Refusal {
         }
     }
 
-    /// The same refusal of a write of an object with this schema, with fields that may be shown: without the
-    /// keys of maps.
+    /// The refusal of a write of an object with this schema, with fields that may be shown: without the keys
+    /// of maps.
     #[must_use]
     pub fn without_keys(mut self, schema: &Schema) -> Self {
         let shown = |field: &String| place(field, schema).without_keys().to_string();

@@ -20,7 +20,8 @@ pub struct Rule {
     pub summary: &'static str,
     /// Why that matters and what to do, in some lines.
     pub help: &'static str,
-    /// None of the rule that only the server holds a CRD against, nor of those about Go.
+    /// `None` for rules that are checked elsewhere: those about Go, EmbeddedSchemas and upgrades, and about what
+    /// a server answers or publishes.
     pub(super) check: Option<fn(&Subject<'_>, &mut Report<'_>)>,
 }
 

@@ -32,7 +32,7 @@ pub struct PublishedFindings {
     pub may_be_behind: bool,
 }
 
-/// Holds the defaults of a CRD's version against the document that is published of it.
+/// Compares the defaults of a CRD's version with the document that is published of it.
 ///
 /// # Errors
 /// The document is broken.

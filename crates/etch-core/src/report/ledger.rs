@@ -11,7 +11,7 @@ use crate::report::changed_defaults::{ChangedDefaults, Followed};
 use crate::report::dropped_fields::DroppedFields;
 use kube_structural_schema::path::Path;
 
-/// What has become of changed defaults and of dropped fields so far.
+/// The outcomes so far for changed defaults, and the fields that were dropped.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     /// The defaults that have changed.

@@ -1,4 +1,4 @@
-//! What an earlier run was refused, as its report keeps it.
+//! The objects whose writes were rejected in an earlier run, from its report.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What is answered to the author of an upgrade, of the deletion or of a migration of a CRD.
+//! The answer to the author of an upgrade, of the deletion or of a migration of a CRD.
 
 use super::{ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, ALLOW_MIGRATION_ANNOTATION, Findings, GuardMode};
 use crate::warning::shortened;
@@ -8,7 +8,7 @@ use crate::warning::shortened;
 pub struct GuardDecision {
     /// Why it is refused; `None` if it passes.
     pub refusal: Option<String>,
-    /// What its author is warned of; each of a length that every client shows.
+    /// The warnings for its author; each of a length that every client shows.
     pub warnings: Vec<String>,
 }
 

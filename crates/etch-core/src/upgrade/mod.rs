@@ -2,8 +2,8 @@
 //! the refusal, at the moment of the request.
 //! The callers give the objects and the policies.
 //!
-//! Only [`impact`](super::impact) decides what happens to the values of objects, so that the request, `etch
-//! impact` and the operator agree; `withdrawn` adds what follows from the versions that are stored or that
+//! Only [`impact`](super::impact) decides what happens to the values of objects, so that `etch impact`, the
+//! request and the operator agree; `withdrawn` adds what follows from the versions that are stored or that
 //! owners name.
 //!
 //! # Laws

@@ -1,4 +1,4 @@
-//! How many objects something is so of, and the first of them by name.
+//! How many objects a line is about, and the first of them by name.
 
 use crate::object::Object;
 

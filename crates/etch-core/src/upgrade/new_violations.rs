@@ -1,4 +1,4 @@
-//! What an upgrade makes wrong with a CRD itself, which the API server takes all the same.
+//! Violations in the CRD itself that an upgrade brings and the API server accepts all the same.
 
 use crate::crd::Crd;
 use kube_structural_schema::json::Json;

@@ -1,11 +1,12 @@
-//! When the objects of a CRD are listed only to find out at which versions they are stored: where a pass does
-//! not show it, since the CRD has no defaults or no object may be written.
+//! When the objects of a CRD are listed only to find out at which versions they are stored: if a pass does
+//! not show it, because the CRD has no defaults or no object may be written.
 
 use std::time::{Duration, Instant};
 
 use super::task::Task;
 
-/// How often such objects are listed again: what others write comes to the storage version meanwhile.
+/// How often such objects are listed again: meanwhile other clients' writes move objects to the storage
+/// version.
 pub(super) const COUNT_AGAIN: Duration = Duration::from_secs(6 * 3600);
 
 /// When the objects were listed last.
