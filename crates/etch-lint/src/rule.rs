@@ -20,8 +20,8 @@ pub struct Rule {
     pub summary: &'static str,
     /// Why that matters and what to do, in some lines.
     pub help: &'static str,
-    /// `None` for rules that are checked elsewhere: those about Go, EmbeddedSchemas and upgrades, and about what
-    /// a server answers or publishes.
+    /// `None` for rules that are checked elsewhere: those about Go, EmbeddedSchemas and upgrades, and about
+    /// what a server answers or publishes.
     pub(super) check: Option<fn(&Subject<'_>, &mut Report<'_>)>,
 }
 
