@@ -1,5 +1,5 @@
-//! A canary on a real control plane: as many objects as the policy says are written, and the others when somebody resumes the
-//! pass. What is stored is read from etcd.
+//! A canary on a real control plane: as many objects as the policy sets are written, and the others when a
+//! user resumes the pass. What is stored is read from etcd.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -54,7 +54,7 @@ async fn two_servers_share_one_etcd_and_leave_nothing_behind() -> Result<()> {
     let second = control_plane.client(1).await?;
     create_widgets(&first).await?;
     let written = create(widgets(&first), widget("one")).await?;
-    // The second server may hear of the CRD a little later.
+    // The second server may learn of the CRD a little later.
     let seen =
         eventually(GUARD, "the widget", async || Ok(widgets(&second).get_opt("one").await.ok().flatten()))
             .await?;
@@ -95,7 +95,7 @@ async fn two_servers_share_one_etcd_and_leave_nothing_behind() -> Result<()> {
     control_plane.resume_apiserver(1);
     assert!(second.apiserver_version().await.is_ok());
 
-    // Nobody else may use the directory; afterwards its data can be used again.
+    // No other control plane may use the directory; afterwards its data can be used again.
     let refused = ControlPlane::start(options.clone()).await.err().context("the directory is in use")?;
     assert!(format!("{refused:#}").contains("in use"), "{refused:#}");
     control_plane.kill_apiserver(0);
@@ -160,7 +160,7 @@ fn the_command_serves_until_it_is_told_to_stop_or_killed() -> Result<()> {
         assert_eq!(command.wait()?.code(), code, "after SIG{signal}");
         let start = Instant::now();
         while !running(dir.path()).is_empty() {
-            // Told to stop, it has waited for its children; killed, it could not.
+            // Stopped by SIGTERM, it has waited for its children; killed, it could not.
             ensure!(
                 signal == "KILL" && start.elapsed() < GONE,
                 "{:?} after SIG{signal}",

@@ -60,7 +60,7 @@ async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
         return Ok(format!("old refused: {error:#}"));
     }
     if Crd::read(&Json::from(old.clone()))?.compiled().has_defaults() {
-        // Etch has to know the old defaults, to tell them from those that come.
+        // Etch has to know the old defaults, to distinguish them from the new ones.
         audited(scene, &name).await?;
     }
     let objects = make(cluster, &old, &name).await?;
@@ -165,8 +165,8 @@ struct Trip<'t> {
 }
 
 impl Trip<'_> {
-    /// Takes the upgrade back, makes it again, and has old versions taken out, each as far as the API server allows it;
-    /// what was done. `before` is how the objects were before the upgrade.
+    /// Takes the upgrade back, makes it again, and has old versions taken out, each as far as the API server
+    /// allows it; returns what was done. `before` has the objects before the upgrade.
     async fn there_and_back(&self, before: &[Value]) -> Result<String> {
         let Self { scene, old, new, objects, .. } = self;
         let cluster = &scene.cluster;

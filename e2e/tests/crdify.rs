@@ -136,7 +136,8 @@ fn what_crdify_finds_etch_finds_or_there_is_a_reason() -> Result<()> {
     Ok(())
 }
 
-/// The path as Etch writes it, with `[]` for values of maps too, which crdify does not tell from items.
+/// The path as Etch writes it, with `[]` for values of maps too, which crdify does not distinguish from
+/// items.
 fn path(crdify: &str) -> String {
     crdify.trim_start_matches('^').replace("[*]", "[]")
 }
@@ -370,7 +371,7 @@ fn same_but_for_words(old: &Value, new: &Value) -> bool {
     old == new
 }
 
-/// What docs/lint.md says of the differences is what is counted here.
+/// docs/lint.md has the numbers of differences that are counted here.
 #[test]
 fn the_docs_name_every_reason() -> Result<()> {
     let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/lint.md"))?;

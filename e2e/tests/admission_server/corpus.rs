@@ -15,7 +15,7 @@ use crate::stage::Stage;
 use crate::upgrades::impact;
 use crate::webhooks;
 
-/// The longest warning that is told apart: what follows may be cut off.
+/// How much of a warning is compared: what follows may be cut off.
 const TOLD: usize = 250;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,7 +76,7 @@ async fn answered(stage: &Stage, name: &str, new: &Value) -> Result<(&'static st
     let expected = expected(&impact(stage, new)?)?;
     let path = format!("{CRDS}/{name}?fieldManager=author&force=true&dryRun=All");
     let mut last = String::new();
-    // API servers hear of the webhook, and the operator of the CRD, some time later.
+    // API servers learn of the webhook, and the operator of the CRD, with a delay.
     let answer = eventually(GUARD, "the answer is that of impact", async || {
         let body = serde_json::to_vec(new)?;
         let answer = stage.scene.cluster.send("PATCH", &path, "application/apply-patch+yaml", body).await?;

@@ -14,7 +14,7 @@ use crate::{GROUP, MACHINES, machine};
 
 const SCHEMA: &str = "/apis/etch-operator.io/v1alpha1/embeddedschemas/example";
 
-/// Machines of a provider of our own, on which nothing else has a say.
+/// Machines of a provider of our own, which no other schema or webhook handles.
 fn schema(existing: &str) -> Value {
     json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema",
@@ -53,7 +53,7 @@ async fn create(cluster: &Cluster, name: &str, value: Value, metadata: Value) ->
     cluster.create(MACHINES, "author", &machine).await
 }
 
-/// Lets the operator do what `etch rbac` says it needs for the schema, and nothing else.
+/// Grants the operator what `etch rbac` prints for the schema, and nothing else.
 async fn grant(stage: &Stage, existing: &str) -> Result<()> {
     let file = stage.scene.file("schema.json", &schema(existing).to_string())?;
     let output =

@@ -1,7 +1,7 @@
-//! Random and mutated reviews: whatever is sent, the server answers with an AdmissionReview, or says that it
-//! is none.
+//! Random and mutated reviews: whatever is sent, the server answers with an AdmissionReview, or reports that
+//! the request is none.
 //!
-//! `ADMISSION_REVIEWS` says how many; `ADMISSION_SEED` repeats a run.
+//! `ADMISSION_REVIEWS` sets how many; `ADMISSION_SEED` repeats a run.
 
 #![expect(clippy::print_stdout, reason = "what was answered is worth a line")]
 
@@ -17,7 +17,7 @@ use etch_admission::{Compiled, Declaration, Lookup};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-/// How many reviews there are, unless `ADMISSION_REVIEWS` says otherwise.
+/// How many reviews there are, unless `ADMISSION_REVIEWS` sets another number.
 const REVIEWS: u64 = 4_000;
 /// How many requests are made of one object.
 const OF_ONE: u64 = 20;
@@ -74,7 +74,7 @@ fn random_reviews_are_answered() -> Result<()> {
     Ok(())
 }
 
-/// What is answered; none where the body is no review.
+/// The answer; `None` if the body is no review.
 fn answer(body: &[u8], served: &Served, rng: &mut Rng) -> Result<Option<Value>> {
     let Ok(asked) = Asked::parse(body) else { return Ok(None) };
     let phase = if rng.bool() { Phase::Mutate } else { Phase::Validate };
@@ -93,7 +93,7 @@ fn answer(body: &[u8], served: &Served, rng: &mut Rng) -> Result<Option<Value>> 
     Ok(Some(response))
 }
 
-/// The shipped schemas, as they are declared and as they are served.
+/// The shipped schemas, both as declared and as served.
 fn known() -> Result<Vec<(Value, Arc<Compiled>)>> {
     let mut known = Vec::new();
     for file in std::fs::read_dir(root().join("yaml/machine-api"))? {

@@ -1,5 +1,5 @@
-//! Requests that come all the time, each of which must be answered by the schema; and connections of whoever
-//! trusts what stands in the webhooks. It must not know what happens meanwhile.
+//! Requests that come all the time, each of which must be answered by the schema; and connections of a client
+//! that trusts the CA in the webhooks. It must not know what happens meanwhile.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Begins to ask, where webhooks have `failurePolicy: Fail`. Connections are made to `address`, by
-    /// whoever trusts the webhooks.
+    /// Begins to ask, where webhooks have `failurePolicy: Fail`. Connections are made to `address`, by a
+    /// client that trusts the CA in the webhooks.
     pub(crate) fn start(cluster: &Cluster, address: SocketAddr) -> Self {
         let mut load = Self { clients: JoinSet::new(), over: Arc::default(), answered: Arc::default() };
         for _ in 0..CLIENTS {
@@ -100,7 +100,7 @@ pub(crate) async fn post(cluster: &Cluster, address: SocketAddr, path: &str) -> 
     Ok(answer)
 }
 
-/// Connects as an API server does that knows the webhooks as they are now.
+/// Connects as an API server does that knows the present webhooks.
 async fn connect(cluster: &Cluster, address: SocketAddr) -> Result<TlsStream<TcpStream>> {
     let webhooks = cluster.get(WEBHOOKS[1]).await?["webhooks"].take();
     let bundle: ByteString = serde_json::from_value(webhooks[0]["clientConfig"]["caBundle"].clone())?;

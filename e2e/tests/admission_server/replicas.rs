@@ -22,7 +22,7 @@ use crate::{denied_soon, strict};
 /// How often it is asked who is ready; kubelets ask every five seconds, and a replica that ends serves for as
 /// long.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long a replica may take to say that it is ready.
+/// How long a replica may take to report that it is ready.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,7 +45,7 @@ async fn replicas_are_replaced_one_by_one_and_no_request_fails() -> Result<()> {
     load.end().await
 }
 
-/// Takes connections at the stage's address, and hands each to a replica that is ready.
+/// Takes connections at the stage's address, and passes each to a replica that is ready.
 struct Service {
     replicas: Arc<Mutex<Vec<Endpoint>>>,
     _tasks: JoinSet<()>,
@@ -84,7 +84,7 @@ impl Service {
                 change(&used, &endpoint.name, |endpoint| endpoint.connections += 1);
                 connections.spawn(async move {
                     if let Ok(mut replica) = TcpStream::connect(endpoint.address).await {
-                        // How a connection ends is for both sides to judge.
+                        // Client and replica check how a connection ends; this only forwards.
                         drop(copy_bidirectional(&mut client, &mut replica).await);
                     }
                 });

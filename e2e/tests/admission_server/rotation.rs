@@ -69,7 +69,7 @@ async fn certificates_are_renewed_under_load_and_no_request_fails() -> Result<()
     what_is_granted_is_needed(&stage)
 }
 
-/// Nobody can sign any more, so another authority is made; when it is trusted, it signs.
+/// No replica can sign any more, so another authority is made; when it is trusted, it signs.
 async fn another_authority(cluster: &Cluster) -> Result<()> {
     let before = cluster.get(SECRET).await?;
     let lost = json!({ "data": { "ca.key": null } });

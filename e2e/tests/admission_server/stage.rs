@@ -58,7 +58,7 @@ impl Stage {
     }
 }
 
-/// The rules that whoever writes an EmbeddedSchema adds: its facts, and the Secrets that are to exist.
+/// The rules that the author of an EmbeddedSchema adds: its facts, and the Secrets that are to exist.
 async fn grant_facts(cluster: &Cluster) -> Result<()> {
     let subjects = json!([{ "kind": "ServiceAccount", "name": "etch", "namespace": NAMESPACE }]);
     let rbac = "rbac.authorization.k8s.io";
@@ -112,7 +112,7 @@ fn gates() -> Value {
     json!({ "status": { "featureGates": [{ "version": "4.20", "enabled": enabled }] } })
 }
 
-/// Says which cluster this is, and on which platform.
+/// Sets which cluster this is, and on which platform.
 pub(crate) async fn infrastructure(cluster: &Cluster, id: &str, platform: &Value) -> Result<()> {
     // What belongs to another platform goes.
     let mut wanted = json!({ "aws": null, "azure": null, "gcp": null });

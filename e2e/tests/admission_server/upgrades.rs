@@ -58,7 +58,7 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
     .await?;
     a_migration_that_destroys_it_is_denied_until_it_is_allowed(cluster).await?;
     scene.policy("default", json!({ "mode": "Audit" })).await?;
-    // Nobody answers, or not in time, and nothing fails.
+    // There is no answer, or none in time, and nothing fails.
     operator.pause().await?;
     apply(cluster, &present(), "").await?.ok()?;
     operator.resume().await?;
@@ -281,8 +281,8 @@ async fn deletion_is_denied_until_it_is_allowed(cluster: &Cluster) -> Result<()>
     .await
 }
 
-/// The API server refuses to remove a version that `status.storedVersions` names, and takes it where somebody
-/// has shortened that list. The object is unreadable then, as its author was told.
+/// The API server refuses to remove a version that `status.storedVersions` names, and takes it if a user has
+/// shortened that list. The object is unreadable then, as the guard warned its author.
 async fn a_version_that_objects_are_stored_at_is_not_removed(cluster: &Cluster) -> Result<()> {
     let jars = "jars.upgrades.example.com";
     let (path, object) = (format!("{CRDS}/{jars}"), "/apis/upgrades.example.com/v1/namespaces/default/jars");

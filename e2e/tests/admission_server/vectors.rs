@@ -21,7 +21,7 @@ const AT_ONCE: usize = 8;
 /// How many there are at least for a platform.
 const ENOUGH: usize = 100;
 
-/// All schemas are there, and the Infrastructure says which of them applies.
+/// All schemas are there, and the Infrastructure decides which of them applies.
 pub(crate) async fn each_platform_is_answered_by_its_schema(cluster: &Cluster) -> Result<()> {
     apply(cluster, &json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": NAMESPACE } }))
         .await?;
@@ -74,7 +74,7 @@ async fn answered(cluster: &Cluster, status: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Creates on this platform, which the webhooks have answered by their rules alone.
+/// Creates on this platform that the webhooks have answered only by their rules.
 fn is_about(line: &Line, status: &Value) -> bool {
     let gates = json!({ "VSphereHostVMGroupZonal": true });
     line.operation == Operation::Create

@@ -86,7 +86,7 @@ fn judge(told: &Value, truths: &BTreeMap<String, Truth>, exact: bool, note: &dyn
     }
 }
 
-/// What is held has a reason to be, and what has one is held, as far as bytes tell.
+/// What is held has a reason to be, and what has one is held, as far as bytes show.
 pub(crate) fn judge_held(id: &str, truth: &Truth, held: Option<&str>, note: &dyn Fn(String)) {
     let is_so = match held {
         Some("Misfit") => !truth.misfits.is_empty(),
@@ -108,7 +108,7 @@ async fn explain(stage: &Stage, phase: usize, when: &str, raw: &Raw, notes: &Not
             continue;
         };
         let plural = plan.crd();
-        // Which of the two is asked for is told by the type's scope.
+        // The type's scope decides which of the two is asked for.
         let arguments = match id.split_once('/') {
             Some((namespace, name)) => vec!["explain", &plural, name, "-n", namespace],
             None => vec!["explain", &plural, id],

@@ -106,7 +106,7 @@ fn counted(told: &Value, objects: usize, note: &dyn Fn(String)) {
     }
 }
 
-/// What is told for certain is what came, and nothing else.
+/// What was predicted for certain is what happened, and nothing else.
 fn came_true(detail: &Value, came: &Difference, raw: &Value, note: &dyn Fn(String)) {
     let told = |key: &str| texts(&detail[key]);
     if told("appears") != came.appears {
@@ -144,7 +144,7 @@ fn missed(detail: &Value, came: &Difference, raw: &Value, truth: &Truth, note: &
         (&came.changes, &["changes"], "changes"),
         (&came.goes, &["disappears", "hidden"], "goes"),
     ] {
-        // Where a value is taken to go that stays, what appears inside of it is not told.
+        // If impact predicts that a value goes, and it stays, it does not predict what appears inside of it.
         let taken_to_go = if keys == ["appears"] { told(&["changes", "disappears"]) } else { Vec::new() };
         let told = [told(keys), taken_to_go].concat();
         for path in paths {
@@ -157,7 +157,7 @@ fn missed(detail: &Value, came: &Difference, raw: &Value, truth: &Truth, note: &
     }
 }
 
-/// The objects that could not be made anew as they are read now, and what is said against them.
+/// The objects that the server would refuse to create as they are read now, and its errors.
 async fn refused(
     stage: &Stage,
     plan: &Plan,

@@ -1,4 +1,4 @@
-//! What no write of Etch's may do, whoever asked for it.
+//! What no write of Etch's may do, whichever command or operator made it.
 
 use serde_json::Value;
 

@@ -1,7 +1,6 @@
-//! Every answer, over random clusters: what commands, reports, conditions and metrics say is held against raw
-//! etcd.
+//! Every answer, over random clusters: commands, reports, conditions and metrics are compared with raw etcd.
 //!
-//! `ANSWERS_CLUSTERS` says how many clusters (30, and those that once got a false answer), and `ANSWERS_SEED`
+//! `ANSWERS_CLUSTERS` sets how many clusters (30, and those that once got a false answer), and `ANSWERS_SEED`
 //! which come first. A cluster that fails is printed with the seed with which it can be run alone.
 
 mod audit;
@@ -35,7 +34,7 @@ const FOUND: [u64; 7] = [3275628578, 3275628588, 3275628591, 3275628655, 3275628
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_false() -> Result<()> {
     let (clusters, seed) = (setting("ANSWERS_CLUSTERS")?, setting("ANSWERS_SEED")?);
-    // The same clusters each time where nobody asks for others: what fails once must fail again.
+    // The same clusters each time, unless the environment asks for others: what fails once must fail again.
     let found = if clusters.is_none() && seed.is_none() { &FOUND[..] } else { &[] };
     let chosen = if clusters.is_some() { fastrand::u64(..1 << 32) } else { USUAL };
     let (clusters, seed) = (clusters.unwrap_or(30), seed.unwrap_or(chosen));
@@ -79,7 +78,7 @@ async fn lived(plans: &[Plan]) -> Result<BTreeMap<String, Vec<String>>> {
     Ok(findings)
 }
 
-/// A cluster that fails alone, with as few of its objects as it takes.
+/// A cluster that fails by itself, reduced to as few objects as the failure needs.
 async fn smaller(mut plan: Plan, mut findings: Vec<String>) -> Result<(Plan, Vec<String>)> {
     for _ in 0..TRIES {
         let text = findings.first().cloned().unwrap_or_default();
@@ -151,7 +150,7 @@ async fn agreed(stage: &Stage, phase: usize) -> Result<()> {
     Ok(())
 }
 
-/// A cluster that failed: what was said, how to run it alone, and as much of it as the findings are about.
+/// A cluster that failed: the findings, how to run it alone, and as much of it as the findings are about.
 fn described(plan: &Plan, findings: &[String]) -> String {
     let text = findings.join("\n  ");
     let objects = plan.objects.iter().filter(|thing| names(&text, &thing.name));

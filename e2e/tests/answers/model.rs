@@ -1,6 +1,5 @@
 //! What a cluster holds, worked out from raw bytes and schemas alone, by the shortest code that does it. It
-//! must not use Etch: its answers are held against what is worked out here, and this against the API server's
-//! reads.
+//! must not use Etch: Etch's answers are compared with this model, and the model with the API server's reads.
 
 use serde_json::{Map, Value};
 
@@ -98,7 +97,7 @@ impl Truth {
         breaks && !self.missing.iter().any(|path| path == ".spec.max")
     }
 
-    /// Whether nobody wants it written.
+    /// Whether it is not to be written.
     pub(crate) fn is_left_alone(&self) -> bool {
         self.ignored || self.terminating
     }

@@ -38,7 +38,7 @@ pub(crate) fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// What a document says of a CRD.
+/// The part of a document that is about a CRD.
 pub(crate) fn of<'a>(document: &'a Value, crd: &str) -> Option<&'a Value> {
     document["crds"].as_array().into_iter().flatten().find(|told| told["crd"] == crd)
 }

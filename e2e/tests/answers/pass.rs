@@ -18,13 +18,13 @@ use crate::stage::{GUARD, Stage, id};
 const PARTS: [&str; 9] =
     ["written", "alreadyStored", "due", "unproved", "held", "rejected", "ignored", "terminating", "unknown"];
 
-/// What is said of one CRD once its pass has ended.
+/// What Etch reports of one CRD once its pass has ended.
 struct Said {
     status: Value,
     condition: Condition,
 }
 
-/// Runs the operator until it is done with every CRD, and holds what it says against what it did.
+/// Runs the operator until it is done with every CRD, and compares its reports with what it did.
 pub(crate) async fn check(stage: &Stage, phase: usize, when: &str, notes: &Notes) -> Result<()> {
     let before = stage.raw().await?;
     let port = free_port()?;
@@ -103,7 +103,7 @@ async fn ended(stage: &Stage, plan: &Plan) -> Result<Said> {
     }
 }
 
-/// The report's numbers, and what it says of each object, by name or by naming only the others.
+/// The report's numbers, and its result for each object, by name or by naming only the others.
 fn reported(
     plan: &Plan,
     status: &Value,
@@ -170,7 +170,7 @@ fn reported(
     }
 }
 
-/// The condition: true only where everything that may be written is stored, and its words say the report's
+/// The condition: true only if everything that may be written is stored, and its message has the report's
 /// numbers.
 fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note: &dyn Fn(String)) {
     let Said { status, condition } = said;
@@ -232,7 +232,7 @@ fn before_each(message: &str, words: &str) -> Vec<i64> {
     parts.iter().filter_map(|part| part.rsplit([' ', ';']).next()?.parse().ok()).collect()
 }
 
-/// Nothing is said of a CRD that no policy selects, and of one that is ignored just that.
+/// Etch reports nothing of a CRD that no policy selects, and of one in mode `Ignore` only that.
 async fn silent(stage: &Stage, plan: &Plan, phase: usize, note: &dyn Fn(String)) -> Result<()> {
     let crd = plan.crd();
     let condition = stage.scene.cluster.condition(&crd, "DefaultsPersisted").await?;
@@ -298,7 +298,7 @@ fn gauges(text: &str, crd: &str, status: &Value) -> Option<String> {
     (!is_so).then(|| format!("the metrics are {lines:?}, and not {phantom}, {state}"))
 }
 
-/// Whether an object that is left alone is said to lack a default, or perhaps to.
+/// Whether the report states that an object that is not written lacks a default, or may lack one.
 fn lacks(left: &Value) -> bool {
     !left["message"].as_str().is_some_and(|message| message.ends_with("no default missing"))
 }

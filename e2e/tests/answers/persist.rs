@@ -14,7 +14,7 @@ use crate::stage::{Printed, Raw, Stage, id};
 /// What a run may touch: the objects of a cluster by their ids.
 type Scope<'a> = &'a (dyn Fn(&Plan, &str) -> bool + Sync);
 
-/// Nothing is written, and each object is planned for as its bytes say.
+/// Nothing is written, and the plan for each object agrees with its bytes.
 pub(crate) async fn dry_run(stage: &Stage, phase: usize, when: &str, notes: &Notes) -> Result<()> {
     let before = stage.raw().await?;
     let printed = stage.etch(&["persist", "--dry-run"]).await?;
@@ -79,7 +79,7 @@ pub(crate) async fn partial(stage: &Stage, phase: usize, notes: &Notes) -> Resul
     Ok(())
 }
 
-/// Runs the command, and holds what it says against what it did.
+/// Runs the command, and compares its output with what it did.
 pub(crate) async fn run(
     stage: &Stage,
     phase: usize,
@@ -118,7 +118,7 @@ pub(crate) async fn run(
     Ok(())
 }
 
-/// Whether nothing is left to be done, by what is told of a cluster.
+/// Whether nothing is left to be done, by the output for a cluster.
 fn written(
     plan: &Plan,
     phase: usize,

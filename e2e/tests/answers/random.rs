@@ -24,7 +24,7 @@ pub(crate) struct Plan {
     pub(crate) namespaced: bool,
     pub(crate) phases: [Phase; 3],
     pub(crate) objects: Vec<Thing>,
-    /// The spec of its policy; none where no policy selects it.
+    /// The spec of its policy; `None` if no policy selects it.
     pub(crate) policy: Option<Value>,
     /// How `etch persist` is tried before the operator comes.
     pub(crate) partial: Partial,
@@ -50,7 +50,7 @@ pub(crate) struct Thing {
     pub(crate) deeds: [Option<Deed>; 2],
 }
 
-/// What somebody does to an object.
+/// What a user does to an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Deed {
     /// An empty merge patch at the storage version.
@@ -134,7 +134,7 @@ impl Plan {
             .iter()
             .map(|(name, storage, schema)| {
                 let mut schema = schema.clone();
-                // No object has it: it tells which state of the schema is served.
+                // No object has it: it shows which state of the schema is served.
                 schema["properties"]["spec"]["properties"]["serving"] =
                     json!({ "type": "string", "enum": [format!("phase-{phase}")] });
                 json!({
@@ -156,7 +156,7 @@ impl Plan {
         })
     }
 
-    /// What the policy says for a key, if there is one.
+    /// The policy's value for a key, if there is one.
     pub(crate) fn says(&self, key: &str) -> &Value {
         self.policy.as_ref().map_or(&Value::Null, |policy| &policy[key])
     }
@@ -422,7 +422,7 @@ fn with(mut schema: Value, default: Option<&Value>) -> Value {
     schema
 }
 
-/// The policy of a CRD; none where none selects it.
+/// The policy of a CRD; `None` if none selects it.
 fn policy(rng: &mut Rng, schemas: &Schemas) -> Option<Value> {
     let mode = match rng.u8(..10) {
         0..=5 => "Persist",

@@ -39,7 +39,7 @@ pub(crate) struct Printed {
 }
 
 impl Stage {
-    /// A control plane with the CRDs and objects as they are at first.
+    /// A control plane with the CRDs and objects in their first state.
     pub(crate) async fn start(plans: Vec<Plan>) -> Result<Self> {
         let scene = Scene::start(&[GROUP]).await?;
         let endpoint = scene.control_plane.etcd_url().to_owned();
@@ -154,8 +154,7 @@ impl Stage {
         .await
     }
 
-    /// Does to all objects what the plan says for after the upgrade (0), or for after the operator's pass
-    /// (1).
+    /// Does to all objects what the plan has for after the upgrade (0), or for after the operator's pass (1).
     pub(crate) async fn deeds(&self, turn: usize) -> Result<()> {
         self.each_object(async |plan, thing| match &thing.deeds[turn] {
             Some(deed) => self

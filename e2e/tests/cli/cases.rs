@@ -1,5 +1,5 @@
-//! Inputs after public reports, in `cases`: `source.txt` names the report, and `expected.txt` says what a
-//! real API server answered. Etch reads them as kubectl does, and finds what the server refuses or warns of.
+//! Inputs after public reports, in `cases`: `source.txt` names the report, and `expected.txt` has the answer
+//! of a real API server. Etch reads them as kubectl does, and finds what the server refuses or warns of.
 
 use anyhow::{Context, Result, ensure};
 

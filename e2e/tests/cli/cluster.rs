@@ -1,5 +1,5 @@
-//! What commands say of a cluster that does not have, or does not grant, what they were asked for; and how
-//! much they print of one that has much.
+//! The output of commands about a cluster that does not have, or does not grant, what they were asked for;
+//! and how much they print of one that has much.
 
 use std::path::Path;
 use std::process::Command;
@@ -69,7 +69,7 @@ impl Stage {
         run(command, b"")
     }
 
-    /// Expects one line that says this, and nothing else.
+    /// Expects one line with this text, and nothing else.
     fn fails(&self, kubeconfig: &Path, line: &[&str], says: &str) -> Result<()> {
         let ended = self.etch_as(kubeconfig, line)?;
         let line: Vec<String> = line.iter().map(ToString::to_string).collect();
@@ -110,7 +110,7 @@ async fn a_cluster_is_asked_for_what_it_has() -> Result<()> {
     the_policy_is_named(&stage)
 }
 
-/// What a plan is told by a cluster: the API server's answer, the objects and the versions that are stored.
+/// What a plan learns from a cluster: the API server's answer, the objects and the versions that are stored.
 fn an_upgrade_is_planned(stage: &Stage) -> Result<()> {
     let steps = |file: &str| -> Result<(Option<i32>, Vec<String>, Value)> {
         let ended = stage.etch(&["plan", "-f", file, "--live", "-o", "json"])?;
@@ -159,7 +159,7 @@ fn markdown_is_bounded(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Under which policy a command decides: none where Etch is not installed, or those of a file.
+/// Under which policy a command decides: none if Etch is not installed, or those of a file.
 fn the_policy_is_named(stage: &Stage) -> Result<()> {
     let policy = json!({
         "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy", "metadata": { "name": "all" },
@@ -208,7 +208,7 @@ fn what_is_not_there_is_told_in_one_line(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Whoever may do nothing is told which permission is missing, and for what.
+/// A user without permissions gets an error that names the missing permission, and for what.
 async fn what_is_not_granted_is_told_in_one_line(stage: &Stage) -> Result<()> {
     let nobody = stage.control_plane.service_account_kubeconfig(0, "default", "nobody").await?;
     let crds = "customresourcedefinitions.apiextensions.k8s.io";
@@ -261,7 +261,7 @@ fn a_crd_that_is_not_there_has_no_objects(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// `--fail-on` tells additions from changes and losses; the same words stand in JSON.
+/// `--fail-on` distinguishes additions from changes and losses; JSON has the same words.
 fn what_fails_is_what_was_asked_for(stage: &Stage) -> Result<()> {
     for (old, new, kinds, codes) in [
         ("now.json", "now.json", &[][..], [0, 0, 0]),
@@ -276,7 +276,7 @@ fn what_fails_is_what_was_asked_for(stage: &Stage) -> Result<()> {
             ensure!(ended.json()?["crds"][0]["kinds"] == json!(kinds), "{line:?}: {ended:?}");
         }
     }
-    // Of objects too: the schema says it, and each of them.
+    // For objects too: the schema comparison has it, and each of them.
     let ended = stage.etch(&["impact", "-f", "new.json", "--live", "--fail-on", "losses", "-o", "json"])?;
     let told = &ended.json()?["crds"][0];
     ensure!(ended.code == Some(0) && told["kinds"] == json!(["change"]), "{:?}", told["kinds"]);

@@ -1,4 +1,4 @@
-//! The examples in the help texts, run as they are written.
+//! The examples in the help texts, run verbatim.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,7 +1,7 @@
 //! Each flag of each command, given what it cannot use: one clear line, exit status 2, and never a panic.
 //!
-//! `flags.json` says what each flag takes; a test of the command line holds it against what can be typed, so
-//! that a flag which is not tried here fails there.
+//! `flags.json` has the values that each flag takes; a test of the command line compares it with the real
+//! flags, so that a flag which is not tried here fails there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::process::{Ended, file, run};
 /// Commands, their flags, and what those take.
 type Flags = BTreeMap<String, BTreeMap<String, String>>;
 
-/// A value that a flag cannot use, and what the line says of it.
+/// A value that a flag cannot use, and a part of the error about it.
 type Trial = (&'static str, &'static str);
 
 /// How many values of the fuzzer's each flag is given.
@@ -303,7 +303,7 @@ fn no_cluster_is_told_in_one_line() -> Result<()> {
     Ok(())
 }
 
-/// What can be said in the environment is checked as on the command line.
+/// What can be set in the environment is checked as on the command line.
 #[test]
 fn the_environment_is_checked_as_well() -> Result<()> {
     let folder = tempfile::tempdir()?;
@@ -358,7 +358,7 @@ fn policy_words_are_understood_as_policies_write_them() -> Result<()> {
     Ok(())
 }
 
-/// A value that nobody expects: of the kinds that parsers of numbers, addresses, paths and names stumble
+/// A value that no flag expects: of the kinds that parsers of numbers, addresses, paths and names stumble
 /// over.
 fn nonsense(random: &mut fastrand::Rng) -> String {
     const PIECES: [&str; 40] = [

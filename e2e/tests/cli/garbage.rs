@@ -11,7 +11,7 @@ use e2e::operator::binary;
 
 use crate::process::{Ended, limited, text};
 
-/// Writes the inputs that files can be, each with what the line must say.
+/// Writes the inputs that files can be, each with what the error must contain.
 fn inputs(folder: &Path) -> Result<Vec<(String, &'static str)>> {
     let mut inputs = Vec::new();
     let mut add = |name: &str, content: &[u8], says: &'static str| {
@@ -148,10 +148,10 @@ fn says_of_crds(says: &str) -> bool {
 
 fn is_one_line(command: &[&str], ended: &Ended) -> Result<()> {
     ensure!(ended.code == Some(2), "{command:?}: {ended:?}");
-    // What a command passes over, it says in a note.
+    // What a command skips, it reports in a note.
     let lines: Vec<_> = ended.err.lines().filter(|line| !line.starts_with("note: skipped: ")).collect();
     ensure!(lines.len() == 1 && lines[0].starts_with("error: "), "{command:?}: {ended:?}");
-    // Nothing is told twice.
+    // Nothing is printed twice.
     let parts: Vec<&str> = lines[0].split(": ").collect();
     ensure!((1..parts.len()).all(|at| !parts[..at].contains(&parts[at])), "{command:?}: {ended:?}");
     ensure!(ended.err.len() < 1000, "{command:?}: {ended:?}");

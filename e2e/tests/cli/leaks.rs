@@ -1,4 +1,4 @@
-//! Broken input that may hold a secret: whatever reads it says what is wrong, and shows nothing of it.
+//! Broken input that may hold a secret: its reader reports what is wrong, and shows nothing of it.
 //!
 //! Each flag of `flags.json` that takes a file of YAML, JSON or PEM is given each broken one. Certificates of
 //! the admission server have a test of their own, beside their reader.
@@ -131,7 +131,7 @@ fn kubeconfig(cluster: &Value, user: &Value) -> String {
 
 /// Kubeconfigs in which a part that holds a secret cannot be used.
 fn kubeconfigs() -> Vec<(String, String)> {
-    // Nobody listens there.
+    // No process listens there.
     let server = json!({ "server": "https://127.0.0.1:1" });
     let with = |field: &str, value: Value| {
         let mut cluster = server.clone();
@@ -209,7 +209,7 @@ fn shows_nothing(folder: &Path, what: &str, line: &[String], environment: &[(&st
     command.arg("60").arg("env").args(environment.iter().map(|(name, value)| format!("{name}={value}")));
     command.arg(binary()?).args(line).current_dir(folder);
     let ended = run(command, b"")?;
-    // Whoever asks for an object with its defaults gets it, where it can be read.
+    // A user who asks for an object with its defaults gets it, if it can be read.
     let is_answer = ["fill", "admit"].contains(&&*line[0]) && ended.code != Some(2);
     for text in [Some(&ended.err), Some(&ended.out).filter(|_| !is_answer)].into_iter().flatten() {
         ensure!(

@@ -13,7 +13,7 @@ use serde_json::Value;
 /// What a run left.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Its exit status; none where a signal ended it.
+    /// Its exit status; `None` if a signal ended it.
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
@@ -38,7 +38,7 @@ pub(crate) fn etch_with(arguments: &[&str], input: &[u8]) -> Result<Ended> {
     run(command, input)
 }
 
-/// Runs git in a folder, by nobody in particular and without a configuration.
+/// Runs git in a folder, with a made-up author and without a configuration.
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Result<Ended> {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]);

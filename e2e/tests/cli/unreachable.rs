@@ -11,7 +11,7 @@ use crate::process::{etch, run, text};
 
 #[test]
 fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
-    // Nobody listens on a port that was free a moment ago.
+    // No process listens on a port that was free a moment ago.
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
