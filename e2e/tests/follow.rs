@@ -1,5 +1,5 @@
-//! Defaults that change, on a real control plane: what nobody owns follows where the policy says so, and all
-//! else stays.
+//! Defaults that change, on a real control plane: what no manager owns follows if the policy asks for it, and
+//! everything else stays.
 //!
 //! What is claimed is read from etcd.
 
@@ -73,7 +73,7 @@ async fn a_release_that_is_taken_back_leaves_nothing_where_its_defaults_are_foll
     ]);
     assert_eq!(report["changed"], changed, "{report}");
 
-    // Once more, with the policy that every CRD has unless told otherwise.
+    // Once more, with the policy that every CRD has by default.
     scene.policy("certificates", json!({ "selector": selector })).await?;
     release(cluster, "crd-2-defaults-added.yaml").await?;
     cluster.persisted(CERTIFICATES, "AllPersisted", SOON).await?;
@@ -176,7 +176,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     mine["spec"] = json!({ "size": 9, "ports": [{ "name": "x", "keep": 9 }] });
     cluster.patch(&path("many-01"), Patch::Apply, "somebody", &mine).await?.ok()?;
 
-    // Whoever sets the old default later means it.
+    // A user who sets the old default later means it.
     cluster.patch(&path("late"), Patch::Merge, "user", &json!({ "spec": { "size": 3 } })).await?.ok()?;
     operator.stop().await?;
     let operator = scene.operator(&[])?;
@@ -231,7 +231,7 @@ async fn a_pause_in_the_middle_loses_no_count() -> Result<()> {
     operator.stop().await
 }
 
-/// The end of the pass was told as an event, in the words of the condition.
+/// The end of the pass was published as an event, in the words of the condition.
 async fn events_are_told(scene: &Scene, message: &str) -> Result<()> {
     let cluster = &scene.cluster;
     let told = async || -> Result<Vec<Value>> {
@@ -251,7 +251,7 @@ async fn events_are_told(scene: &Scene, message: &str) -> Result<()> {
     Ok(())
 }
 
-/// What somebody does between our read and our write.
+/// What a user does between our read and our write.
 #[derive(Clone, Copy, Debug)]
 enum Meanwhile {
     Edits,
@@ -312,7 +312,7 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
     what_is_told_again_is_counted_up(cluster, &etch).await
 }
 
-/// By this process, and by one that does not know that it was told before.
+/// By this process, and by one that does not know of the earlier event.
 async fn what_is_told_again_is_counted_up(cluster: &Cluster, etch: &etch::cluster::Cluster) -> Result<()> {
     let widget = cluster.get(&path("edits")).await?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -40,7 +40,7 @@ pub(crate) fn widgets() -> Value {
     crd("example.com", "Widget", &[("v1", true, spec(&fields))])
 }
 
-/// CronTabs with a default that a check has something to say about.
+/// CronTabs with a default about which a check has a finding.
 fn checked() -> Value {
     let fields =
         json!({ "schedule": { "type": "string" }, "image": { "type": "string", "default": "busybox:1.37" } });

@@ -230,8 +230,8 @@ fn every_line_of_the_justfile_can_be_read() -> Result<()> {
     Ok(())
 }
 
-/// Whether an alias of cargo, a test or a recipe of just has the name that a command says; it takes too long
-/// to be run here.
+/// Whether an alias of cargo, a test or a recipe of just has the name in a command; the command takes too
+/// long to be run here.
 fn exists(command: &str) -> Result<()> {
     let words: Vec<&str> = command.split(' ').skip_while(|word| word.contains('=')).collect();
     let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1));
@@ -276,7 +276,8 @@ fn contains(printed: &Value, shown: &Value) -> bool {
     }
 }
 
-/// Whether what a page shows is what came: line by line, with any blanks between words, and ages as they are.
+/// Whether the output is what a page shows: line by line, with any blanks between words, and ages as they
+/// are.
 fn same(shown: &str, ended: &Ended) -> Result<()> {
     let words = |text: &str| -> Vec<String> {
         let lines =
@@ -284,7 +285,7 @@ fn same(shown: &str, ended: &Ended) -> Result<()> {
         lines.filter(|line| !line.is_empty()).collect()
     };
     let (shown, came) = (words(shown), words(&ended.out));
-    // Lines may be left out where the page says so.
+    // Lines may be left out where the page shows `...` or `…`.
     let mut rest = came.iter();
     for line in &shown {
         if line == "..." || line == "…" {

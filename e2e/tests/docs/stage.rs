@@ -41,7 +41,7 @@ pub(crate) struct Ended {
 }
 
 impl Stage {
-    /// A cluster in which somebody has used custom resources for a while.
+    /// A cluster in which users have had custom resources for a while.
     pub(crate) async fn start() -> Result<Self> {
         let stage = Self::bare().await?;
         for crd in [files::crontabs(None), files::certificates(None), files::widgets()] {
@@ -112,7 +112,7 @@ impl Stage {
         Ok(ended)
     }
 
-    /// Runs the operator where the cluster has a Deployment for it, with what that says.
+    /// Runs the operator if the cluster has a Deployment for it, with the arguments in it.
     async fn play_node(&mut self) -> Result<()> {
         let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/etch");
         let deployment = self.cluster.get(&path).await.unwrap_or_default();
@@ -145,7 +145,7 @@ impl Stage {
         Operator::start_of(binary()?, &kubeconfig, &log, &flags, &variables)
     }
 
-    /// Waits until the operator says of a CRD that its defaults are stored.
+    /// Waits until the operator reports that the defaults of a CRD are stored.
     pub(crate) async fn persisted(&self, crd: &str) -> Result<()> {
         self.cluster.persisted(crd, "AllPersisted", GUARD).await.map(drop)
     }

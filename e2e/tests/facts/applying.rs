@@ -132,7 +132,7 @@ async fn w2_preconditions(cluster: &Cluster) -> Result<()> {
     tabs.apply("v1", "a", ETCH, json!({"metadata": repeated})).await?.ok()?;
     assert_eq!(tabs.precondition("v1", "a").await?, repeated);
 
-    // Somebody was faster. (Where what they wrote is what we would write, the server may skip it and answer
+    // Another client was faster. (If it wrote what we would write, the server may skip our write and answer
     // with 200, as in `versions::w6_proof`.)
     tabs.merge("v1", "a", "other", json!({"metadata": {"labels": {"l": ""}}})).await?.ok()?;
     let modified =
@@ -156,7 +156,7 @@ async fn w2_preconditions(cluster: &Cluster) -> Result<()> {
     tabs.apply("v1", "b", ETCH, both).await?.refused(409, "Conflict", modified)?;
     assert_eq!(tabs.raw("b").await?["spec"], json!({"a": "x"}));
 
-    // A JSON patch whose test fails says neither which nor why.
+    // The error of a JSON patch whose test fails states neither which test nor why.
     let operations = json!([{"op": "test", "path": "/metadata/resourceVersion", "value": "1"}]);
     let failed = tabs.json_patch("v1", "c", operations).await?;
     failed.refused(422, "Invalid", "the server rejected our request due to an error in our request")?;
@@ -423,7 +423,7 @@ async fn w15(cluster: &Cluster) -> Result<()> {
     cluster.delete(&tabs.path("v1", "gone")).await?.ok()?;
     let verbs = ["get", "list", "watch", "patch"];
     let robot = tabs.seen_by(cluster.service_account("patcher", &tabs.group, &verbs).await?);
-    // The server hears of a new role a little later.
+    // The server learns of a new role with a delay.
     let start = Instant::now();
     while robot.get("v1", "there").await?.code == 403 && start.elapsed() < Duration::from_secs(60) {
         sleep(Duration::from_millis(20)).await;

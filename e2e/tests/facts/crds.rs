@@ -63,7 +63,7 @@ async fn c1(cluster: &Cluster) -> Result<()> {
     assert_eq!(types(&crd), ["NamesAccepted", "Established", "NonStructural", "DefaultsPersisted"]);
     let crd = apply_conditions(&tabs, json!([condition("DefaultsPersisted", "True")])).await?.ok()?;
     assert_eq!(types(&crd), ["NamesAccepted", "Established", "DefaultsPersisted"]);
-    // The server's own writes leave ours alone.
+    // The server's own writes keep our fields.
     tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;
     let crd = cluster.get(&tabs.crd_path()).await?.ok()?;
     assert_eq!(types(&crd), ["NamesAccepted", "Established", "DefaultsPersisted"]);

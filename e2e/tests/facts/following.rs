@@ -20,7 +20,7 @@ rows! {
 
 const OWNER: &str = "owner Apply v1: .spec.a";
 
-/// Objects with a stored `color: red` that nobody owns, and a schema that gives `blue` now, or nothing.
+/// Objects with a stored `color: red` that no manager owns, and a schema that gives `blue` now, or nothing.
 async fn moving<'a>(cluster: &'a Cluster, row: &str, names: &[&str], now: Value) -> Result<Tabs<'a>> {
     let tabs = Tabs::new(cluster, row);
     tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;

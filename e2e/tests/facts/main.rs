@@ -1,8 +1,8 @@
-//! What Etch takes for granted of the API server, asked of a real one: each row sends a few requests and
-//! compares what is answered with the bytes in etcd before and after.
+//! What Etch assumes about the API server, checked on a real one: each row sends a few requests and compares
+//! what is answered with the bytes in etcd before and after.
 //!
 //! Etch itself takes no part. The release is chosen with `E2E_KUBERNETES=X.Y`; rows on which releases differ
-//! say so.
+//! state it.
 
 mod applying;
 mod cluster;

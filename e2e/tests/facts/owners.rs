@@ -1,6 +1,5 @@
 //! When the server forgets the owners of an object, when it gathers some of them, and what they own where a
-//! schema says nothing (W19, W20, W22, W26,
-//! W31).
+//! schema specifies nothing (W19, W20, W22, W26, W31).
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -113,7 +112,7 @@ async fn w19(cluster: &Cluster) -> Result<()> {
         }
         let before = tabs.stored(name).await?.owners;
         let patched = tabs.merge("v1", name, ETCH, json!({})).await?;
-        // Validation does not let the first two pass, for nobody can tell which item was there before.
+        // Validation refuses the first two, since nothing shows which item was there before.
         if ["keyless", "null"].contains(&name) {
             patched.refused(422, "Invalid", "spec.keyed[0]")?;
         } else {

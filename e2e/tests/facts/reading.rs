@@ -147,7 +147,7 @@ async fn r13(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// The oldest resource version that a server remembers, as it says where an older one was asked for.
+/// The oldest resource version that a server has, from its error about an older one.
 fn oldest(refusal: &Value, asked: u64) -> Result<u64> {
     let message = refusal["message"].as_str().context("a message")?;
     let oldest = message.strip_prefix(&format!("too old resource version: {asked} ("));
@@ -205,7 +205,7 @@ async fn r5(cluster: &Cluster) -> Result<()> {
     let after = tabs.stored("rewritten").await?;
     assert_eq!(after.spec, json!({"a": "x", "legacy": "fresh"}));
     assert_eq!((after.owners, after.generation), (before.owners, before.generation));
-    // The owner may let go of what it never set, and the value stays.
+    // The owner may give up what it never set, and the value stays.
     tabs.apply("v1", "rewritten", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
     let released = tabs.stored("rewritten").await?;
     assert_eq!(released.spec, json!({"a": "x", "legacy": "fresh"}));

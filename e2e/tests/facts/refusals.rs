@@ -1,5 +1,5 @@
-//! How the server says no: the code, the reason, the form of the message and the causes of every refusal that
-//! Etch tells apart.
+//! How the server refuses: the code, the reason, the form of the message and the causes of every refusal that
+//! Etch distinguishes.
 //!
 //! Refusals that belong to a row of their own (a stale resourceVersion, a missing object, owners) are there.
 

@@ -86,7 +86,7 @@ impl Definition {
         Self { conversion, ..self }
     }
 
-    /// The CRD; `probe` is a top-level property that tells this definition from those before it.
+    /// The CRD; `probe` is a top-level property that distinguishes this definition from those before it.
     pub(crate) fn manifest(&self, group: &str, probe: &str) -> Value {
         let storage = self.versions.len() - 1;
         let versions = self.versions.iter().enumerate().map(|(index, (name, schema))| {

@@ -88,7 +88,7 @@ async fn all_can_apply(tabs: &Tabs<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the bytes are `stored`, and applies at v1 by anybody are answered with 500.
+/// Fails unless the bytes are `stored`, and applies at v1 by any manager are answered with 500.
 async fn none_can_apply(tabs: &Tabs<'_>, name: &str, stored: Stored) -> Result<()> {
     assert_eq!(tabs.stored(name).await?, stored, "{name}");
     for (manager, spec) in [(ETCH, json!({})), ("owner", json!({"a": "x"})), ("owner", json!({"a": "z"}))] {
@@ -344,8 +344,8 @@ async fn w16(cluster: &Cluster) -> Result<()> {
     // The message quotes the value.
     misfit.refused(500, "", "CronTab): .spec.b: expected map, got &{y}")?;
     assert_eq!(tabs.stored("identity").await?, stored("v1beta1", without(), 2, &[OTHER_BETA, OWNER_BETA]));
-    // The server cannot tell who owns what; up to 1.36 it then forgets all, now it keeps what was there, ours
-    // ignored.
+    // The server cannot work out who owns what. Up to 1.36 it then drops all owners; since 1.37 it keeps
+    // those that were there and ignores ours.
     let owners = if cluster.since("1.37")? { &[OTHER_BETA, OWNER_BETA][..] } else { &[] };
     tabs.merge("v1", "merge", ETCH, json!({})).await?.ok()?;
     tabs.reversion("v1", "reversion", "v1").await?.ok()?;

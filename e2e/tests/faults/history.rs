@@ -28,7 +28,7 @@ const MARK: &str = "/registry/faults-mark";
 pub(crate) struct Event {
     pub(crate) key: String,
     pub(crate) revision: i64,
-    /// None where it was deleted.
+    /// `None` if it was deleted.
     pub(crate) value: Option<Arc<Value>>,
 }
 

@@ -13,9 +13,9 @@ use crate::laws::{covers, of_crd, of_objects};
 use crate::plan::Place;
 use crate::workload::{Expected, GROUP, State, Subject, Workload, persisted};
 
-/// Whether etcd is a fixed point of filling, and the condition of the CRD's present generation says so.
+/// Whether etcd is a fixed point of filling, and the condition of the CRD's present generation reports it.
 pub(crate) fn is_stable(history: &History, subject: &Subject) -> bool {
-    // While somebody acts, it is not.
+    // While a user acts, it is not.
     let Ok(state) = subject.state.try_lock() else { return false };
     if !subject.is_said(history) {
         return false;
@@ -76,8 +76,8 @@ pub(crate) async fn broken(
         let owners = owners(raw);
         // While owners cannot express a new field, the server does not list who updates an object (fact W8).
         let unlisted = if subject.workload == Workload::NewVersion { "user" } else { "" };
-        // What is being deleted between a move and the removal of Etch's entry keeps that entry: Etch writes
-        // it no more.
+        // An object that is deleted between a move and the removal of Etch's entry keeps that entry: Etch
+        // does not write it again.
         let left = if expected.is_terminating { "etch" } else { "" };
         let differing = owners.symmetric_difference(&expected.owners);
         if differing.filter(|owner| ![unlisted, left].contains(&owner.as_str())).count() > 0 {

@@ -47,7 +47,7 @@ pub(crate) fn of_objects(
     (broken, writes)
 }
 
-/// What of an object a write has changed that Etch must not change.
+/// The part of an object that a write has changed and that Etch must not change.
 fn changed(subject: &Subject, last: &Value, value: &Value) -> Option<&'static str> {
     let without = |object: &Value, fields: &[&str]| {
         let mut fields_left = object.as_object().cloned().unwrap_or_default();
@@ -90,7 +90,7 @@ pub(crate) fn covers(kept: &Value, value: &Value) -> bool {
     }
 }
 
-/// What was said of a CRD before it was true, and what else Etch has changed of it.
+/// What Etch reported of a CRD before it was true, and what else Etch has changed in it.
 pub(crate) fn of_crd(history: &History, subject: &Subject, state: &State, begun: i64) -> Vec<String> {
     let mut broken = Vec::new();
     let (keys, crd_key) = (subject.keys(), subject.crd_key());
@@ -124,7 +124,7 @@ pub(crate) fn of_crd(history: &History, subject: &Subject, state: &State, begun:
             broken.push(format!("the CRD's own fields change at {revision}"));
         }
         let said = persisted(&value);
-        // Servers before 1.35 do not keep it (fact C3): nothing tells then which schema is meant.
+        // Servers before 1.35 do not keep it (fact C3): nothing shows then which schema is meant.
         let Some(judged) = said["observedGeneration"].as_i64().and_then(|judged| generations.get(&judged))
         else {
             continue;
@@ -134,7 +134,7 @@ pub(crate) fn of_crd(history: &History, subject: &Subject, state: &State, begun:
         }
         for (key, (written, raw)) in &objects {
             let is_terminating = !raw["metadata"]["deletionTimestamp"].is_null();
-            // Nobody can know of such a write before the watch brings it.
+            // The operator cannot know of such a write before the watch delivers it.
             let is_excused = is_terminating || state.setbacks.contains(written);
             if !is_excused && !is_filled(judged, raw) {
                 broken.push(format!("AllPersisted is said at {revision}, and {key} is {raw}"));

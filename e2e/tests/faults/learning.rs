@@ -1,4 +1,4 @@
-//! Which requests a workload leads to where nothing befalls it, and the plans that follow from that.
+//! Which requests a workload leads to without faults, and the plans that follow from that.
 //! It must not play any.
 
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ impl Learned {
             Place::Objects => {
                 self.writes.iter().flat_map(|(index, count)| spot(Some(*index), 0..*count)).collect()
             }
-            // There is one, and it is everybody's.
+            // There is one watch, which all plans share.
             Place::AllCrds => spot(None, 0..1).collect(),
             place => spot(None, 0..self.counts[&place].min(REPEATED)).collect(),
         }
@@ -134,7 +134,7 @@ impl Learned {
     /// Whether anything is to befall requests of a kind in this workload.
     fn meets(&self, place: Place) -> bool {
         match (self.plan.deed, place) {
-            // That lesson is about the reads alone.
+            // That lesson is only about the reads.
             (Some(_), place) => place == Place::Reads,
             // All others are as much concerned, whatever their workload.
             (None, Place::AllCrds) => self.plan.workload == Workload::Upgrade,

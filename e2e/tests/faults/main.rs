@@ -1,12 +1,12 @@
 //! Faults between the operator and a real API server, and what must hold whatever they are: see
 //! `invariants.rs` and `laws.rs`.
 //!
-//! Each workload is played once without any fault, and what it asks for then is what faults befall: see
-//! `learning.rs`. Plans share a control plane and an operator, and each has a CRD to itself: a rule of a plan
-//! befalls requests for its CRD alone, save that an operator which is killed is killed for all, and that the
-//! watch of CRDs is everybody's. `FAULTS_SEED` decides which plans are played together, and which of them CI
-//! plays. `FAULTS_ONLY='Follow.*Recreate'` plays those of all plans alone whose text has these parts in this
-//! order.
+//! Each workload is played once without any fault, and the requests that it leads to are those that get
+//! faults: see `learning.rs`. Plans share a control plane and an operator, and each has a CRD to itself: a
+//! rule of a plan affects only requests for its CRD, except that an operator which is killed is killed for
+//! all plans, and that all plans share the watch of CRDs. `FAULTS_SEED` decides which plans are played
+//! together, and which of them CI plays. `FAULTS_ONLY='Follow.*Recreate'` plays only those of all plans whose
+//! text has these parts in this order.
 
 #![expect(clippy::print_stdout, reason = "how many plans there were of each kind is worth some lines")]
 
@@ -161,7 +161,7 @@ impl Played {
     }
 }
 
-/// What has come of all plans.
+/// The results of all plans.
 #[derive(Default)]
 struct Tally {
     /// How many struck, by what befell them.

@@ -1,4 +1,5 @@
-//! Which fault befalls which request of which workload, and which user acts at which. It must not play them.
+//! Which request of which workload gets which fault, and which user acts at which request. It must not play
+//! them.
 
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub(crate) struct Plan {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spot {
     pub(crate) place: Place,
-    /// Of this object alone.
+    /// Only of this object.
     pub(crate) object: Option<usize>,
     /// The first of them.
     pub(crate) nth: usize,

@@ -1,5 +1,5 @@
 //! A cluster, a proxy, an operator that is started again when it is killed, and the play of some plans
-//! together. It must not judge what came of them.
+//! together. It must not judge their results.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -68,7 +68,7 @@ struct Act {
 
 impl Rig {
     pub(crate) async fn start() -> Result<Self> {
-        // Compacted, etcd would not tell what it held before.
+        // After a compaction, etcd would not return what it held before.
         let keep = |options: &mut e2e::control_plane::Options| {
             options.apiserver_flags.push("--etcd-compaction-interval=0".to_owned());
         };
@@ -183,7 +183,7 @@ impl Rig {
             let held = match select(pin!(self.proxy.held()), acting.next()).await {
                 Either::Left((held, _)) => held,
                 Either::Right((Some(()), _)) => continue,
-                // Nobody acts: only a request can change that.
+                // No user acts: only a request can change that.
                 Either::Right((None, held)) => held.await,
             };
             acting.push(async move {

@@ -1,5 +1,5 @@
 //! The schemas of the workloads, and what the API server makes of a value by one of them.
-//! It must not use Etch's own code: that is what it is held against.
+//! It must not use Etch's own code, with which it is compared.
 
 use serde_json::{Value, json};
 

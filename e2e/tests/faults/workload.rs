@@ -25,7 +25,7 @@ pub(crate) enum Workload {
     /// The storage version changes, and the new one has a default: owners are moved to it. Later, users write
     /// at the old one.
     NewVersion,
-    /// Objects that nobody owns, as old clients left them.
+    /// Objects without an owner, as old clients left them.
     Unowned,
     /// A default changes, and a policy has unowned values follow it.
     Follow,
@@ -53,7 +53,7 @@ pub(crate) struct Expected {
     /// The managers in `managedFields`.
     pub(crate) owners: BTreeSet<String>,
     pub(crate) uid: String,
-    /// Whether it is being deleted: nobody has to store what it lacks.
+    /// Whether it is being deleted: Etch need not store what it lacks.
     pub(crate) is_terminating: bool,
     /// How often Etch writes it at most, where no answer is lost.
     pub(crate) writes: usize,
@@ -78,7 +78,7 @@ pub(crate) struct State {
 pub(crate) struct Subject {
     pub(crate) kind: String,
     pub(crate) workload: Workload,
-    /// Locked while somebody acts.
+    /// Locked while a user acts.
     pub(crate) state: Mutex<State>,
 }
 
@@ -268,7 +268,7 @@ impl Subject {
             Workload::Upgrade | Workload::Unowned | Workload::Hidden => return Ok(()),
         }
         drop(state);
-        // What is done now, Etch hears of by its watch.
+        // Etch learns of what is done now by its watch.
         history.until(LONG, "the first pass", || self.is_said(history).then_some(())).await?;
         let mut state = self.state.lock().await;
         match self.workload {

@@ -1,7 +1,6 @@
-//! Bytes that nobody meant to send, for each reader of what others write: none may make it panic, or break
-//! its law.
+//! Random bytes, for each reader of what others write: none may make it panic, or break its law.
 //!
-//! Inputs are the project's own files, and those in `corpus`, mangled. `FUZZ_SECONDS` says how long each
+//! Inputs are the project's own files, and those in `corpus`, mangled. `FUZZ_SECONDS` sets how long each
 //! reader is tried, `FUZZ_SEED` repeats a run.
 
 #![expect(clippy::print_stdout, reason = "how many inputs there were is worth a line")]
@@ -17,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use fastrand::Rng;
 
-/// Inputs of each reader, unless `FUZZ_SECONDS` says how long to go on.
+/// Inputs of each reader, unless `FUZZ_SECONDS` sets how long to go on.
 const INPUTS: u64 = 3_000;
 
 /// A reader, what it is given at first, and whether it goes on after an input.

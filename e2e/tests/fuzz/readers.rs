@@ -142,7 +142,7 @@ pub(super) fn snapshot(bytes: &[u8]) -> Result<bool> {
     Ok(visited.is_ok())
 }
 
-/// What is stored is decoded, or said to be opaque.
+/// What is stored is decoded, or reported as opaque.
 pub(super) fn stored(bytes: &[u8]) -> Result<bool> {
     let decoded = etcd::decode(bytes);
     if let Ok(value) = &decoded {
