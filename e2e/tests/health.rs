@@ -61,7 +61,7 @@ fn cases() -> Cases {
         all.served(kind, &with("InvalidDefaults"), "Degraded", "Failed");
         all.served(kind, &with("InProgress"), "Degraded", "Failed");
     }
-    // Whatever Etch may say is one of these.
+    // Every reason of Etch's conditions is one of these.
     for reason in Reason::ALL {
         let (argo, flux) = match reason {
             Reason::Settling | Reason::InProgress => ("Progressing", "InProgress"),

@@ -138,7 +138,7 @@ impl Ended {
     }
 }
 
-/// What the Job controller says of a Job that has ended.
+/// The status that the Job controller gives a Job that has ended.
 fn status(has_succeeded: bool) -> Value {
     let now = "2026-01-01T00:00:00Z";
     let conditions = |types: [&str; 2]| types.map(|kind| json!({ "type": kind, "status": "True" }));

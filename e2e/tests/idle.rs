@@ -62,7 +62,7 @@ async fn three_hundred_crds_of_700_kb() -> Result<()> {
     measure(&Crds::Made(crds), "idle-large-crds", 96 << 20).await
 }
 
-/// What is promised for more CRDs than anybody has: at most 160 MiB, 2 % of a core, and 40 connections.
+/// What is promised for more CRDs than clusters have: at most 160 MiB, 2 % of a core, and 40 connections.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes many minutes, and measures only on an otherwise idle machine: `just idle`"]
 async fn three_thousand_crds_without_objects() -> Result<()> {
@@ -292,7 +292,7 @@ impl AtRest {
             Ok((self.watched_since(seen)? == before).then_some(()))
         })
         .await?;
-        // A watch that has begun may still be told that it has expired.
+        // A watch that has begun may still get the error that it has expired.
         tokio::time::sleep(Duration::from_secs(30)).await;
         peak_memory(self.process.id()?)
     }

@@ -1,5 +1,5 @@
 //! Two installations of Etch in one cluster, each with a namespace and a Lease of its own, so that both lead:
-//! they do no harm, say the same, and come to an end.
+//! they do no harm, report the same, and finish.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually};
@@ -50,7 +50,7 @@ async fn two_installations_do_no_harm_and_come_to_an_end() -> Result<()> {
     one.stop().await
 }
 
-/// A CRD with an object that has to be held and one that is to be left alone; its name.
+/// A CRD with an object that has to be held and one that is not to be written; returns its name.
 async fn troubled(cluster: &Cluster) -> Result<String> {
     let schema = |spec: Value| {
         let spec = json!({ "type": "object", "properties": spec });

@@ -1,5 +1,5 @@
-//! The Helm chart: by default it is `yaml/install.yaml`, its values are the overlays, and others add what
-//! they say and nothing else.
+//! The Helm chart: by default it is `yaml/install.yaml`, its values are the overlays, and other values add
+//! what they name and nothing else.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{documents, parse_documents};
@@ -82,7 +82,7 @@ fn the_chart_is_the_installation() -> Result<()> {
     Ok(())
 }
 
-/// A Secret that somebody else keeps up to date is mounted, and Etch writes its CA into the webhooks.
+/// A Secret that another controller keeps up to date is mounted, and Etch writes its CA into the webhooks.
 #[test]
 fn any_secret_has_the_certificate() -> Result<()> {
     let values = "admission.enabled=true,admission.certificates=Secret,admission.secret=mine";

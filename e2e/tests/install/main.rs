@@ -1,5 +1,5 @@
-//! What is shipped can be installed as it is: a real API server takes every file, and RBAC grants what the
-//! files say.
+//! The shipped files can be installed unchanged: a real API server takes every file, and RBAC grants what the
+//! files list.
 //!
 //! The control plane runs no pods, so the operator runs outside. Of the controllers it runs the one that
 //! aggregates roles.
@@ -254,7 +254,7 @@ fn documented_policies() -> Result<Vec<Value>> {
     Ok(policies)
 }
 
-/// Right after the installation the service account may do what its own work needs, and nothing to anybody's
+/// Right after the installation the service account may do what its own work needs, and nothing to users'
 /// objects.
 async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
     for (group, resource, verbs) in [
@@ -285,7 +285,8 @@ async fn only_its_own_affairs_are_granted(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Run as the Deployment runs it, Etch says which rule it lacks; given the sample's rules, it does the job.
+/// Run as the Deployment runs it, Etch names the rule that it lacks; given the sample's rules, it does the
+/// job.
 async fn a_missing_rule_is_named_and_then_used(
     cluster: &Cluster,
     deployment: &Value,
@@ -346,7 +347,7 @@ async fn all_groups_are_granted_by_the_overlay_only(cluster: &Cluster) -> Result
     Ok(())
 }
 
-/// An upgrade applies the same files once more. What has been aggregated is not theirs.
+/// An upgrade applies the same files once more. They do not own the aggregated rules.
 async fn installed_again_nothing_is_taken_away(cluster: &Cluster) -> Result<()> {
     let installed = documents(&Generated::Install.path())?;
     let is_collecting = |document: &&Value| document["aggregationRule"].is_object();

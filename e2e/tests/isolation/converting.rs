@@ -1,5 +1,6 @@
 //! Conversion webhooks that never answer the same twice: the API server finds that every write changes what
-//! others own. Etch writes nothing until that is over, takes nothing from anybody, and names the objects.
+//! others own. Etch writes nothing until that is over, takes no field from another manager, and names the
+//! objects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +22,7 @@ async fn conversion_never_the_same(stage: &Stage, name: &'static str) -> Result<
     nothing_is_written_while_conversions_differ(&stage.widgets(name).await?, "old").await
 }
 
-/// Owners speak of a field by a name that the storage version does not have.
+/// Owners use a name for a field that the storage version does not have.
 async fn conversion_never_the_same_with_other_names(stage: &Stage, name: &'static str) -> Result<()> {
     nothing_is_written_while_conversions_differ(&stage.widgets(name).await?, "new").await
 }

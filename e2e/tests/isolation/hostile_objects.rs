@@ -1,5 +1,5 @@
-//! Objects that are odd in themselves: very deep, or with owners that nobody can read. They stop no other
-//! object. What they are is planted in etcd where no API server would let it in.
+//! Objects that are odd in themselves: very deep, or with owners that the API server cannot read. They stop
+//! no other object. The test writes them into etcd, since no API server would accept them.
 
 use std::process::Command;
 use std::time::Duration;

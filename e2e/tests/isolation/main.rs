@@ -1,5 +1,6 @@
 //! Law 7 on a real control plane: what is broken stops only itself, and is reported with its name and the
-//! reason. And law 9 with it: after every case nothing that Etch says holds a value of any object.
+//! reason. And law 9 with it: after every case nothing that Etch prints or writes holds a value of any
+//! object.
 //!
 //! All cases share one operator, with the service account of `config/rbac`, and each has an API group to
 //! itself.

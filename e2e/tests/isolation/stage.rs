@@ -16,12 +16,12 @@ use tokio::sync::RwLock;
 
 use crate::Case;
 
-/// How long the operator may take for anything that is not said to take longer.
+/// How long the operator may take for anything, unless a longer time is documented.
 pub(crate) const SOON: Duration = GUARD;
 /// Values of objects. Whatever else objects hold is too common to be searched for.
 pub(crate) const CANARY: &str = "hunter2";
 pub(crate) const CANARY_NUMBER: i64 = 730_588_193;
-/// Values of defaults, which reports list and nothing else tells.
+/// Values of defaults, which reports list and nothing else shows.
 pub(crate) const DEFAULT: &str = "swordfish";
 pub(crate) const DEFAULT_NUMBER: i64 = 519_302_447;
 
@@ -57,7 +57,7 @@ impl Stage {
         Ok(Self { scene, operator, metrics, turn: RwLock::default() })
     }
 
-    /// Plays one case, and looks for values in everything that was said until then.
+    /// Plays one case, and looks for values in everything that Etch has printed or written until then.
     pub(crate) async fn play(&self, case: &Case) -> Result<()> {
         let (mut shared, mut alone) = (None, None);
         match case.alone {
@@ -69,7 +69,7 @@ impl Stage {
         self.keeps_secrets().await
     }
 
-    /// The widgets of a case, which the operator may see to.
+    /// The widgets of a case, which the operator may process.
     pub(crate) async fn widgets(&self, name: impl AsRef<str>) -> Result<Widgets<'_>> {
         let widgets = self.forbidden_widgets(name.as_ref());
         self.scene.grant(&widgets.group).await?;
@@ -82,7 +82,7 @@ impl Stage {
         Widgets { stage: self, cluster: &self.scene.cluster, group }
     }
 
-    /// Fails if anything that Etch has said holds a value of an object.
+    /// Fails if anything that Etch has printed or written holds a value of an object.
     async fn keeps_secrets(&self) -> Result<()> {
         let cluster = &self.scene.cluster;
         let crds = cluster.get(CRDS).await?;
@@ -201,7 +201,7 @@ impl Widgets<'_> {
     }
 }
 
-/// What reports say, but for the values that the schema gives.
+/// Reports, without the values of the schema's defaults.
 fn without_defaults(mut document: Value) -> Value {
     match &mut document {
         Value::Object(fields) => {

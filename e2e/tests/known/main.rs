@@ -20,7 +20,7 @@ const BEFORE: &str = "2025-12-01T00:00:00Z";
 const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions/";
 const GROUP: &str = "known.example.com";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
-/// How many objects each type has, and how many of them somebody writes after the upgrade.
+/// How many objects each type has, and how many of them a user writes after the upgrade.
 const OBJECTS: usize = 40;
 const WRITTEN: usize = 10;
 
@@ -38,7 +38,7 @@ fn collection(kind: &str) -> String {
     format!("/apis/{GROUP}/v1/namespaces/default/{}", plural(kind))
 }
 
-/// A type with objects, and an upgrade that was long ago, as its owners tell.
+/// A type with objects, and an upgrade that was long ago, by the times of its owners.
 async fn upgraded(scene: &Scene, kind: &str) -> Result<String> {
     let (cluster, name) = (&scene.cluster, format!("{}.{GROUP}", plural(kind)));
     cluster.apply_crd(&of_type(kind, false)).await?;
@@ -71,7 +71,7 @@ async fn upgraded(scene: &Scene, kind: &str) -> Result<String> {
     Ok(name)
 }
 
-/// Has the owners of everything under these keys tell this time.
+/// Sets the times of the owners of everything under these keys.
 async fn rewrite(cluster: &Cluster, prefixes: &[&str], time: &str) -> Result<()> {
     for prefix in prefixes {
         for value in cluster.etcd().list(&format!("/registry/{prefix}")).await? {
@@ -83,7 +83,7 @@ async fn rewrite(cluster: &Cluster, prefixes: &[&str], time: &str) -> Result<()>
     Ok(())
 }
 
-/// Has the owners of something in etcd tell this time.
+/// Sets the times of the owners of a value in etcd.
 fn date(stored: &mut Value, time: &str) -> Result<()> {
     stored["metadata"]["creationTimestamp"] = json!(time);
     for entry in stored["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
@@ -92,7 +92,7 @@ fn date(stored: &mut Value, time: &str) -> Result<()> {
     Ok(())
 }
 
-/// Somebody writes this object.
+/// A user writes this object.
 async fn write(scene: &Scene, kind: &str, index: usize) -> Result<()> {
     let path = format!("{}/o{index}", collection(kind));
     scene.cluster.patch(&path, Patch::Merge, "user", &json!({ "spec": { "a": 2 } })).await?.ok()?;
@@ -100,7 +100,7 @@ async fn write(scene: &Scene, kind: &str, index: usize) -> Result<()> {
 }
 
 /// A cluster in which the account of Etch may patch objects and no CRD, and read what mutates objects. It may
-/// not read Leases: they tell the real time.
+/// not read Leases: their times are the real ones.
 async fn scene(group: &str) -> Result<Scene> {
     let scene = Scene::start(&[group]).await?;
     let resources = ["mutatingwebhookconfigurations", "mutatingadmissionpolicies"];
@@ -122,7 +122,7 @@ async fn scene(group: &str) -> Result<Scene> {
     Ok(scene)
 }
 
-/// What a command prints, and what it says beside.
+/// What a command prints on standard output, and on standard error.
 fn etch(scene: &Scene, arguments: &[&str]) -> Result<(Value, String)> {
     let mut command = Command::new(operator::binary()?);
     let output =
@@ -157,7 +157,8 @@ async fn known(scene: &Scene, kind: &str, name: &str) -> Result<(u64, u64)> {
 async fn what_is_stored_is_known_without_etcd() -> Result<()> {
     let scene = scene(GROUP).await?;
 
-    // A pass by hand, of somebody who may not leave a record: what was written before it tells the time.
+    // A pass of `etch persist` by a user who may not leave a record: what was written before it shows the
+    // time.
     let name = upgraded(&scene, "Hand").await?;
     let (stored, _) = known(&scene, "Hand", &name).await?;
     ensure!(stored == 0);
@@ -174,7 +175,7 @@ async fn what_is_stored_is_known_without_etcd() -> Result<()> {
         write(&scene, "Never", index).await?;
     }
     ensure!(known(&scene, "Never", &name).await? == (WRITTEN as u64, (OBJECTS - WRITTEN) as u64));
-    // A webhook may have set anything, and nobody knows what it did before it was deleted.
+    // A webhook may have set anything, and nothing shows what it did before it was deleted.
     let webhook = json!({ "metadata": { "name": "may-set" }, "webhooks": [{
         "name": "may-set.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"], "failurePolicy": "Ignore",
         "clientConfig": { "url": "https://127.0.0.1:1/" },
@@ -194,7 +195,7 @@ async fn what_is_stored_is_known_without_etcd() -> Result<()> {
     operator.stop().await?;
     scene.cluster.delete(&format!("/apis/etch-operator.io/v1alpha1/defaultsreports/{name}")).await?;
     ensure!(known(&scene, "Gone", &name).await? == (OBJECTS as u64, 0));
-    // One that may only count says the same, and goes on saying it.
+    // With `mode: Audit` the operator reports the same, and keeps reporting it.
     scene.policy("gone", json!({ "selector": { "names": [name] }, "mode": "Audit" })).await?;
     // The condition may be that of the operator before it, whose log goes on.
     let passes =

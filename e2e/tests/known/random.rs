@@ -1,7 +1,7 @@
-//! What is known of the objects of random types without access to etcd, in three situations, held against
+//! What is known of the objects of random types without access to etcd, in three situations, compared with
 //! etcd.
 //!
-//! `TYPES` says how many types (the usual run has 12), and `TYPES_SEED` which come first.
+//! `TYPES` sets how many types (the usual run has 12), and `TYPES_SEED` which come first.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -27,7 +27,7 @@ const REPORTS: &str = "/apis/etch-operator.io/v1alpha1/defaultsreports";
 /// How the present default came to be stored, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Situation {
-    /// `etch persist`, by somebody who may patch objects and nothing else.
+    /// `etch persist`, by a user who may patch objects and nothing else.
     ByHand,
     /// A pass of the operator, whose report is gone.
     ReportGone,
@@ -69,7 +69,7 @@ struct Known {
     unknown: usize,
     /// Those of them with a field in an atomic list that was there before its default.
     atomic: usize,
-    /// Others that somebody wrote between their creation and the upgrade.
+    /// Others that a user wrote between their creation and the upgrade.
     written: usize,
 }
 
@@ -173,7 +173,7 @@ impl Type {
         d.is_number()
     }
 
-    /// Creates the type and its objects; returns the names of those that somebody wrote afterwards.
+    /// Creates the type and its objects; returns the names of those that a user wrote afterwards.
     async fn begin(&self, scene: &Scene) -> Result<Vec<String>> {
         let mut rng = Rng::with_seed(self.seed);
         let cluster = &scene.cluster;
@@ -199,7 +199,7 @@ impl Type {
                     cluster.patch(&path, Patch::Apply, "creator", &object).await?.ok()?;
                 }
             }
-            // One in twenty is written by somebody else before the upgrade, and of these every third has its
+            // One in twenty is written by another user before the upgrade, and of these every third has its
             // owners cleared.
             if rng.u8(..20) == 0 {
                 written.push(name.clone());
@@ -258,7 +258,7 @@ async fn play(types: &[Type], known: &mut BTreeMap<Situation, Known>) -> Result<
         })
         .await?;
     }
-    // Something that tells the time, as there is in every cluster.
+    // Something with the time, as there is in every cluster.
     let other = json!({ "type": "object" });
     cluster.apply_crd(&crd("other.example.com", "Other", &[("v1", true, other)])).await?;
     stream::iter(types).map(Ok).try_for_each_concurrent(AT_ONCE, |each| each.go_on(&scene)).await?;

@@ -39,7 +39,7 @@ impl Package {
         Ok(package)
     }
 
-    /// The module in which a path written in `module` ends; none where it leaves the package.
+    /// The module in which a path written in `module` ends; `None` if it leaves the package.
     fn resolve(&self, module: &[String], path: &[String], depth: usize) -> Option<Module> {
         let (first, mut rest) = path.split_first()?;
         let mut at = match first.as_str() {

@@ -13,7 +13,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 use e2e::cargo::forget_package;
 
-/// Packages that await, log, read clocks or talk to somebody.
+/// Packages that await, log, read clocks or use the network.
 const IMPURE: [&str; 9] =
     ["chrono", "etch", "hyper", "kube-client", "log", "reqwest", "time", "tokio", "tracing"];
 

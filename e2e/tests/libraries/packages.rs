@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{cargo, libraries, root};
 
-/// Those that serve Etch alone.
+/// Those that serve only Etch.
 const PRIVATE: [&str; 3] = ["etch-admission", "etch-core", "etch-lint"];
 /// What crates.io takes of keywords, and of one.
 const KEYWORDS: usize = 5;

@@ -1,5 +1,5 @@
-//! Defaults that are valid alone and not in the objects that get them: what the API server says of each CRD
-//! and its objects, what `etch lint` says of the CRD, and `etch impact` of the objects.
+//! Defaults that are valid by themselves and not in the objects that get them: how the API server answers to
+//! each CRD and its objects, what `etch lint` reports of the CRD, and `etch impact` of the objects.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Expected {
     source: String,
     /// Findings, by code and place.
     lint: Vec<String>,
-    /// Objects that the server refuses, and a part of what it says.
+    /// Objects that the server refuses, and a part of its message.
     refused: BTreeMap<String, String>,
     /// Objects that it creates.
     #[serde(default)]
@@ -88,7 +88,7 @@ async fn create(cluster: &Cluster, crd: &Value, file: &Path) -> Result<(u16, Str
     Ok((answer.code, said))
 }
 
-/// What is wrong with an object by the CRD, as `etch impact` says it of one that stays as it is.
+/// What is wrong with an object by the CRD, as `etch impact` reports it for a CRD that does not change.
 fn problems(crd: &Path, object: &Path) -> Result<Vec<Value>> {
     let crd = text(crd)?;
     let told = etch(&["impact", "--old", crd, "-f", crd, "--objects", text(object)?, "-o", "json"])?;

@@ -1,5 +1,5 @@
-//! An audit of objects behind a conversion webhook: exact with access to etcd, for the server is asked what
-//! becomes of the bytes.
+//! An audit of objects behind a conversion webhook: exact with access to etcd, since the server is asked what
+//! it makes of the bytes.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, crd, eventually};
@@ -45,7 +45,7 @@ async fn behind_a_webhook_every_answer_is_exact_as_well() -> Result<()> {
     ]);
     ensure!(exact.0 == json!([4, 2, 2, 0]) && exact.1 == expected, "{exact:?}");
 
-    // While nobody converts, what is not known is not said.
+    // While no webhook converts, nothing is reported that is not known.
     webhook.go_down();
     let (counts, details) = told(&etch(&kubeconfig, &arguments)?.stdout)?;
     ensure!(counts == json!([4, 1, 1, 2]), "{counts} {details}");

@@ -53,8 +53,8 @@ async fn encrypted_values_are_named_and_etcd_is_read_over_tls() -> Result<()> {
     refused(&explained, &["encrypted"])?;
     let presumed = found(&etch(&kubeconfig, &["audit", VAULTS])?)?;
     let of = |state: &str| presumed["crds"][0][state].as_u64().unwrap_or_default();
-    // Through the API they are objects like any other: what nobody has written since the default is there
-    // lacks it.
+    // Through the API they are objects like any other: those that no client has written since the default was
+    // added lack it.
     ensure!(of("unknown") + of("phantom") == 5 && of("unreadable") == 0, "{presumed:#}");
 
     strangers_are_told_why(&kubeconfig, &control_plane)
@@ -128,7 +128,7 @@ fn not_predicted(impact: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Whoever comes with the wrong certificates gets one clear line and exit 2, in time, and nothing is told of
+/// A user with the wrong certificates gets one clear line and exit 2, in time, and nothing is printed about
 /// the objects.
 fn strangers_are_told_why(kubeconfig: &Path, control_plane: &ControlPlane) -> Result<()> {
     let url = control_plane.etcd_url();
@@ -177,7 +177,7 @@ fn found(output: &Output) -> Result<Value> {
     serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())
 }
 
-/// The command failed, and said why in one line that holds these words.
+/// The command failed, and printed why in one line that contains these words.
 fn refused(output: &Output, words: &[&str]) -> Result<()> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(2), "{}: {said}", output.status);

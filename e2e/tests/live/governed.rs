@@ -145,7 +145,7 @@ async fn what_is_predicted_under_a_policy_comes_true() -> Result<()> {
     operator.stop().await
 }
 
-/// What `explain` says Etch does about the default of each object.
+/// What Etch does about the default of each object, as `explain` prints it.
 fn explained(scene: &Scene, all: &[Governed]) -> Result<BTreeMap<(&'static str, &'static str), String>> {
     let mut explained = BTreeMap::new();
     for governed in all {
@@ -186,7 +186,7 @@ fn came_true(reason: &str, raw: &Value) -> Result<()> {
     Ok(())
 }
 
-/// What `audit` says is held, the operator's report says too.
+/// What `audit` reports as held, the operator's report has too.
 async fn held_is_reported(scene: &Scene, governed: &Governed) -> Result<()> {
     let (_, audit) = etch(scene, &["audit", &governed.crd(), "--objects"])?;
     let audit = &audit["crds"][0];

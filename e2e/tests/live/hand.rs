@@ -1,5 +1,5 @@
 //! A control plane with a few hundred objects in two namespaces, and the commands that work on them by hand.
-//! It must not know what the commands are to do: etcd is asked for that.
+//! It must not know the right results of the commands: the tests read them from etcd.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ impl Ended {
         serde_json::from_str(&self.out).with_context(|| format!("no JSON: {self:?}"))
     }
 
-    /// What is said of the first CRD.
+    /// What the output has about the first CRD.
     pub(crate) fn first(&self) -> Result<Value> {
         Ok(self.json()?["crds"][0].clone())
     }
@@ -128,7 +128,7 @@ impl Hand {
         ended(self.command(arguments)?)
     }
 
-    /// Runs a command that is to fail without having printed anything; what it says about it.
+    /// Runs a command that is to fail without output; returns its error.
     pub(crate) fn refused(&self, arguments: &[&str]) -> Result<String> {
         let ended = self.etch(arguments)?;
         ensure!(ended.code == Some(2) && ended.out.is_empty(), "{arguments:?}: {ended:?}");

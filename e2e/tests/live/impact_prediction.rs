@@ -62,7 +62,7 @@ async fn what_is_predicted_of_an_upgrade_comes_true() -> Result<()> {
     Ok(())
 }
 
-/// Whether managedFields tell what is stored: not of values that were stored without an owner, nor of those
+/// Whether managedFields show what is stored: not of values that were stored without an owner, nor of those
 /// inside atomic lists, nor of those that are gone while their owner stays.
 fn is_told_by_owners(made: &Made) -> bool {
     !matches!(made.form.state, "stored" | "atomic" | "cleared" | "versions")

@@ -66,7 +66,8 @@ async fn it_goes_on_as_it_was_from_where_it_came_to() -> Result<()> {
     Ok(())
 }
 
-/// What is said of an interruption within the first page, held against etcd; the command with which to go on.
+/// Compares what is printed about an interruption within the first page with etcd; returns the command with
+/// which to go on.
 async fn told(hand: &Hand, ended: &Ended) -> Result<String> {
     ensure!(ended.code == Some(2), "{ended:?}");
     let told = ended.first()?;

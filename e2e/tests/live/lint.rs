@@ -1,5 +1,5 @@
-//! `etch lint --live`, held against `etch lint FILE` of the same CRDs; and what it says where it may not
-//! look.
+//! `etch lint --live`, compared with `etch lint FILE` of the same CRDs; and what it prints without
+//! permissions.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ use e2e::control_plane::{ControlPlane, Options};
 use e2e::operator;
 use serde_json::{Value, json};
 
-/// A real CRD of which nothing is to say, and one with findings at two of its versions.
+/// A real CRD without findings, and one with findings at two of its versions.
 const REAL: [&str; 2] = [
     "cert-manager__certificates.cert-manager.io__1/new.yaml",
     "aws-karpenter-provider-aws__ec2nodeclasses.karpenter.k8s.aws__1/new.yaml",

@@ -1,5 +1,5 @@
 //! A thousand objects in ten states: how each is made, and what etcd lacks of it for that reason.
-//! It must not ask Etch, and must not look at what came of it: that is for the tests.
+//! It must not ask Etch, and must not look at results: the tests do.
 
 use e2e::cluster::crd;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ pub(crate) fn objects() -> Vec<Made> {
     objects
 }
 
-/// The forms of all states, the most telling one of each state first.
+/// The forms of all states, the most typical one of each state first.
 fn forms() -> Vec<Form> {
     let form = |state: &'static str, spec: Value| Form {
         state,
@@ -201,7 +201,7 @@ pub(crate) fn collection(version: &str, plural: &str) -> String {
     format!("/apis/{GROUP}/{version}/namespaces/default/{plural}")
 }
 
-/// The places whose default etcd does not hold, by what the schemas say: the topmost ones, in order.
+/// The places whose default etcd does not hold, by the schemas: the topmost ones, in order.
 pub(crate) fn missing(plural: &str, raw: &Value) -> Vec<String> {
     let spec = &raw["spec"];
     let mut places = Vec::new();

@@ -1,4 +1,4 @@
-//! `etch impact` over real upgrades: what it tells of their schemas is what was published of them.
+//! `etch impact` over real upgrades: its results about their schemas are what was published about them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ fn real_upgrades_are_told_as_they_were_published() -> Result<()> {
     Ok(())
 }
 
-/// Compares what is told of a pair with its `meta.json`.
+/// Compares the results for a pair with its `meta.json`.
 fn agrees(pair: &Path) -> Result<()> {
     let meta: Value = serde_json::from_slice(&std::fs::read(pair.join("meta.json"))?)?;
     let output = Command::new(operator::binary()?)

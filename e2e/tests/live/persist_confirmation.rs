@@ -1,4 +1,4 @@
-//! What is said and asked before all CRDs are processed, and how `--ownership Own` is undone.
+//! What is printed and asked before all CRDs are processed, and how `--ownership Own` is undone.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ async fn a_terminal_is_asked_and_ownership_is_undone() -> Result<()> {
     undone(&hand).await
 }
 
-/// Before everything is written on a terminal, somebody has to say yes.
+/// On a terminal, the user has to confirm before everything is written.
 async fn asked(hand: &Hand) -> Result<()> {
     let before = hand.raw().await?;
     for answer in ["n", "", "no", "things"] {
@@ -42,7 +42,7 @@ async fn asked(hand: &Hand) -> Result<()> {
     );
     ensure!(agreed.out.contains(&format!("{OBJECTS} objects of 1 CRD: {OBJECTS} written.")), "{agreed:?}");
     ensure!(hand.stored().await?.len() == OBJECTS);
-    // Nobody is asked who named a CRD, says --yes, only looks, or has no terminal.
+    // A user who names a CRD, sets --yes, only looks, or has no terminal is not asked.
     for arguments in
         [&["persist", "things", "--ownership", "own"][..], &["persist", "--yes", "--ownership", "own"]]
     {
@@ -111,7 +111,7 @@ fn on_terminal(hand: &Hand, arguments: &[&str], typed: &str) -> Result<Ended> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("script of util-linux cannot be started")?;
     let mut stdin = child.stdin.take().context("its standard input")?;
-    // A terminal keeps what is typed before anybody asks.
+    // A terminal keeps what is typed before the question.
     writeln!(stdin, "{typed}")?;
     let output = child.wait_with_output()?;
     drop(stdin);

@@ -1,4 +1,4 @@
-//! Policies do not keep `etch persist` from anything, but what they say against it is said before it writes.
+//! Policies do not stop `etch persist`, but it prints what contradicts them before it writes.
 
 use anyhow::{Result, ensure};
 use e2e::cluster::Patch;

@@ -44,7 +44,7 @@ async fn what_a_cluster_publishes_is_read_by_its_index() -> Result<()> {
         let is_contained = ["defaultsChanged", "defaultsRemoved", "kindsRemoved"].into_iter().all(is_empty);
         ensure!(is_contained, "{group}");
     }
-    // An aggregated API that nobody answers for stops only itself, once the index has it.
+    // An aggregated API whose server does not answer stops only itself, once the index has it.
     let gone = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": "v1.gone.example.com"},
         "spec": {

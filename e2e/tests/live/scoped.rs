@@ -81,7 +81,7 @@ async fn looked_at(hand: &Hand) -> Result<()> {
     Ok(())
 }
 
-/// What cannot be narrowed refuses to be, and says why in one line.
+/// What cannot be narrowed is refused, with the reason in one line.
 fn refused(hand: &Hand) -> Result<()> {
     let new = hand.dir.path().join("new.json");
     let new = new.to_str().context("a path")?;
@@ -117,7 +117,7 @@ fn refused(hand: &Hand) -> Result<()> {
     Ok(())
 }
 
-/// With permissions in one namespace alone, that namespace can be processed, and nothing else.
+/// With permissions in one namespace only, that namespace can be processed, and nothing else.
 async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     let subject = json!({ "kind": "ServiceAccount", "name": "clerk", "namespace": "web" });

@@ -1,5 +1,5 @@
-//! Objects that Etch leaves alone, and fields that it drops: what the operator and the commands say of them,
-//! held against etcd and against what happens next.
+//! Objects that Etch does not write, and fields that it drops: what the operator and the commands report of
+//! them, compared with etcd and with what happens next.
 
 use std::process::Command;
 use std::time::Duration;
@@ -92,7 +92,8 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
     Ok(())
 }
 
-/// The default changes: whoever was predicted to change does, and nobody is told that `persist` helps.
+/// The default changes: the objects that were predicted to change do, and no output suggests that `persist`
+/// helps.
 async fn what_is_predicted_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> Result<()> {
     let cluster = &scene.cluster;
     let new = things(&json!({ "type": "integer", "default": 5 }));

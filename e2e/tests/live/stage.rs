@@ -1,5 +1,5 @@
 //! A control plane with objects in ten states, and the commands that look at them.
-//! It must not know what the commands are to answer: etcd is asked for that.
+//! It must not know the right answers of the commands: the tests read them from etcd.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

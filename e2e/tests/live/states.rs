@@ -130,7 +130,7 @@ async fn persisted(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Every object is told to lack just what it lacks, path by path, and why it is held.
+/// Every object is reported to lack exactly what it lacks, path by path, with the reason if it is held.
 fn exact(audit: &Value) -> Result<()> {
     for plural in TYPES {
         let crd = of(audit, plural)?;
@@ -187,7 +187,7 @@ fn schema_path(path: &str) -> String {
     schema
 }
 
-/// No object that lacks a default is told to be stored.
+/// No object that lacks a default is reported as stored.
 async fn never_presumed(stage: &Stage, audit: &Value) -> Result<()> {
     for plural in TYPES {
         let (crd, raw) = (of(audit, plural)?, stage.raw(plural).await?);

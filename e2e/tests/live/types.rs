@@ -1,5 +1,4 @@
-//! What is typed for a type is understood as kubectl understands it, and what is no custom resource is told
-//! to be none.
+//! Names of types mean what they mean to kubectl, and an error names what is no custom resource.
 
 use anyhow::{Result, ensure};
 

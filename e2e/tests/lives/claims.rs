@@ -1,4 +1,4 @@
-//! What is said of a life at rest, held against raw etcd.
+//! What Etch reports of a life at rest, compared with raw etcd.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +134,7 @@ fn shown(truths: &[(&String, &Truth)]) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// What an audit tells of a CRD.
+/// What an audit reports of a CRD.
 pub(crate) fn audited(
     living: &Living,
     told: &Value,
@@ -200,7 +200,7 @@ pub(crate) fn explained(truth: &Truth, printed: &Printed, note: &dyn Fn(String))
     }
 }
 
-/// What `etch persist` tells of a CRD that it has just been over.
+/// What `etch persist` reports of a CRD that it has just processed.
 pub(crate) fn persisted(told: &Value, truths: &BTreeMap<String, Truth>, note: &dyn Fn(String)) {
     let problems = told["problems"].as_array().into_iter().flatten();
     let problems: BTreeSet<&str> = problems.filter_map(|problem| problem["name"].as_str()).collect();
@@ -281,8 +281,7 @@ fn is_left_alone(raw: &Value) -> bool {
 /// Fields that only etcd holds, and that some other manager names.
 fn hidden(living: &Living, schema: &Value, name: &str, was: &Value, now: &Value, note: &dyn Fn(String)) {
     let version = |raw: &Value| raw["apiVersion"].as_str().unwrap_or_default().to_owned();
-    // What a conversion webhook drops on the way to the storage version is its own affair, and nobody else
-    // can tell.
+    // Only the conversion webhook knows what it drops on the way to the storage version.
     let is_converted = living.crd.conversion != Conversion::None && version(was) != version(now);
     if living.policy["hiddenFields"] == "Drop" || is_converted {
         return;

@@ -1,7 +1,7 @@
 //! Random lives on a real control plane: users, upgrades, webhooks and policies come and go, Etch runs and is
-//! stopped, and whatever it claims once it rests is held against raw etcd.
+//! stopped, and everything that it claims once it rests is compared with raw etcd.
 //!
-//! `LIVES` says how many lives (the usual run has 30), and `LIVES_SEED` which comes first. A life that fails
+//! `LIVES` sets how many lives (the usual run has 30), and `LIVES_SEED` which comes first. A life that fails
 //! is printed with the seed with which it can be run alone: then it is printed with as few of its steps as it
 //! takes.
 
@@ -63,7 +63,7 @@ async fn no_claim_is_false_in_any_life() -> Result<()> {
     bail!("the life failed\n\n{first}\n\nThe same with fewer steps:\n{smallest}")
 }
 
-/// A life in which something untrue was said.
+/// A life in which Etch claimed something untrue.
 #[derive(Clone, Debug)]
 struct Failure {
     life: Life,

@@ -60,7 +60,7 @@ pub(crate) enum Conversion {
     Old,
 }
 
-/// What somebody changes in the CRD.
+/// What a user changes in the CRD.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// The default of a field in one version, or in all.
@@ -267,8 +267,8 @@ impl Crd {
         fields[rng.usize(..fields.len())].name.clone()
     }
 
-    /// The document. `serving` stands in each schema: no object has it, and it tells which state of the
-    /// schema is served.
+    /// The document. Each schema has `serving`: no object has it, and it shows which state of the schema is
+    /// served.
     pub(crate) fn document(&self, kind: &str, serving: &str, conversion: &Value) -> Value {
         let plural = format!("{}s", kind.to_lowercase());
         let versions: Vec<Value> = self

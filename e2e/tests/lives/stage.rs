@@ -41,7 +41,7 @@ pub(crate) struct Living {
     markers: usize,
 }
 
-/// What is said of a CRD at rest.
+/// What Etch reports of a CRD at rest.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: Value,
@@ -83,7 +83,7 @@ impl Living {
         object
     }
 
-    /// Whether Etch says anything of its objects.
+    /// Whether Etch reports anything of its objects.
     pub(crate) fn is_reported(&self) -> bool {
         self.crd.storage().has_defaults() && self.policy["mode"] != "Ignore"
     }
@@ -332,12 +332,12 @@ impl Stage {
         .await
     }
 
-    /// Waits until Etch has seen all that has happened to a life, and is done with it: what it says then is
-    /// judged. A marker that is created now comes after everything else in the watch, and the report names
+    /// Waits until Etch has seen all that has happened to a life, and is done with it: what it reports then
+    /// is judged. A marker that is created now comes after everything else in the watch, and the report names
     /// it, since it is ignored.
     ///
     /// # Errors
-    /// It never comes to rest; the error tells what it said last.
+    /// It never comes to rest; the error has its last reports.
     pub(crate) async fn rest(&self, living: &mut Living) -> Result<Option<Said>> {
         let cluster = &self.scene.cluster;
         let (plural, name) = (&living.life.plural, living.name());

@@ -1,4 +1,4 @@
-//! A life, as a seed tells it: a CRD, a policy, and what happens in each chapter.
+//! A life that follows from a seed: a CRD, a policy, and what happens in each chapter.
 //! It must not act; a step that the cluster refuses is a step all the same.
 
 use std::fmt;
@@ -51,7 +51,7 @@ pub(crate) enum Admission {
     Strip,
 }
 
-/// What somebody does to an object.
+/// What a user does to an object.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
     Create {

@@ -1,5 +1,5 @@
 //! The webhooks of all lives: two for conversions, and one for admission, which does to each type what its
-//! life says.
+//! life sets.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
