@@ -49,7 +49,7 @@ async fn an_upgrade_is_stored_and_nobody_loses_a_field() -> Result<()> {
             "{managers:?}"
         );
     }
-    // The owner applies again, and somebody else applies another value: neither meets a conflict.
+    // The owner applies again, and another manager applies another value: neither meets a conflict.
     let applied = applied("cron-001");
     cluster.patch(&object("cron-001"), Patch::Apply, "owner", &applied).await?.ok()?;
     let mut other = applied.clone();
@@ -107,8 +107,7 @@ async fn a_quiet_cluster_and_a_restart_cost_nothing() -> Result<()> {
     operator.stop().await?;
     let stored = revisions(cluster).await?;
     let mut restarts = Vec::new();
-    // Whatever else a restart may have to say, objects are never written by it; and a restart after it has
-    // nothing to say.
+    // A restart may have other things to write, but never objects; and a restart after it writes nothing.
     while restarts.len() < 3 {
         let (lists, writes) = (scene.requests_to(GROUP, &["list"])?, scene.requests(is_write)?.len());
         let operator = scene.operator(&[])?;

@@ -1,4 +1,4 @@
-//! What documentation, alerts and dashboard say of metrics and reasons is so.
+//! Documentation, alerts and dashboard are right about metrics and reasons.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -36,7 +36,7 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     one.edit_ahead(cluster).await?;
     cluster.persisted(&one.crd(), "ObjectsRejected", SOON).await?;
     ensure!(one.without_default(cluster).await? == ["frozen"], "all but the frozen one are stored");
-    // The same said once more is counted up where it stands.
+    // The same event once more raises the count of the first.
     scene.policy("default", json!({ "mode": "Ignore" })).await?;
     cluster.persisted(&one.crd(), "Ignored", SOON).await?;
     scene.policy("default", json!({ "mode": "Persist" })).await?;
@@ -67,7 +67,7 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     apply_all(cluster, &parse_documents(&kustomize("config/audit-only")?)?).await?;
     let three = Group::create(cluster, "three.example.com", 10).await?;
     let role = rbac(&scene, &["--read-only"])?;
-    // The policy says the same, and one that selects other groups grants nothing.
+    // The policy gives the same rules, and one that selects other groups grants nothing.
     let mut of_policy = rbac(&scene, &["--policy", "default"])?;
     assert_eq!(of_policy["metadata"]["name"].take(), "etch-policy-default", "it replaces no other grant");
     of_policy["metadata"]["name"] = role["metadata"]["name"].clone();
@@ -115,7 +115,7 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     nothing_is_left(&scene).await
 }
 
-/// `etch clean` shows what it would remove, removes it, and leaves the objects alone.
+/// `etch clean` shows what it would remove, removes it, and does not change the objects.
 async fn nothing_is_left(scene: &Scene) -> Result<()> {
     let conditions = async || {
         let crds = scene.cluster.get(CRDS).await?;
@@ -166,7 +166,7 @@ fn all_is_needed(scene: &Scene, roles: &[Value], filter: impl Fn(&Value) -> bool
     Ok(())
 }
 
-/// An admission policy that lets nobody change the object `frozen` of a group.
+/// An admission policy that refuses every change of the object `frozen` of a group.
 async fn frozen(cluster: &Cluster, group: &Group) -> Result<()> {
     group.make(cluster, "frozen").await?;
     let validation = json!({ "expression": "object.metadata.name != 'frozen'" });

@@ -1,4 +1,4 @@
-//! Pauses on a real control plane: what stops what, in the middle of a pass, and what becomes of it when the
+//! Pauses on a real control plane: what stops what, in the middle of a pass, and what happens to it when the
 //! pause ends.
 //!
 //! What is stored is read from etcd, and what was asked from the API server's audit log.
@@ -30,7 +30,7 @@ struct Kind {
 async fn one_switch_stops_all_writes_and_what_was_done_is_not_repeated() -> Result<()> {
     let scene = scene().await?;
     let cluster = &scene.cluster;
-    // Whoever is asked for a verdict on a write keeps it under way for as long as the test likes.
+    // The webhook that judges a write keeps it under way for as long as the test needs.
     let webhook = Webhook::start(|_| json!({ "allowed": true })).await?;
     slow_down(cluster, &webhook).await?;
     let operator = scene.operator(&["--max-in-flight=6"])?;
@@ -253,7 +253,7 @@ impl Kind {
         Ok(stored)
     }
 
-    /// The condition, once it says this: `Paused`, or that all is stored in spite of the pause.
+    /// The condition, once it has this reason: `Paused`, or that all is stored in spite of the pause.
     async fn paused(self, cluster: &Cluster, said: &str) -> Result<Condition> {
         let mut last = None;
         let found = eventually(SOON, &format!("{} is paused: {said}", self.crd()), async || {

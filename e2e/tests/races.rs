@@ -1,4 +1,4 @@
-//! Whoever else writes has precedence: between Etch's read and its write, and all the time.
+//! Other writers have precedence: between Etch's read and its write, and all the time.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 const GROUP: &str = "races.example.com";
 const OBJECTS: &str = "/apis/races.example.com/v1/namespaces/default/widgets";
 
-/// What somebody does between our read and our write.
+/// What a user does between our read and our write.
 #[derive(Clone, Copy, Debug)]
 enum Meanwhile {
     Edits,

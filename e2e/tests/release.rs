@@ -221,7 +221,7 @@ fn the_bill_names_each_crate(dist: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The image is complete, says how it runs, and contains the binary alone.
+/// The image is complete, has the configuration to run, and contains only the binary.
 fn the_image_runs(registry: &Registry, image: &str, dir: &Path) -> Result<()> {
     ensure!(image.starts_with(&format!("{}/acme/etch@sha256:", registry.address)), "{image}");
     registry.crane(&["validate", "--remote", image])?;

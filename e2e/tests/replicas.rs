@@ -158,7 +158,7 @@ impl Story {
     async fn end(self) -> Result<()> {
         for replica in [self.next, self.leader] {
             let replica = replica.context("a replica")?;
-            // One that was started just now does not hear signals yet.
+            // A process that has just started does not handle signals yet.
             eventually(GUARD, "it has begun", async || {
                 Ok(replica.log()?.contains("etch started").then_some(()))
             })
@@ -171,7 +171,7 @@ impl Story {
     }
 }
 
-/// Waits for somebody who holds the lease and is not `not`.
+/// Waits for a holder of the Lease other than `not`.
 async fn holder(cluster: &Cluster, not: &str) -> Result<String> {
     eventually(GUARD, &format!("a replica of {NAMESPACE} at work"), async || {
         let lease = cluster.get(LEASE).await?;

@@ -1,5 +1,5 @@
-//! `etch revert` on a real control plane: after a CRD was rolled back, what the operator stored goes, where nobody
-//! owns it and nobody changed it.
+//! `etch revert` on a real control plane: after a CRD was rolled back, what the operator stored goes, if no
+//! manager owns it and no client changed it.
 //!
 //! What is claimed is read from etcd.
 

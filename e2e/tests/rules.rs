@@ -41,7 +41,7 @@ async fn an_object_that_a_default_would_make_invalid_is_held_until_the_crd_is_me
 
     let operator = scene.operator(&[])?;
     let said = cluster.persisted(QUOTAS, "InvalidDefaults", SOON).await?;
-    // The object that a user has touched holds its default, and nobody but a write can tell.
+    // The object that a user has touched holds its default, and only a write can show that.
     let number = held.len() + 1;
     for part in [format!("{number} held"), ".spec.d".to_owned(), "default/bare".to_owned()] {
         ensure!(said.message.contains(&part), "{said:?}");
@@ -101,7 +101,7 @@ async fn the_server_refuses_to_create_and_lets_a_patch_store(cluster: &Cluster) 
 }
 
 fn commands_name_what_is_held(scene: &Scene, held: usize) -> Result<()> {
-    // Whoever touched an object has stored the default, and the view does not tell.
+    // A user who touched an object has stored the default, and the view does not show it.
     let held = held + 1;
     let (code, audit) = etch(scene, &["audit", QUOTAS, "--objects"])?;
     let crd = &audit["crds"][0];
@@ -144,7 +144,7 @@ async fn following_is_held_as_well(scene: &Scene) -> Result<()> {
     scene.policy("quotas", json!({ "selector": { "names": [QUOTAS] }, "onChange": on_change })).await?;
     cluster.apply_crd(&quotas(Some(7), "self.d < 3")).await?;
     // The one that stores what the first default gave follows as well. It is invalid already, so only the
-    // server can say no.
+    // server can refuse it.
     let said = cluster.persisted(QUOTAS, "ObjectsRejected", SOON).await?;
     for part in ["default/short-00", "1 rejected: default/touched"] {
         ensure!(said.message.contains(part), "{said:?}");

@@ -48,8 +48,8 @@ async fn an_hour_of_work_takes_no_more_memory_than_its_beginning() -> Result<()>
 }
 
 impl Story {
-    /// Goes on while `goes_on` says so of the upgrades that were and the time since the beginning; seconds
-    /// and MiB after each upgrade.
+    /// Goes on while `goes_on` returns true for the number of upgrades and the time since the beginning;
+    /// returns seconds and MiB after each upgrade.
     async fn play(&self, goes_on: impl Fn(usize, Duration) -> bool) -> Result<Vec<(f64, f64)>> {
         let mut scene = Scene::start(&[GROUP]).await?;
         let cluster = scene.cluster.clone();

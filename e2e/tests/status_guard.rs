@@ -21,7 +21,7 @@ fn apps(storage: &str, has_default: bool) -> Value {
     crd(GROUP, "App", &["v1alpha1", "v1"].map(|version| (version, version == storage, schema.clone())))
 }
 
-/// A condition that says of a CRD what only the API server knows.
+/// A condition that states of a CRD what only the API server knows.
 fn established(status: &str) -> Value {
     json!({
         "type": "Established", "status": status, "reason": "Mine", "message": "",

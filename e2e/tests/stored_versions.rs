@@ -77,7 +77,7 @@ async fn the_migrator_of_kubernetes_is_waited_for() -> Result<()> {
     operator.stop().await
 }
 
-/// Etch writes none of its objects, and finds out where they are by reading alone.
+/// Etch writes none of its objects, and finds out at which versions they are stored only by reading.
 async fn without_defaults(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Plain" };
     kind.moved(&spec(json!({}))).await?;
@@ -132,7 +132,7 @@ async fn trimmed(scene: &Scene) -> Result<()> {
     let selector = json!({ "names": [kind.crd()] });
     let repaired = json!({ "selector": selector, "storedVersions": "Trim", "managedFields": "Repair" });
     scene.policy("trim", repaired).await?;
-    // The owner of one asks Etch to leave it alone.
+    // The owner of one object has Etch ignore it.
     kind.moved_but(&spec(json!({ "color": { "type": "string", "default": "red" } })), "b").await?;
     let operator = scene.operator(&[])?;
     scene.cluster.persisted(&kind.crd(), "AllPersisted", GUARD).await?;
@@ -177,7 +177,8 @@ async fn trimmed(scene: &Scene) -> Result<()> {
     operator.stop().await
 }
 
-/// Etch writes objects without defaults only to move them, and the condition says all along that there are none.
+/// Etch writes objects without defaults only to move them, and the condition reports all along that there are
+/// none.
 async fn trimmed_without_defaults(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Bare" };
     let selector = json!({ "names": [kind.crd()] });
@@ -293,7 +294,7 @@ impl Kind<'_> {
         .await
     }
 
-    /// What `etch audit --stored-versions` says of the CRD, for programs.
+    /// What `etch audit --stored-versions` prints of the CRD as JSON.
     async fn audit(&self, scene: &Scene, flags: &[&str]) -> Result<Value> {
         let name = self.crd();
         let mut command = tokio::process::Command::new(e2e::operator::binary()?);

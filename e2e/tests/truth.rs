@@ -1,4 +1,4 @@
-//! What Etch says on CRDs, in reports and on policies, on a real API server: true, in time, and without a
+//! What Etch reports on CRDs, in reports and on policies, on a real API server: true, in time, and without a
 //! value.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ const GROUP: &str = "truth.example.com";
 const POLICIES: &str = "/apis/etch-operator.io/v1alpha1/defaultspolicies";
 const REPORTS: &str = "/apis/etch-operator.io/v1alpha1/defaultsreports";
 const SOON: Duration = GUARD;
-/// Values that nobody but the API server may show.
+/// Values that only the API server may show.
 const CANARY: &str = "canary-7351";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +139,7 @@ async fn an_audit_counts_what_persisting_writes(scene: &Scene) -> Result<()> {
     cluster.apply_crd(&crd(GROUP, "Audit", &[("v1", true, old.clone())])).await?;
     report_when(scene, name, |status| status["state"] == "AuditOnly").await?;
     for index in 0..6 {
-        // Applied, so that nobody owns the default that is stored with it.
+        // Applied, so that no manager owns the default that is stored with it.
         let object = object("Audit", &format!("object-{index}"), json!({ "b": "x" }));
         let path = format!("{}/object-{index}", objects("audits"));
         cluster.patch(&path, Patch::Apply, "owner", &object).await?.ok()?;

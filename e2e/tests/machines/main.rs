@@ -24,7 +24,7 @@ use crate::system::{Action, RESTS, State, System, TRUE};
 const USUAL: [Bounds; 1] = [ONE_USER];
 const ONE_USER: Bounds = Bounds { users: 1, crashes: 0, faults: 0, upgrades: 1, behind: 0, restores: 0 };
 
-/// Ways to break a law, with the law; none where only the end shows it. And the world in which it is found.
+/// Ways to break a law, with the law; `None` if only the end shows it. And the world in which it is found.
 const FOUND: [(Sabotage, Option<laws::Law>, &str); 11] = {
     use laws::Law::{Creates, Hidden, Owners, Persisted, Race, Values};
     [

@@ -93,12 +93,12 @@ impl System {
         State { cluster: Arc::new(cluster), world, left, has_backup: false, broken: None, digest: 0 }
     }
 
-    /// What becomes of a state; its trace, where it has one, is written on.
+    /// The state after an action; its trace, if it has one, is extended.
     pub(crate) fn after(&self, last: &State, action: &Action) -> State {
         let mut state = last.clone();
         let cluster = Arc::make_mut(&mut state.cluster);
         let left = &mut state.left;
-        // Nobody else has to do with reports then.
+        // No other process changes reports then.
         let are_reports_ours = left.crashes == 0
             && left.restores == 0
             && !state.has_backup
@@ -266,7 +266,7 @@ impl Model for System {
     }
 }
 
-/// What is said in the end is so.
+/// What is reported in the end is true.
 pub(crate) const TRUE: &str = "in the end conditions and reports are true";
 /// Etch comes to rest.
 pub(crate) const RESTS: &str = "Etch rests";

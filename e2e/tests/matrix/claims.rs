@@ -13,7 +13,7 @@ use crate::{Differences, each_case, is_stored_elsewhere};
 fn what_any_write_is_said_to_store_is_in_etcd() -> Result<()> {
     let mut differences = Differences::default();
     each_case(|case| {
-        // Of bytes at another version it says nothing.
+        // It claims nothing of bytes at another version.
         let is_plain = case.cell.version == S
             && case.world.admission == Admission::None
             && !is_stored_elsewhere(case.cell);

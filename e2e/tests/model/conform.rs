@@ -1,4 +1,4 @@
-//! The model's server held against a real one: random requests to both, and after each of them the answer,
+//! The model's server compared with a real one: random requests to both, and after each of them the answer,
 //! the bytes in etcd, the views, the owners, and whether the resource version has moved. It must not look
 //! into the model for what the real server should have done, but compare what both did.
 
@@ -37,7 +37,7 @@ pub(crate) struct Twins<'a> {
 /// Lives a random life of an object in both.
 ///
 /// # Errors
-/// They differ; the error tells all that was done.
+/// They differ; the error lists all that was done.
 pub(crate) async fn live(cluster: &Cluster, parts: &Parts, seed: u64, steps: usize) -> Result<usize> {
     let mut rng = Rng::with_seed(seed);
     let world = rng.u8(..u8::try_from(parts.worlds.len())?);
@@ -169,7 +169,7 @@ impl Twins<'_> {
         let names: Vec<String> =
             versions.iter().filter_map(|version| version["name"].as_str().map(str::to_owned)).collect();
         if self.crd > 0 {
-            // As whoever migrates objects does, once none of them is stored at a version.
+            // As a migrator of objects does, once none of them is stored at a version.
             let path = format!("{CRDS}/things.{}/status", self.group);
             let body =
                 serde_json::to_vec(&json!({ "status": { "storedVersions": self.still_stored(&stored) } }))?;
@@ -244,7 +244,7 @@ impl Twins<'_> {
             Err(refused) => refused.code,
         };
         let code = if real.code == 201 { 200 } else { real.code };
-        // The server says in two ways that another object has the name.
+        // The server has two errors for a name that another object has.
         let is_alike =
             code == said || (said, code) == (409, 422) && real.body.to_string().contains("metadata.uid");
         ensure!(is_alike, "the model says {done:?}, the server {}: {}", real.code, real.body["message"]);

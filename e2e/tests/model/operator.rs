@@ -1,5 +1,5 @@
-//! The operator's steps: what it remembers and does when it starts, lists, hears of an object, or is
-//! answered. It must not decide about an object, nor what an answer means: it asks Etch's own code.
+//! The operator's steps: what it remembers and does when it starts, lists, gets an object from the watch, or
+//! gets an answer. It must not decide about an object, nor what an answer means: it asks Etch's own code.
 
 use etch_core::object_machine::{ATTEMPTS, STRIPPED};
 
@@ -250,7 +250,7 @@ impl System {
         }
     }
 
-    /// Notes what became of the object, and judges what is said of it.
+    /// Notes the outcome for the object, and judges what is reported of it.
     fn conclude(&self, state: &mut State, mut task: Task, work: Work, conclusion: Conclusion) {
         let tag = match conclusion {
             Conclusion::Written(revision) => Tag { revision, ..work.seen.tag },
@@ -264,7 +264,7 @@ impl System {
             }
             Conclusion::Gone | Conclusion::Problem(_) => false,
         };
-        // What is said is said of the release that Etch knows, and its conditions name that.
+        // Reports are about the release that Etch knows, and its conditions name that.
         let is_current = state.crd == task.release && !state.restored;
         if let Some(live) = state.live.filter(|live| is_said && is_current && live.tag == tag) {
             let was_behind = live.is_late || work.seen.by < task.release;

@@ -76,8 +76,8 @@ impl System {
     }
 
     /// Whether a value stays at an old default though it should follow. Only where no server has lagged
-    /// behind, nothing was restored, and no request has outlived its task: whoever brings an old value back
-    /// after the pass is taken to mean it.
+    /// behind, nothing was restored, and no request has outlived its task: a user who brings an old value
+    /// back after the pass is assumed to mean it.
     fn is_left_behind(&self, state: &State, task: &Task) -> bool {
         let world = &self.parts.worlds[state.world as usize];
         let Some(live) = state.live else { return false };
@@ -118,8 +118,8 @@ impl System {
 
     /// Whether the defaults that the second server still gives were reported to Etch at any time.
     ///
-    /// A limit: where they were not, as where Etch is installed within minutes after a change, it cannot tell
-    /// an old default that such a server shows or stores from a user's value.
+    /// A limit: if they were not, for example because Etch is installed within minutes after a change, it
+    /// cannot distinguish an old default that such a server shows or stores from a user's value.
     pub(crate) fn is_told(&self, state: &State) -> bool {
         let releases = &self.parts.worlds[state.world as usize].releases;
         let told = state.report.into_iter().flat_map(|report| {

@@ -65,7 +65,7 @@ pub(crate) enum Server {
     Behind,
 }
 
-/// One step of anybody.
+/// One step of a user, a server or Etch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     User(u8, Server),
@@ -76,7 +76,7 @@ pub(crate) enum Action {
     /// The operator starts.
     Start,
     Crash,
-    /// It hears of a change of the CRD.
+    /// It learns of a change of the CRD.
     Learn,
     /// It notices that etcd was restored.
     Notice,

@@ -119,7 +119,7 @@ pub(crate) enum WorkStep {
     Read { lacked: bool },
 }
 
-/// What became of the object.
+/// The outcome for the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Conclusion {
     Stored,

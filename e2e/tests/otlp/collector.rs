@@ -105,7 +105,7 @@ async fn serve(listener: TcpListener, state: Arc<Mutex<State>>) {
         let state = state.clone();
         tokio::spawn(async move {
             let service = service_fn(|request| answer(request, &state));
-            // Whoever hangs up has heard enough.
+            // A client that hangs up needs no more of the answer.
             let _ = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;

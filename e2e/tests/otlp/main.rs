@@ -39,7 +39,7 @@ async fn passes_and_writes_are_exported_and_no_collector_is_in_the_way() -> Resu
     frozen(cluster).await?;
     let collector = Collector::start(Manner::Refuse).await?;
 
-    // A collector that refuses is told of once, and what it misses is missing.
+    // A collector that refuses is logged once, and what it misses is lost.
     let operator = start(&scene, &binary, &collector, "100")?;
     cluster.apply_crd(&crontabs(1)).await?;
     cluster.persisted(CRD, "ObjectsRejected", SOON).await?;
@@ -182,7 +182,7 @@ fn crontabs(defaults: usize) -> Value {
     crd(GROUP, "CronTab", &[("v1", true, schema)])
 }
 
-/// Lets nobody change the object `frozen`, and says so with what it holds.
+/// Refuses every change of the object `frozen`, with a message that quotes its content.
 async fn frozen(cluster: &Cluster) -> Result<()> {
     let validation = json!({
         "expression": "object.metadata.name != 'frozen'",

@@ -39,7 +39,7 @@ impl<'a> Message<'a> {
         self.all(number).map(Self::read).collect()
     }
 
-    /// The bytes of a field; none where it is not there.
+    /// The bytes of a field; `None` if it is absent.
     pub(crate) fn bytes(&self, number: u64) -> Option<&'a [u8]> {
         self.all(number).next()
     }
@@ -49,7 +49,7 @@ impl<'a> Message<'a> {
         Ok(std::str::from_utf8(self.bytes(number).unwrap_or_default())?.to_owned())
     }
 
-    /// The number in a field; none where it is not there.
+    /// The number in a field; `None` if it is absent.
     pub(crate) fn number(&self, number: u64) -> Option<u64> {
         self.0.iter().find_map(|(other, field)| match field {
             Field::Number(value) if *other == number => Some(*value),
