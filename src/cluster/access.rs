@@ -77,7 +77,7 @@ impl Cluster {
         verb: Verb,
     ) -> Result<bool, CallError> {
         let about = (resource.clone(), scope.clone(), verb);
-        // Those who come while it is asked wait for the answer.
+        // Callers that come while a request is under way wait for its answer.
         let mut permitted = self.permitted.lock().await;
         permitted.retain(|(_, at)| at.elapsed() < PERMITTED);
         if permitted.iter().any(|(known, _)| *known == about) {

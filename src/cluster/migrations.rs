@@ -22,7 +22,8 @@ struct Version {
 }
 
 impl Cluster {
-    /// Whether a StorageVersionMigration of a CRD's objects waits or runs. A server without that API has none.
+    /// Whether a StorageVersionMigration of a CRD's objects waits or runs. A server without that API has
+    /// none.
     ///
     /// # Errors
     /// See [`CallError`].

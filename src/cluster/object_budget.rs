@@ -33,7 +33,7 @@ pub(super) struct ObjectBudget {
     own: Mutex<HashMap<Resource, Weak<Semaphore>>>,
 }
 
-/// The part of it that is for one resource.
+/// The part of the budget that one resource may use.
 #[derive(Clone, Debug)]
 pub struct ObjectRoom {
     all: Arc<Semaphore>,

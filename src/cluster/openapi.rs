@@ -15,15 +15,15 @@ use kube_structural_schema::json::Json;
 const ROOT: &str = "/openapi/v3";
 const JSON: &str = "application/json";
 
-/// Which documents there are, and where. The hash that an address has is left out: it is for clients that
-/// cache, and for some time after a document has changed the index has the old one, which is answered by a
+/// Which documents there are, and where. The hash in an address is left out: clients that cache need it, and
+/// for some time after a document has changed the index has the old hash, which the server answers with a
 /// redirect (301).
 #[derive(Clone, Debug, Default)]
 pub struct OpenApiIndex {
     addresses: BTreeMap<String, String>,
 }
 
-/// Why a document cannot be had.
+/// Why a document cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishedError {
     /// The server refuses it, or the server of an aggregated API does not answer.

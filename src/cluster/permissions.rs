@@ -16,7 +16,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How long after one look the next follows at the earliest.
 const AT_LEAST: Duration = Duration::from_secs(1);
 /// How long after the last work they are read. An operator without work needs no permission and costs
-/// nothing; a watch that is renewed then shows what was taken away meanwhile.
+/// nothing; a watch that is renewed then shows which permissions were revoked meanwhile.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
 /// So that the listeners do not all ask at the same moment after a change.
 const SPREAD: Duration = Duration::from_secs(3);

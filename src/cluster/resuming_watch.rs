@@ -11,14 +11,14 @@ use etch_core::crd::{Crd, Resource};
 
 /// A watch that ends sooner than this was closed at once (fact K2), whatever it delivered until then.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// After a failure, a watch that stands this long works again, even if nothing has happened since.
+/// After a failure, a watch that stays open this long works again, even without an event.
 const STEADY: Duration = Duration::from_secs(10);
 
 /// What happens to the objects of one resource.
 pub struct ResumingWatch {
     cluster: Cluster,
     resource: Resource,
-    /// Where the objects are a CRD's: who serves them is asked before each watch.
+    /// For objects of a CRD: before each watch, Etch checks that the API server itself serves them.
     served: Option<ServedVersions>,
     /// The resource version up to which everything was delivered.
     from: String,

@@ -28,7 +28,7 @@ use etch_core::engine::status::{Status, Subject};
 use etch_core::event::ObjectKind;
 use kube_structural_schema::schema::Pool;
 
-/// The index, as it is shared.
+/// The shared index.
 pub(super) type SharedIndex = Arc<RwLock<Index>>;
 
 /// What all reconciliations share.

@@ -82,7 +82,7 @@ impl Index {
         self.crds.items.get(name)
     }
 
-    /// The policy that governs a CRD; none if no policy selects it, or there is no such CRD.
+    /// The policy that governs a CRD; `None` if no policy selects it, or there is no such CRD.
     pub(super) fn assignment(&self, name: &str, settle: Duration) -> Option<Assignment> {
         let known = self.crds.items.get(name)?;
         assign(&self.readable, name, group(name), &known.labels, settle)
@@ -101,13 +101,13 @@ impl Index {
         Some((settings, guard_mode))
     }
 
-    /// The pause of all writes, whichever CRD they are for; none if there is none.
+    /// The pause of all writes, whichever CRD they are for; `None` if there is none.
     pub(super) fn pause_all(&self) -> Option<Pause> {
         // No policy has an empty name: only those with `pauseAll` count.
         pause(&self.readable, "")
     }
 
-    /// Whether any policy asks for upgrades to be checked; none while policies have not been listed.
+    /// Whether any policy asks for upgrades to be checked; `None` while policies have not been listed.
     pub(super) fn asks_for_guard(&self) -> Option<bool> {
         let asks = || self.readable.values().any(|policy| policy.guard_mode() != GuardMode::Off);
         self.policies.complete.then(asks)

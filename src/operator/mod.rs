@@ -157,7 +157,7 @@ impl Operator {
         );
         let controller = controller.for_each(|reconciled| async move {
             if let Err(error) = reconciled {
-                // A CRD that went meanwhile; what failed for another reason was logged by `retry`.
+                // A CRD that was deleted meanwhile; other failures were logged by `retry`.
                 debug!(%error, "not reconciled");
             }
         });

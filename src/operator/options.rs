@@ -13,11 +13,12 @@ use crate::cluster::PaceMode;
 /// What the operator is started with.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a changed schema must stand before objects are written, where the policy does not set it.
+    /// How long a changed schema must stay unchanged before objects are written, if the policy does not set
+    /// it.
     pub settle: Duration,
     /// Writes under way at once, at most.
     pub max_in_flight: usize,
-    /// Writes begun per second, at most; none for no limit.
+    /// Writes begun per second, at most; `None` for no limit.
     pub max_writes_per_second: Option<u32>,
     /// How much of the server writes may take.
     pub pace: PaceMode,

@@ -65,7 +65,7 @@ impl PolicyLookup {
         }
     }
 
-    /// Whether any policy asks for upgrades to be checked; none while policies are not known.
+    /// Whether any policy asks for upgrades to be checked; `None` while policies are not known.
     pub(super) fn asks_for_guard(&self) -> Option<bool> {
         self.index().asks_for_guard()
     }
@@ -74,7 +74,7 @@ impl PolicyLookup {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What happens from now on.
+    /// The changes from now on.
     pub(super) fn changes(&self) -> broadcast::Receiver<Change> {
         self.changes.subscribe()
     }

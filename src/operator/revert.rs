@@ -1,4 +1,4 @@
-//! Removing, by hand, what passes have stored, after a CRD was rolled back.
+//! Removes, for `etch revert`, what passes have stored, after a CRD was rolled back.
 //! It must not decide what goes: [`Unstorable`] does, about each object as it is read.
 
 use std::sync::Arc;
@@ -224,7 +224,8 @@ async fn drive(
                 reverted.is_gone = true;
                 return Ok(());
             }
-            // It is decided about as it was read before: a resource version that is no longer current conflicts.
+            // It is decided about as it was read before: a resource version that is no longer current
+            // conflicts.
             Err(_) => {}
         }
     }

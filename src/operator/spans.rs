@@ -2,7 +2,7 @@
 //! ended and why. It must not carry anything of an object but its name.
 //!
 //! All of these end soon, unlike the span of a CRD's task, so that each can be exported when it has ended.
-//! They are of level debug: the log has them where it is asked for that much.
+//! They are of level debug: the log has them only at that level.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use etch_core::object::Object;
 use etch_core::plan::{Outcome, Write};
 use kube_structural_schema::path::Path;
 
-/// The target of all spans that are there to be traced.
+/// The target of all spans that are traced.
 pub const TRACED: &str = module_path!();
 
 /// A pass over a CRD's objects: from checking permissions until every object is processed.

@@ -100,7 +100,7 @@ pub enum EtcdError {
     /// The revision of the first page is gone: etcd was compacted meanwhile.
     #[error("etcd was compacted during the read; run the command again")]
     Compacted,
-    /// It has nothing of an API server's.
+    /// It has no keys of an API server.
     #[error("etcd has no keys under {0}; set --etcd-prefix to the prefix of the API server's keys")]
     Empty(String),
     /// An answer that is none of etcd's.

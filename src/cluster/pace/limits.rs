@@ -1,9 +1,9 @@
 //! How many writes may be under way on average, and how they follow each other, by how the server bore those
 //! before. It must not wait, and knows no task.
 //!
-//! A gentle pace takes a share of the time for one write at a time and spaces their starts out evenly. It goes
-//! beyond that only where writes do not wait for each other: every now and then two begin together, and while
-//! each takes as long as alone, the server has processors to spare.
+//! A gentle pace takes a share of the time for one write at a time and spaces their starts out evenly. It
+//! goes beyond that only where writes do not wait for each other: every now and then two begin together, and
+//! while each takes as long as alone, the server has processors to spare.
 
 use std::time::Duration;
 
@@ -19,17 +19,18 @@ pub(super) const ONE_CUT: Duration = Duration::from_millis(500);
 const SLOW: f64 = 4.0;
 /// Where a fast pace begins, if its maximum is higher, and what one CRD may have under way at least.
 const INITIAL_LIMIT: f64 = 4.0;
-/// The share of the time in which a gentle pace has a write under way, one at a time, on a server that shows no
-/// strain: measured, another client hardly notices it (docs/benchmarks.md).
+/// The share of the time in which a gentle pace has a write under way, one at a time, on a server that shows
+/// no strain: measured, another client hardly notices it (docs/benchmarks.md).
 pub(super) const SHARE: f64 = 0.7;
 /// The least share, on a server that is slower than usual.
 const LEAST_SHARE: f64 = 1.0 / 6.0;
-/// Writes hardly wait for each other while one takes less than this many times as long beside another one: the
-/// server has room for more…
+/// Writes hardly wait for each other while one takes less than this many times as long beside another one:
+/// the server has room for more…
 const ROOMY: f64 = 1.1;
 /// …and they do above this.
 const CROWDED: f64 = 1.3;
-/// The server does no more for others than before while a write takes less than this many times as long alone…
+/// The server does no more for others than before while a write takes less than this many times as long
+/// alone…
 const CALM: f64 = 1.5;
 /// …and much more above this.
 const BUSY: f64 = 2.5;
@@ -156,8 +157,8 @@ impl Limits {
         self.probe = 0;
     }
 
-    /// Takes in a write that the server did; returns the strain that is known now, by `known` where another pace
-    /// has found it.
+    /// Takes in a write that the server did; returns the strain that is known now, by `known` where another
+    /// pace has found it.
     pub(super) fn written(
         &mut self,
         took: Duration,
@@ -187,8 +188,8 @@ impl Limits {
         }
     }
 
-    /// Takes in an answer that shows how long the server takes, if not for a write: a fast pace grows unless that
-    /// was much longer than usual.
+    /// Takes in an answer that shows how long the server takes, if not for a write: a fast pace grows unless
+    /// that was much longer than usual.
     pub(super) fn answered(&mut self, took: Duration) {
         if self.mode == PaceMode::Gentle {
             return;
@@ -221,8 +222,8 @@ impl Limits {
         }
     }
 
-    /// Lets the limit grow where there is room, and cuts it where there is not. Both wait for what the last change
-    /// has changed.
+    /// Lets the limit grow where there is room, and cuts it where there is not. Both wait for what the last
+    /// change has changed.
     fn adapt(&mut self, Strain { queueing, load }: Strain) {
         let [all, beside] = self.since_change.map(|writes| writes >= SAMPLES_BETWEEN_CHANGES);
         if self.probe > 0 || !all {

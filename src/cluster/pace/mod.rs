@@ -184,7 +184,7 @@ impl State {
         grown
     }
 
-    /// Takes back free slots that are too many; those that are taken go as they are given back.
+    /// Removes surplus slots that are free; those in use are removed when they are returned.
     fn shrink(&mut self, slots: &Semaphore) {
         let surplus = self.slots.saturating_sub(self.limits.slots());
         self.slots -= slots.forget_permits(surplus);
@@ -204,7 +204,7 @@ impl<'a> Permit<'a> {
         self.start = Some(Start { at: Instant::now(), number, was_alone });
     }
 
-    /// The write takes long: to find out how long one takes alone, the others wait no longer.
+    /// The write takes long: the others no longer wait for the measurement of how long one takes alone.
     pub fn takes_long(&self) {
         let mut state = self.pace.lock();
         state.limits.end_probe();

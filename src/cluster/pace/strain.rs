@@ -1,5 +1,5 @@
-//! How much a pace strains the server, by how long its writes take: what other clients of the server notice of
-//! it too. It must not decide how many writes there may be.
+//! How much a pace strains the server, by how long its writes take: what other clients of the server notice
+//! of it too. It must not decide how many writes there may be.
 //!
 //! A single time means little: the server collects garbage, and compacts. So interquartile means are
 //! compared: those of the middle half of the recent times, sorted.

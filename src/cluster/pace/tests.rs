@@ -57,7 +57,8 @@ async fn who_finds_a_place_begins_at_once() {
     assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
-/// A server on which a write takes its time alone up to so many at once, and waits for the others beyond that.
+/// A server on which a write takes its time alone up to so many at once, and waits for the others beyond
+/// that.
 async fn limit_on(capacity: usize) -> (f64, f64, usize) {
     let pace = Arc::new(Pace::new(16, None, PaceMode::Gentle));
     on_a_server(&pace, capacity, 3_000).await;

@@ -19,7 +19,7 @@ pub(super) struct CheckedSchema {
     pub(super) restricted: bool,
 }
 
-/// What the outcome of a check depends on, but for the objects themselves.
+/// What the outcome of a check depends on, except the objects themselves.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Inputs {
     pub(super) uid: String,

@@ -8,9 +8,9 @@
 //!                                                                 ─> `existing: Persist`, settled: persist
 //! ```
 //!
-//! There is no check where nothing has changed: what a schema means is to be known before it is enforced, not
-//! followed for ever. But defaults that are to be stored are looked for once an hour: an object may have been
-//! created while no replica answered.
+//! Without a change there is no check: what a schema means has to be known before it is enforced, and not
+//! again later. But Etch looks once an hour for defaults that it is to store: an object may have been created
+//! while no replica answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;

@@ -53,7 +53,7 @@ fn keys(configuration: &impl serde::Serialize) -> Vec<PathKey> {
     serde_json::to_value(configuration).map(|value: Value| keys_in(&value)).unwrap_or_default()
 }
 
-/// A new key. None only where the system has no chance to give.
+/// A new key; `None` only if the system has no randomness.
 pub(super) fn make() -> Option<PathKey> {
     let mut bytes = [0; KEY_BYTES];
     default_provider().secure_random.fill(&mut bytes).ok()?;

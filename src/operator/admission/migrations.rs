@@ -1,4 +1,5 @@
-//! The check of a StorageVersionMigration, within the request that creates it: what it does to the objects of a CRD.
+//! The check of a StorageVersionMigration, within the request that creates it: what it does to the objects of
+//! a CRD.
 
 use tokio::time::{Instant, timeout_at};
 

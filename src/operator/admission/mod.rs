@@ -75,7 +75,7 @@ pub struct Admission {
     certificates: Option<SelfManagedCertificates>,
 }
 
-/// What an object that facts are taken from is now; none if there is no such object.
+/// The present state of an object that facts are taken from; `None` if there is no such object.
 type Fact = (FactObject, Option<Value>);
 
 impl Admission {
@@ -156,7 +156,7 @@ impl Admission {
     /// polled, which only the leader may do.
     pub async fn lead(&self) -> Infallible {
         lock(&self.shared).forget_looks();
-        // Another may have led meanwhile.
+        // Another replica may have led meanwhile.
         self.trusted.send_replace(None);
         let (checked, checks) = watch::channel(());
         let store = Store::new(self.cluster.clone(), self.policies.clone(), self.max_writes_per_second);
@@ -220,7 +220,7 @@ impl Admission {
         for wanted in statuses {
             match self.cluster.set_embedded_schema_status(&wanted.name, &wanted.uid, &wanted.status).await {
                 Err(error) if !matches!(error.code(), Some(404 | 409)) => return Err(error),
-                // It is gone, or was created again: then it is heard of.
+                // It is gone, or was created again: then the watch reports it.
                 _ => {}
             }
         }

@@ -17,7 +17,7 @@ use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Web
 /// Changes are gathered for this long before the leader acts on them.
 pub(super) const GATHER: Duration = Duration::from_millis(200);
 
-/// The state, as it is shared.
+/// The shared state.
 pub(super) type Shared = Arc<Mutex<State>>;
 
 pub(super) fn lock(shared: &Shared) -> MutexGuard<'_, State> {
@@ -93,7 +93,7 @@ impl State {
         let status = serde_json::from_value(object.data["status"].take()).unwrap_or_default();
         let spec = object.data["spec"].take();
         let before = self.schemas.remove(&name);
-        // Another one of that name has nothing of the first.
+        // A new EmbeddedSchema of that name inherits nothing from the old one.
         let before = before.filter(|before| before.uid == uid);
         let schema = match before {
             Some(before) if before.spec == spec => Schema { generation, status, asked, ..before },
@@ -109,7 +109,7 @@ impl State {
         self.schemas.insert(name, schema);
     }
 
-    /// Takes in what an object that facts are taken from is now; none if there is no such object.
+    /// Takes in the present state of an object that facts are taken from; `None` if there is no such object.
     pub(super) fn fact(&mut self, object: FactObject, value: Option<Value>) {
         self.facts.insert(object, value);
     }

@@ -27,7 +27,8 @@ use etch_core::message;
 
 /// The state of the report on a CRD that no policy selects any more.
 const NOT_SELECTED: &str = "NotSelected";
-/// How often the report on a CRD that is not worked on is written where another replica writes it meanwhile.
+/// How often Etch tries to write the report on a CRD that it does not process, if another replica writes it
+/// meanwhile.
 const REPORT_ATTEMPTS: usize = 3;
 
 /// Brings one CRD to where it should be.
@@ -90,7 +91,7 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
         }
         (at_rest, ..) => {
             context.writer.write(&mut status).await;
-            // Another replica may write it in between, for as long as it has not noticed that this one leads.
+            // Another replica may write it in between, until it notices that this one leads.
             for _ in 0..REPORT_ATTEMPTS {
                 context.writer.read_report(&mut status).await?;
                 if let Some((state, policy, forget)) = at_rest {
@@ -108,7 +109,7 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
     Ok(())
 }
 
-/// Goes on from where the CRD stands, as far as that is possible now.
+/// Goes on from the CRD's phase, as far as that is possible now.
 async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<Action, Error> {
     loop {
         let (phase, action) = match slot.take() {

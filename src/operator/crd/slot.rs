@@ -92,7 +92,8 @@ pub(crate) enum Phase {
     Running(RunningTask),
 }
 
-/// Until when a CRD waits. It ends as soon as a pause begins or ends, or a canary is resumed: then the condition changes.
+/// Until when a CRD waits. The wait ends as soon as a pause begins or ends, or a canary is resumed: then the
+/// condition changes.
 pub(crate) struct Wait {
     until: Instant,
     why: WaitReason,
@@ -273,7 +274,7 @@ impl RunningTask {
         Self { task: tokio::spawn(work.instrument(span)), outcome }
     }
 
-    /// The task back, and what is to be done next; none while it works.
+    /// The task, and what is to be done next; `None` while it works.
     pub(super) async fn end(&mut self) -> Option<Result<(Box<CrdTask>, Next), Error>> {
         match self.outcome.try_recv() {
             Ok(Some(end)) => Some(Ok(end)),

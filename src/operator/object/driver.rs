@@ -56,7 +56,7 @@ struct Asked {
     page: PrefetchedPage,
 }
 
-/// What came of a command.
+/// The result of a command.
 pub(crate) enum Event {
     Page(Span, Result<Page, CallError>),
     Admitted(Admission),
@@ -91,7 +91,8 @@ impl ObjectDriver {
         !self.under_way.is_empty()
     }
 
-    /// Performs a command of a pass, which has this span; the ends of it and of its sweeps are not for this.
+    /// Performs a command of a pass, which has this span; the caller handles the commands that end it or its
+    /// sweeps.
     pub(crate) fn perform(&mut self, command: pass::Command<Admission>, pass: &Span) {
         match command {
             pass::Command::SweepBegins { verifies } => {
@@ -106,7 +107,7 @@ impl ObjectDriver {
         }
     }
 
-    /// Performs a command of the steady state; publishing and its end are not for this.
+    /// Performs a command of the steady state; the caller handles publishing and the end.
     pub(crate) fn perform_watching(&mut self, command: watching::Command<Admission>) {
         match command {
             watching::Command::Reconcile(work) => self.reconcile(*work),

@@ -6,7 +6,7 @@ use crate::metrics::WriteOutcome;
 use etch_core::call_error::CallError;
 use etch_core::plan::Outcome;
 
-/// The outcome as it is counted.
+/// How the metrics count the outcome.
 pub(crate) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
     match outcome {
         Ok(Outcome::Written { .. }) => WriteOutcome::Written,

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 
 use etch_core::api::Pause;
 
-/// The pause as it was when some work began, and as it is now.
+/// The pause when some work began, and the present one.
 #[derive(Clone, Debug)]
 pub(crate) struct PauseWatch {
     now: watch::Receiver<Option<Pause>>,

@@ -96,7 +96,7 @@ impl ObjectReconciler {
     }
 
     /// Performs the write that is planned; `read` is when the object was, and `asked` how long the server
-    /// wants to be left alone.
+    /// asked Etch to wait.
     async fn write(
         &self,
         machine: &mut ObjectMachine,
@@ -227,8 +227,8 @@ impl ObjectReconciler {
         }
     }
 
-    /// How many writes of this CRD's objects are not answered for so long that others no longer wait for
-    /// them.
+    /// How many writes of this CRD's objects have waited for an answer for so long that others no longer wait
+    /// for them.
     pub(crate) fn writes_without_slot(&self) -> usize {
         self.own_pace.as_deref().map_or(0, Pace::without_slot)
     }
