@@ -42,8 +42,8 @@ use etch_core::object::Object;
 use futures::TryStreamExt;
 use kube_structural_schema::json::DEPTH;
 
-/// The stack of every thread that reads objects: a walk through a document recurses, and the deepest one that is
-/// read ([`DEPTH`]) takes a third of it in a build that is not optimized.
+/// The stack of every thread that reads objects: a walk through a document recurses, and the deepest one that
+/// is read ([`DEPTH`]) takes a third of it in a build that is not optimized.
 pub(crate) const STACK: usize = 16 << 20;
 
 /// What runs requests.
@@ -66,7 +66,8 @@ pub(crate) async fn crds_named(cluster: &Cluster, typed: &[String]) -> Result<Ve
     Ok(names)
 }
 
-/// Visits every object of a resource; holds a page of them at a time. It fails at one that is nested too deeply.
+/// Visits every object of a resource; holds a page of them at a time. It fails at one that is nested too
+/// deeply.
 pub(crate) async fn each(
     cluster: &Cluster,
     resource: &Resource,
@@ -100,7 +101,7 @@ pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<(
     }
 }
 
-/// That none of what was asked for is in these files, and what is there instead.
+/// The error that the files contain none of what was asked for, with what they contain instead.
 pub(crate) fn none_of(what: &str, paths: &[PathBuf], found: Option<String>) -> String {
     let name = |path: &PathBuf| match path == Path::new("-") {
         true => "stdin".to_owned(),

@@ -180,7 +180,8 @@ struct Found {
     schemas: Vec<(String, Declaration)>,
 }
 
-/// What of a CRD decides about permissions. Its schema does not: defaults may come with its next version.
+/// The part of a CRD that decides about permissions. Its schema does not: defaults may come with its next
+/// version.
 struct Known {
     name: String,
     group: String,
@@ -208,7 +209,7 @@ impl Known {
     }
 }
 
-/// The EmbeddedSchemas of the cluster, and its CRDs but for Etch's own, whose objects have no defaults.
+/// The EmbeddedSchemas of the cluster, and its CRDs except Etch's own, whose objects have no defaults.
 async fn live(target: &Target) -> anyhow::Result<Found> {
     let mut crds_found = Vec::new();
     let cluster = Cluster::connect(target).await?;

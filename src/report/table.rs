@@ -16,7 +16,7 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
-/// Where a column's text stands.
+/// How a column's text is aligned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Align {
     /// Texts.

@@ -1,5 +1,5 @@
 //! Whether a replica could do its work, or take it over.
-//! It must not go by the process being up: that is what `/livez` is for.
+//! It must not depend only on the process being up, which `/livez` shows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +20,7 @@ pub struct Readiness {
 }
 
 impl Readiness {
-    /// The tasks without which this replica is good for nothing.
+    /// The tasks without which this replica cannot work.
     pub fn tasks(&self) -> &Tasks {
         &self.tasks
     }

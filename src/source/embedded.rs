@@ -14,7 +14,7 @@ use kube_structural_schema::mismatch::without_values;
 /// An `EmbeddedSchema` of a file.
 #[derive(Debug)]
 pub struct Embedded {
-    /// Where it stands.
+    /// Where it comes from.
     pub origin: Origin,
     /// Its name.
     pub name: String,
@@ -31,7 +31,7 @@ pub enum EmbeddedError {
     /// A document is no `EmbeddedSchema` in form.
     #[error("{origin}: {name} cannot be read: {reason}")]
     Malformed {
-        /// Where it stands.
+        /// Where it comes from.
         origin: Origin,
         /// Its name.
         name: String,
@@ -41,7 +41,7 @@ pub enum EmbeddedError {
     /// A declaration that cannot be served.
     #[error("{}", listed(origin, name, problems))]
     Broken {
-        /// Where it stands.
+        /// Where it comes from.
         origin: Origin,
         /// Its name.
         name: String,

@@ -10,7 +10,7 @@ use kube_manifests::{Document, Origin};
 
 use super::{Reason, SourceError, files};
 
-/// What stands before a revision where a file could stand.
+/// The prefix of a revision in place of a file.
 const PREFIX: &str = "git:";
 
 /// The revision that is named in place of a file; `None` if it is a file.
@@ -21,8 +21,8 @@ pub fn revision(path: &Path) -> Option<&str> {
 /// All documents that a revision has at the paths of these files and folders.
 ///
 /// # Errors
-/// git cannot be run, or knows no such revision or path, or a document cannot be read; and standard input has no
-/// path.
+/// git cannot be run, or knows no such revision or path, or a document cannot be read; and standard input has
+/// no path.
 pub fn documents(revision: &str, paths: &[PathBuf]) -> Result<Vec<Document>, SourceError> {
     // What begins with a hyphen would be an option.
     if revision.is_empty() || revision.starts_with('-') || revision.contains(':') {

@@ -30,8 +30,8 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 ///
 /// A folder stands for the `.yaml`, `.yml` and `.json` files in it and below, in the order of their names;
 /// hidden ones and links to folders are passed over. `-` is `stdin`. The items of a list are documents of
-/// their own. Documents that are null or empty are none. After an error the rest of that file is skipped, unless the
-/// error is that a document is nested too deeply.
+/// their own. Documents that are null or empty are none. After an error the rest of that file is skipped,
+/// unless the error is that a document is nested too deeply.
 pub fn each(
     paths: &[PathBuf],
     stdin: &mut dyn Read,

@@ -11,7 +11,7 @@ use etch_lint::published::Document;
 /// A document, and where it is from.
 #[derive(Debug)]
 pub struct OpenApi {
-    /// Where it stands.
+    /// Where it comes from.
     pub origin: Origin,
     /// Its types.
     pub document: Document,

@@ -40,7 +40,7 @@ const ANSWER: usize = 64 * 1024;
 /// The export of traces.
 pub(super) struct Traces {
     provider: SdkTracerProvider,
-    /// Its own: the thread that exports has none, and the operator's is for the operator.
+    /// A runtime of its own: the thread that exports has none, and the operator's serves only the operator.
     runtime: Runtime,
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct CrdImpact {
     pub(crate) refusals: Vec<Finding>,
     /// What is incompatible between the schemas, whether or not there are objects.
     pub(crate) incompatible: Vec<Finding>,
-    /// What of it can refuse objects that were valid.
+    /// The part of it that can make the server refuse objects that were valid.
     pub(crate) narrowed: Vec<Finding>,
     /// Whether the cluster has the CRD, as far as it was asked.
     pub(crate) in_cluster: bool,
@@ -74,8 +74,8 @@ impl CrdImpact {
         self.refusals = refusals;
     }
 
-    /// Notes what is incompatible. Of what can refuse objects, fields that are removed are in the comparison of
-    /// the schemas.
+    /// Notes what is incompatible. Of what can refuse objects, fields that are removed are in the comparison
+    /// of the schemas.
     pub(crate) fn compare(&mut self, findings: Vec<Finding>) {
         let is_gone = |finding: &Finding| {
             finding.rule.name == "field-removed" && self.schemas.fields_removed.contains(&finding.path)
@@ -114,7 +114,8 @@ impl CrdImpact {
         }
     }
 
-    /// Adds what happens to an object, which comes as it is read before the upgrade where it can be read.
+    /// Adds what happens to an object; `read` is the object as it is read before the upgrade, if it can be
+    /// read.
     fn add(&mut self, identity: Identity, mut effect: Effect, exact: bool, read: Option<(&Object, &Crd)>) {
         let Counted { skipped, .. } = self.tally.add(&mut effect, read);
         self.is_exact &= exact;

@@ -27,7 +27,7 @@ use super::super::policy::{Known, Labels, labels};
 use super::super::{none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
 
-/// Where everything comes from but for the CRDs after the upgrade.
+/// The sources of everything except the CRDs after the upgrade.
 pub(crate) struct Sources<'a> {
     /// The CRDs before; those of the cluster where there are none.
     pub(crate) old: BTreeMap<String, Given>,
@@ -149,7 +149,8 @@ impl Sources<'_> {
     }
 }
 
-/// The labels that a CRD has after the upgrade: those of the cluster stay, save where the upgrade has others.
+/// The labels that a CRD has after the upgrade: those of the cluster stay, except where the upgrade has
+/// others.
 fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
     let mut labels = present.map(labels).unwrap_or_default();
     labels.extend(new.clone());

@@ -299,7 +299,8 @@ fn in_backticks(code: &str) -> String {
     format!("`{}`", report::plain(code))
 }
 
-/// How stored values follow the changed defaults that are meant to float, and that the policy does not follow.
+/// How stored values follow the changed defaults that are meant to float, and that the policy does not
+/// follow.
 pub(super) fn floating(impact: &CrdImpact, code: &dyn Fn(&str) -> String) -> Vec<String> {
     let followed = impact.rules.settings().map(|settings| &settings.follow[..]).unwrap_or_default();
     let changed = impact.schemas.defaults_changed.iter();

@@ -84,7 +84,7 @@ async fn judged(
     Ok(findings)
 }
 
-/// Whether a default stands anywhere in a schema, or something that is called so.
+/// Whether a schema contains a default anywhere, or a field of that name.
 fn has_default(schema: &Value) -> bool {
     match schema {
         Value::Object(fields) => fields.contains_key("default") || fields.values().any(has_default),

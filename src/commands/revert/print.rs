@@ -108,7 +108,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) ->
     }
 }
 
-/// The recorded defaults, but for those that are meant to be there.
+/// The recorded defaults, except those that are meant to be there.
 fn defaults(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Result<()> {
     let mut table = Table::new(["DEFAULT", "STORED", "REMOVABLE"]);
     let mut still = Vec::new();

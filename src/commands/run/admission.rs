@@ -85,8 +85,8 @@ pub(super) struct Running {
 }
 
 impl AdmissionFlags {
-    /// Starts the server, if it is to run: it ends some time after `ended`. Upgrades of CRDs are judged by the policies that
-    /// `policies` knows.
+    /// Starts the server, if it is to run: it ends some time after `ended`. Upgrades of CRDs are judged by
+    /// the policies that `policies` knows.
     pub(super) async fn start(
         &self,
         cluster: &Cluster,
@@ -181,7 +181,7 @@ impl AdmissionFlags {
 /// The name or the address in a URL.
 fn host(url: &str) -> Option<String> {
     let url: Uri = url.parse().ok()?;
-    // An IPv6 address stands in brackets there.
+    // A URL has an IPv6 address in brackets.
     Some(url.host()?.trim_matches(['[', ']']).to_owned())
 }
 
@@ -201,7 +201,7 @@ impl Running {
         self.admission.lead().await
     }
 
-    /// Waits until what was asked is answered.
+    /// Waits until the requests under way are answered.
     pub(super) async fn end(self) {
         // It was awaited to its end, or has panicked, which was logged.
         let _ = self.server.await;

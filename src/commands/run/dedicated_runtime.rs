@@ -1,5 +1,5 @@
 //! The Lease and health, which nothing else in the process may hold up.
-//! It must not do what holding the Lease is for.
+//! It must not do the leader's work.
 
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@ use std::{env, io};
 /// Where glibc reads how many heaps it may make.
 const HEAPS: &str = "MALLOC_ARENA_MAX";
 
-/// Starts this process anew with one heap, where its C library makes several. Large objects are parsed on whatever
-/// thread is free, and glibc keeps a heap for each thread, each as large as the largest page that passed through it:
-/// with one for all, the operator's peak is a third lower.
+/// Starts this process anew with one heap, where its C library makes several. Large objects are parsed on
+/// whatever thread is free, and glibc keeps a heap for each thread, each as large as the largest page that
+/// passed through it: with one for all, the operator's peak is a third lower.
 ///
 /// # Errors
 /// The process could not be started anew, and goes on as it is.

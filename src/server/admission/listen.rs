@@ -27,7 +27,7 @@ use super::keys::AcceptedKeys;
 use crate::server::connections::{BUFFER, HEADERS, accept};
 use crate::server::places::{Limits, Place};
 
-/// An API server gives up after three seconds, so who has not asked by then is none, or too late.
+/// An API server gives up after three seconds, so a client without a request by then is none, or too late.
 const LIMITS: Limits = Limits { strangers: 128, patience: Duration::from_secs(3), known: 512 };
 /// How long a connection may wait for its next request. API servers close idle ones after 90 s, so they are
 /// first.

@@ -62,7 +62,7 @@ struct Answered {
     reviewed: Reviewed,
 }
 
-/// What came of the first review of a request.
+/// The outcome of the first review of a request.
 enum FirstReview {
     /// Its answer.
     Answered(Answered),
