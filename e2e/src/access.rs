@@ -13,7 +13,7 @@ use crate::scene::NAMESPACE;
 /// Every verb that RBAC knows for resources.
 const VERBS: [&str; 8] = ["get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"];
 
-/// What a SubjectAccessReview asks about, but for the verb: all objects of a resource, or of a
+/// What a SubjectAccessReview asks about, except the verb: all objects of a resource, or of a
 /// `resource/subresource`.
 pub fn attributes(group: &str, resource: &str) -> Value {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));

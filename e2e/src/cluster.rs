@@ -245,7 +245,7 @@ pub struct Condition {
     pub current: bool,
 }
 
-/// The text of a warning, which stands in quotes behind its code and its agent.
+/// The text of a warning, which is in quotes behind its code and its agent.
 fn warning(header: &http::HeaderValue) -> Option<String> {
     let quoted = header.to_str().ok()?.split_once('"')?.1.strip_suffix('"')?;
     let mut text = String::new();

@@ -1,4 +1,5 @@
-//! What a release publishes, made from this commit and static binaries of it: the same commit gives the same bytes.
+//! What a release publishes, made from this commit and static binaries of it: the same commit gives the same
+//! bytes.
 
 mod archive;
 mod binary;
@@ -41,7 +42,8 @@ pub struct Release {
 }
 
 impl Release {
-    /// This commit, to be published in a registry, such as `ghcr.io/acme`. `source` is the URL of the repository.
+    /// This commit, to be published in a registry, such as `ghcr.io/acme`. `source` is the URL of the
+    /// repository.
     ///
     /// # Errors
     /// There is no commit, and the environment does not set `SOURCE_DATE_EPOCH`.
@@ -69,7 +71,7 @@ impl Release {
     pub fn make(&self, binaries: &[Binary], folder: &Path) -> Result<()> {
         let is_free = !folder.exists() || folder.join(CHECKSUMS).is_file();
         ensure!(is_free, "{} exists and contains no release; name another folder", folder.display());
-        // What stands in the final place is complete.
+        // A file in its final place is complete.
         let unfinished = folder.with_extension("unfinished");
         for old in [&unfinished, folder] {
             if old.exists() {

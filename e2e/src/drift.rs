@@ -29,8 +29,8 @@ struct Arguments {
     check: bool,
 }
 
-/// Runs a program of this name; `recipe` is how the justfile calls it. A file is taken once those before it are written: it may be
-/// made from them.
+/// Runs a program of this name; `recipe` is how the justfile calls it. A file is taken once those before it
+/// are written: it may be made from them.
 pub fn main<Files>(program: &str, recipe: &str, files: impl FnOnce() -> Result<Files>) -> ExitCode
 where
     Files: IntoIterator<Item = Result<File>>,

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 /// What RBAC decides about: one verb on one resource of one group, of all objects or of one.
 ///
-/// Granted by a role, `*` stands for every group, resource or verb. Needed by a request, nothing does.
+/// In a permission that a role grants, `*` means every group, resource or verb. In one that a request needs,
+/// nothing does.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
     /// Empty for the core group.

@@ -102,8 +102,8 @@ impl Scene {
         bind(&self.cluster, &name).await
     }
 
-    /// Sets the time at which an operator that is stopped, or has yet to read its report, verifies the objects of a
-    /// CRD to the past: as if the time had come at which no API server lags behind any more.
+    /// Sets the time at which an operator that is stopped, or has yet to read its report, verifies the
+    /// objects of a CRD to the past: as if the time had come at which no API server lags behind any more.
     ///
     /// # Errors
     /// There is no report, or the change is refused.

@@ -1,4 +1,4 @@
-//! The EmbeddedSchemas of real providers, held against the answers of the providers' own webhooks.
+//! The EmbeddedSchemas of real providers, compared with the answers of the providers' own webhooks.
 
 use std::path::{Path, PathBuf};
 

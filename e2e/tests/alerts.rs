@@ -62,7 +62,7 @@ fn beside(folder: &Path, rules: &Value, tests: &Value) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What of the tests is about one alert.
+/// The part of the tests about one alert.
 fn only(mut tests: Value, alert: &Value) -> Result<Value> {
     let all = tests["tests"].as_array_mut().context("tests")?;
     for test in &mut *all {

@@ -1,4 +1,4 @@
-//! What `etch lint --go` reads, held against what controller-gen and the go command make of it: each text of
+//! What `etch lint --go` reads, compared with what controller-gen and the go command make of it: each text of
 //! a marker by itself, all defaults in published API packages, and build constraints. `just controller-gen`
 //! records their answers. The packages are no part of this project: they are read from Go's module cache, and
 //! downloaded if they are not there.

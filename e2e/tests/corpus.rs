@@ -233,7 +233,8 @@ impl Trip<'_> {
     }
 }
 
-/// Every value that objects had is there still; defaults that were stored stay where the upgrade is taken back.
+/// Every value that objects had is there still; defaults that were stored stay where the upgrade is taken
+/// back.
 fn all_kept(before: &[Value], now: &[Value]) -> Result<()> {
     for (before, now) in before.iter().zip(now) {
         for part in ["spec", "status"] {

@@ -1,4 +1,4 @@
-//! What `etch lint --old` finds between real CRDs, held against what crdify found: each of its checks has a
+//! What `etch lint --old` finds between real CRDs, compared with what crdify found: each of its checks has a
 //! rule of Etch's that finds the same, and what only one of them finds has a reason. `just crdify` records
 //! what crdify finds.
 
@@ -181,8 +181,8 @@ fn is_found(entry: &Entry, findings: &[Finding]) -> bool {
     })
 }
 
-/// Whether a finding is at the place of an entry: a field that is required stands below it, a field that is
-/// gone at or above it.
+/// Whether a finding is at the place of an entry: a field that is required is below it, a field that is gone
+/// at or above it.
 fn touches(finding: &Finding, entry: &Entry, at: &str) -> bool {
     let found = plain(finding);
     found == at

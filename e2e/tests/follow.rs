@@ -386,7 +386,7 @@ fn certificate(name: &str, issuer: &Value) -> Value {
     })
 }
 
-/// What etcd holds of the Certificates, but for the times and numbers of writes.
+/// What etcd holds of the Certificates, except the times and numbers of writes.
 async fn raws(cluster: &Cluster, made: &[(&str, Value)]) -> Result<Vec<Value>> {
     let mut raws = Vec::new();
     for (name, _) in made {

@@ -1,5 +1,5 @@
-//! The recipe for releases, `config/samples/pre-upgrade.yaml`: a hook stores what objects show before a chart's CRD
-//! changes, and keeps the chart from being upgraded where it cannot.
+//! The recipe for releases, `config/samples/pre-upgrade.yaml`: a hook stores what objects show before a
+//! chart's CRD changes, and keeps the chart from being upgraded where it cannot.
 //!
 //! Helm is real; the test plays the node that runs the Job. The truth is the raw value in etcd.
 

@@ -1,5 +1,5 @@
-//! What `just release` makes is what its users take: the archive as krew installs it, the image and the chart from a
-//! registry on loopback, the chart on a real control plane.
+//! What `just release` makes is what its users take: the archive as krew installs it, the image and the chart
+//! from a registry on loopback, the chart on a real control plane.
 //!
 //! The binary in it is the one that all tests use, which need not be static.
 
@@ -201,7 +201,8 @@ fn the_bill_names_each_crate(dist: &Path) -> Result<()> {
     for own in ["etch-core", "etch-lint", "etch-admission", "go-text"] {
         ensure!(named.contains(&format!("{own}-{VERSION}")), "{own}");
     }
-    // Messages of panics have paths such as `.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/kube-client-5.0.0/src/…`.
+    // Messages of panics have paths such as
+    // `.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/kube-client-5.0.0/src/…`.
     let code = fs::read(binary()?)?;
     let code = String::from_utf8_lossy(&code);
     let is_outside = |c: char| !c.is_ascii_alphanumeric() && !"-_.+".contains(c);

@@ -1,5 +1,5 @@
-//! At which versions etcd holds objects, and which versions could go out of `status.storedVersions`, on a real
-//! API server; the truth is the raw value in etcd.
+//! At which versions etcd holds objects, and which versions could go out of `status.storedVersions`, on a
+//! real API server; the truth is the raw value in etcd.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};

@@ -45,7 +45,7 @@ impl EtcdArgs {
         self.etcd_snapshot.is_some() || !self.etcd_endpoints.is_empty()
     }
 
-    /// What they give access to; none if they name nothing.
+    /// What they give access to; `None` if they name nothing.
     pub(crate) async fn open(&self) -> anyhow::Result<Option<ObjectSource>> {
         if let Some(path) = &self.etcd_snapshot {
             let snapshot = Snapshot::open(path).with_context(|| path.display().to_string())?;

@@ -6,7 +6,7 @@ use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// What was heard so far.
+/// The signals so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signals {
     /// Nothing more is to be begun.

@@ -61,7 +61,7 @@ impl Readiness {
         self.ending.store(true, Ordering::Relaxed);
     }
 
-    /// What is not known yet, in a line; none if it is ready.
+    /// What is not known yet, in a line; `None` if it is ready.
     pub fn lacks(&self) -> Option<&'static str> {
         if self.ending.load(Ordering::Relaxed) {
             return Some("the process is shutting down\n");

@@ -32,7 +32,7 @@ use super::{Boxed, ENDPOINTS, variable};
 
 /// How long a collector may take; the specification's default for `OTEL_EXPORTER_OTLP_TIMEOUT`.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The same at the end of the process, which Kubernetes and we ourselves want to be soon.
+/// The same at the end of the process, which Kubernetes and Etch itself want to be soon.
 const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
 /// The largest answer that is read. It holds a count and a sentence.
 const ANSWER: usize = 64 * 1024;

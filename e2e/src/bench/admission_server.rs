@@ -1,5 +1,5 @@
-//! How many reviews the admission server answers over HTTPS, how soon, and in how much memory; beside an empty handler that is
-//! asked the same by the same client. It must not judge: it measures.
+//! How many reviews the admission server answers over HTTPS, how soon, and in how much memory; beside an
+//! empty handler that is asked the same by the same client. It must not judge: it measures.
 //!
 //! The server is a process of its own, so that its memory is not the client's; both share the machine.
 
@@ -45,7 +45,8 @@ use crate::usage::peak_memory;
 /// Connections, and requests that are under way on each of them: API servers multiplex over few.
 const CONNECTIONS: usize = 4;
 const STREAMS: usize = 8;
-/// How long each of the two is asked as much as it can answer, how often in turn, and how long before that counts.
+/// How long each of the two is asked as much as it can answer, how often in turn, and how long before that
+/// counts.
 const ROUND: Duration = Duration::from_secs(4);
 const ROUNDS: usize = 3;
 const WARM_UP: Duration = Duration::from_secs(1);

@@ -23,7 +23,7 @@ use super::Tally;
 /// Lines with these flags are about Go's decoder, not about rules.
 const FLAGS: [&str; 5] = ["decodeError", "goCoerced", "goDropped", "goRemarshal", "panic"];
 
-/// How many ids stand beside a disagreement.
+/// How many ids are shown beside a disagreement.
 const SHOWN: usize = 5;
 
 /// One line.
@@ -81,7 +81,7 @@ impl Schemas {
         self.0.iter().any(|(name, _)| name.ends_with(&ending))
     }
 
-    /// Answers a line; `object` stands in the place of its own.
+    /// Answers a line; `object` replaces the line's own.
     pub fn review(&self, line: &Line, object: &Value) -> Review {
         let exists = |lookup: &Lookup<'_>| {
             let name = format!("{}/{}", lookup.namespace, lookup.name);

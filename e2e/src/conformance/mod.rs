@@ -1,5 +1,5 @@
-//! Vectors of the API server's answers, and how Etch's answers are held against them.
-//! Nothing here may contain a rule of the schema engine: it asks, compares and counts.
+//! Vectors of the API server's answers, and how Etch's answers are compared with them. Nothing here may
+//! contain a rule of the schema engine: it asks, compares and counts.
 
 pub mod admission;
 mod agreement;

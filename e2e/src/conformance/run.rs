@@ -28,7 +28,7 @@ pub struct Tally {
 /// Answers all vectors of `paths` with `answer` and writes each mismatch to `report`, in the order of the
 /// lines.
 ///
-/// A folder stands for all `.jsonl` and `.jsonl.gz` files below it, by name.
+/// A folder means all `.jsonl` and `.jsonl.gz` files below it, by name.
 ///
 /// # Errors
 /// `report` cannot be written.

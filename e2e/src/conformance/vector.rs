@@ -130,7 +130,7 @@ impl Vector {
     /// # Errors
     /// The line is no JSON document, or not a vector; the message names the missing part.
     pub fn parse(line: &[u8]) -> anyhow::Result<Self> {
-        // The expected object stands in two levels of the line.
+        // The expected object is two levels deep in the line.
         let mut document = Json::parse_around(line, 2).context("not a JSON document")?;
         let Value::Object(fields) = &mut *document else { bail!("not a JSON object") };
         let id = match fields.get("id") {

@@ -19,7 +19,7 @@ pub(super) struct Pki {
     pub(super) serving: Identity,
     /// In the group `system:masters`, which RBAC lets do everything.
     pub(super) admin: Identity,
-    /// The user whom RBAC takes for the controller manager.
+    /// The user that RBAC knows as the controller manager.
     pub(super) controller_manager: Identity,
     /// Signs service account tokens.
     pub(super) token_key: PathBuf,

@@ -15,10 +15,10 @@ use anyhow::{Context, Result};
 
 /// Runs `"$@"` and, beside it, a guard that reads signal names from standard input.
 ///
-/// The other end of that pipe is held by the parent alone, so the guard sees it closed at the moment the
-/// parent is gone, killed ones included, and then kills the child. Each signal sent is acknowledged by the
-/// child's process id. The guard ignores SIGPIPE: the parent may die between asking for a signal and reading
-/// the acknowledgement. Once the child has ended, what it left behind in the process group is ended too
+/// Only the parent holds the other end of that pipe, so the guard sees it closed at the moment the parent is
+/// gone, killed ones included, and then kills the child. Each signal sent is acknowledged by the child's
+/// process id. The guard ignores SIGPIPE: the parent may die between asking for a signal and reading the
+/// acknowledgement. Once the child has ended, what it left behind in the process group is ended too
 /// (compilers under `go build`, and the guard itself).
 const SUPERVISOR: &str = r#"
 exec 3<&0
@@ -53,7 +53,7 @@ pub(super) struct Supervised {
 impl Supervised {
     /// Starts `command`, whose output of both kinds goes to `output`.
     ///
-    /// The child gets a process group of its own: Ctrl-C in a terminal reaches this process alone, which then
+    /// The child gets a process group of its own: Ctrl-C in a terminal reaches only this process, which then
     /// decides in which order to stop what it runs.
     pub(super) fn spawn(command: &Command, output: Stdio) -> Result<Self> {
         let program = command.get_program();

@@ -52,7 +52,7 @@ pub(super) struct Release {
     pub(super) origin: &'static str,
 }
 
-/// An object, and who wrote it how.
+/// An object, and how and by which manager it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Actor {
     /// Its kind.

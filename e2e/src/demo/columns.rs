@@ -112,7 +112,7 @@ impl Place<'_> {
         (format!("{}{open}", self.label()), ends)
     }
 
-    /// The value as it stands in a pretty document.
+    /// The value as a pretty document shows it.
     fn lines(&self, value: &Value, side: usize) -> Vec<String> {
         let text = format!("{}{value:#}{}", self.label(), self.comma(side));
         let indent = "  ".repeat(self.depth);

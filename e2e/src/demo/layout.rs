@@ -39,7 +39,7 @@ pub(super) fn table(rows: &[Vec<String>]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// The words of a text in lines of no more than `width`, but for longer words.
+/// The words of a text in lines of no more than `width`, except longer words.
 pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -44,7 +44,7 @@ impl<W: Write> Screen<W> {
         self.block(&wrapped(text, WIDTH - MARGIN))
     }
 
-    /// Lines as they are, and an empty one.
+    /// Lines without changes, and an empty one.
     pub(super) fn block(&mut self, lines: &[String]) -> io::Result<()> {
         for line in lines {
             self.line(line)?;

@@ -23,7 +23,7 @@ const REPEAT: u32 = 40;
 /// Cases tried at most to make one mismatch small.
 const SHRINK_TRIES: usize = 4_000;
 
-/// Who is held against the oracle.
+/// The subject that is compared with the oracle.
 #[derive(Clone, Copy)]
 pub enum Subject<'a> {
     /// A function of this program.

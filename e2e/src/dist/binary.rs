@@ -48,7 +48,8 @@ impl Architecture {
         }
     }
 
-    /// The first target that the toolchain has a standard library for: musl's libc is made to be linked statically.
+    /// The first target that the toolchain has a standard library for: musl's libc is made to be linked
+    /// statically.
     fn target(self) -> Result<Option<String>> {
         for libc in ["musl", "gnu"] {
             let target = format!("{}-unknown-linux-{libc}", self.rust());

@@ -1,5 +1,5 @@
-//! The Helm chart: an archive for `helm install FILE`, and the same as an OCI artifact. `helm package` and `helm push`
-//! would put the time of the build into them.
+//! The Helm chart: an archive for `helm install FILE`, and the same as an OCI artifact. `helm package` and
+//! `helm push` would put the time of the build into them.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The image: from scratch, with the binary and nothing else, for each architecture; as `Dockerfile` makes it.
+//! The image: from scratch, with the binary and nothing else, for each architecture; as `Dockerfile` makes
+//! it.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! OCI image layouts: folders whose files are named by their digests, so that no daemon is needed to make an image.
+//! OCI image layouts: folders whose files are named by their digests, so that no daemon is needed to make an
+//! image.
 
 use std::fs;
 use std::path::Path;

@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::layout::REFERENCE;
 use crate::install::crane;
 
-/// Pushes the layouts of a release to the references that they name, and returns these by digest, the image first.
+/// Pushes the layouts of a release to the references that they name, and returns these by digest, the image
+/// first.
 ///
 /// # Errors
 /// The folder contains no release, or the registry refuses something.

@@ -1,4 +1,5 @@
-//! The software bill of materials, in CycloneDX's JSON: every crate with its checksum, its license and what it needs.
+//! The software bill of materials, in CycloneDX's JSON: every crate with its checksum, its license and what
+//! it needs.
 
 use std::collections::BTreeMap;
 

@@ -135,7 +135,7 @@ impl Proxy {
         std::fs::write(path, config.to_string()).with_context(|| path.display().to_string())
     }
 
-    /// Adds rules to those in force; of those that befall a request the first one counts.
+    /// Adds rules to those in force; of those that fit a request the first one counts.
     pub fn add(&self, rules: impl IntoIterator<Item = Rule>) {
         self.shared.lock().rules.extend(rules.into_iter().map(|rule| (rule, 0)));
     }

@@ -95,7 +95,7 @@ pub enum Fault {
     KillAfter,
 }
 
-/// A fault, and the requests that it befalls.
+/// A fault, and the requests that get it.
 #[derive(Clone, Debug)]
 pub struct Rule {
     /// By which its maker knows it.

@@ -19,7 +19,7 @@ const ANNOTATED: [(&str, &str, &str); 3] = [
     ("Service", "etch-admission", ".Values.admission.serviceAnnotations"),
 ];
 
-/// The CRDs, which Helm takes as they are.
+/// The CRDs, which Helm installs unchanged.
 pub(super) fn crds(rendered: &str) -> Result<String> {
     let is_crd = |object: &Value| object["kind"] == "CustomResourceDefinition";
     select(rendered, is_crd, |text, _| format!("{}\n", text.trim()))

@@ -35,7 +35,7 @@ pub struct Outcome {
     pub raw: Option<Stored>,
     /// What a reader sees after it, at each version that is served.
     pub views: BTreeMap<String, Places>,
-    /// The view at S, whole but for the owners.
+    /// The whole view at S, except the owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub view: Option<Id>,
     /// What a reader at S sees once no other version is served, where that is something else.
@@ -64,7 +64,7 @@ pub struct Stored {
     pub version: String,
     /// The places that have a value.
     pub holds: Places,
-    /// The object, but for its owners.
+    /// The object, except its owners.
     pub body: Id,
 }
 

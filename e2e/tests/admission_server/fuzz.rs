@@ -144,8 +144,7 @@ fn machine(value: Value, rng: &mut Rng) -> Value {
     machine
 }
 
-/// A request about an object, or about what came of it by some changes; one in ten is then changed byte by
-/// byte.
+/// A request about an object, or about a changed copy of it; one in ten is then changed byte by byte.
 fn body(object: &Value, rng: &mut Rng) -> Vec<u8> {
     let mut changed = object.clone();
     for _ in 0..rng.usize(..4) {

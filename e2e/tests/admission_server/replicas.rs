@@ -1,4 +1,4 @@
-//! Replicas behind what stands for a Service: a rolling upgrade, in which each of them ends while requests
+//! Replicas behind a stand-in for a Service: a rolling upgrade, in which each of them ends while requests
 //! come all the time.
 
 use std::net::SocketAddr;
@@ -19,8 +19,8 @@ use crate::load::Load;
 use crate::stage::{Stage, apply_schema, condition};
 use crate::{denied_soon, strict};
 
-/// How often it is asked who is ready; kubelets ask every five seconds, and a replica that ends serves for as
-/// long.
+/// How often the test asks which replicas are ready; kubelets ask every five seconds, and a replica that ends
+/// serves for as long.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a replica may take to report that it is ready.
 const PATIENCE: Duration = Duration::from_secs(5);

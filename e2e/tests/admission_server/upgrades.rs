@@ -74,7 +74,7 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
     Ok(())
 }
 
-/// What the operator has logged, but for details.
+/// What the operator has logged, without details.
 fn told(operator: &Operator) -> String {
     let log = operator.log().unwrap_or_default();
     log.lines().filter(|line| !line.contains(" DEBUG ")).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! `etch audit` and `etch explain`, held against the bytes.
+//! `etch audit` and `etch explain`, compared with the bytes.
 
 use std::collections::BTreeMap;
 

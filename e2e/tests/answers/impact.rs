@@ -1,4 +1,4 @@
-//! `etch impact`, held against what the upgrade does to what readers see.
+//! `etch impact`, compared with what the upgrade does to what readers see.
 
 use std::collections::BTreeMap;
 

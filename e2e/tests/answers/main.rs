@@ -131,7 +131,7 @@ async fn follow(stage: &Stage, notes: &Notes) -> Result<()> {
     audit::check(stage, NEXT, "in the end", notes).await
 }
 
-/// What is held against the answers is what the API server shows.
+/// The answers are compared with what the API server shows.
 async fn agreed(stage: &Stage, phase: usize) -> Result<()> {
     let raw = stage.raw().await?;
     for plan in &stage.plans {

@@ -1,4 +1,4 @@
-//! What a cluster holds, worked out from raw bytes and schemas alone, by the shortest code that does it. It
+//! What a cluster holds, worked out only from raw bytes and schemas, by the shortest code that does it. It
 //! must not use Etch: Etch's answers are compared with this model, and the model with the API server's reads.
 
 use serde_json::{Map, Value};
@@ -279,7 +279,7 @@ pub(crate) fn is_claimed(raw: &Value, path: &str, is_meant: impl Fn(&str, &str) 
     meant.any(|entry| entry["fieldsV1"].pointer(&pointer).is_some())
 }
 
-/// Whether a value stands at a place.
+/// Whether a place has a value.
 pub(crate) fn holds(value: &Value, path: &str) -> bool {
     let mut names = Vec::new();
     for part in path.split(['.', '[']).filter(|part| !part.is_empty()) {

@@ -1,4 +1,4 @@
-//! The operator's pass: its reports, conditions and metrics, held against the bytes before and after.
+//! The operator's pass: its reports, conditions and metrics, compared with the bytes before and after.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +76,7 @@ fn followed(plan: &Plan) -> Vec<String> {
 }
 
 /// Waits until a pass for the present state of the CRD has ended, and the condition gives its numbers. Where
-/// they never come, what stands there is judged.
+/// they never come, the present ones are judged.
 async fn ended(stage: &Stage, plan: &Plan) -> Result<Said> {
     let crd = plan.crd();
     let generation = stage.crd(plan).await?["metadata"]["generation"].clone();
@@ -90,7 +90,7 @@ async fn ended(stage: &Stage, plan: &Plan) -> Result<Said> {
         let condition =
             condition.filter(|condition| condition.current && status["state"] == condition.reason);
         let Some(condition) = condition.filter(|_| is_over) else { return Ok(None) };
-        // The report comes first, and reasons such as Paused stand there during the pass, too.
+        // The report comes first, and the condition has reasons such as Paused during the pass, too.
         let agrees =
             condition.message.contains(&format!(" of {} object", number(&status["counts"], "objects")));
         last = Some((status, condition));
@@ -225,7 +225,7 @@ fn conditioned(plan: &Plan, said: &Said, truths: &BTreeMap<String, Truth>, note:
     }
 }
 
-/// The numbers that stand before some words, wherever they stand.
+/// The numbers before some words, wherever these occur.
 fn before_each(message: &str, words: &str) -> Vec<i64> {
     let mut parts: Vec<&str> = message.split(&format!(" {words}")).collect();
     parts.pop();

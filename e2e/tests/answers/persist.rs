@@ -1,4 +1,4 @@
-//! `etch persist`, held against the bytes before and after.
+//! `etch persist`, compared with the bytes before and after.
 
 use std::collections::{BTreeMap, BTreeSet};
 

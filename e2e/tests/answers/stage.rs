@@ -250,7 +250,7 @@ impl Stage {
         self.etch(&[arguments, &["--etcd-endpoints", &self.endpoint]].concat()).await
     }
 
-    /// The CRD as it stands.
+    /// The present CRD.
     pub(crate) async fn crd(&self, plan: &Plan) -> Result<Value> {
         self.scene.cluster.get(&format!("{CRDS}/{}", plan.crd())).await
     }

@@ -1,5 +1,5 @@
-//! The composite actions `config/lint-action` and `config/impact-action`, step by step as a runner would run them,
-//! without GitHub.
+//! The composite actions `config/lint-action` and `config/impact-action`, step by step as a runner would run
+//! them, without GitHub.
 
 use std::fs;
 use std::path::{Path, PathBuf};

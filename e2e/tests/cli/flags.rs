@@ -218,7 +218,7 @@ fn with_other(flag: &str) -> [&'static str; 4] {
     ["--etcd-endpoints", "https://127.0.0.1:1", other, "other.pem"]
 }
 
-/// The command line with a value for a flag, or for what stands without a name.
+/// The command line with a value for a flag, or for a positional argument.
 fn with(command: &str, flag: &str, value: &str) -> Result<Vec<String>> {
     let mut line: Vec<String> = base(command, flag)?.into_iter().map(str::to_owned).collect();
     match flag.starts_with("--") {
@@ -448,7 +448,7 @@ fn prepare(folder: &Path) -> Result<()> {
     });
     fs::write(folder.join("schema.yaml"), schema.to_string())?;
     fs::write(folder.join("nonsense.yaml"), (0..=255).cycle().take(1 << 12).collect::<Vec<u8>>())?;
-    // Enough for either half of a pair; the other one is looked at first or alone.
+    // Enough for either half of a pair; the other one is checked first, or is the only one.
     fs::write(folder.join("other.pem"), "-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")?;
     for (name, server) in [("away.yaml", "http://127.0.0.1:1"), ("schemeless.yaml", "127.0.0.1:1")] {
         let kubeconfig = json!({

@@ -1,5 +1,5 @@
-//! `etch plan` from files and from revisions of a git repository, without a cluster. Which steps there are is tested
-//! with the library.
+//! `etch plan` from files and from revisions of a git repository, without a cluster. Which steps there are is
+//! tested with the library.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! A cluster that is not there: who was asked, and why there is no answer.
+//! A cluster that is not there: the error names the server, and why there is no answer.
 
 use std::net::TcpListener;
 use std::process::Command;

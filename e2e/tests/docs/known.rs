@@ -20,7 +20,7 @@ const SERVED_ELSEWHERE: &str = "no replica serves admission here; e2e/tests/admi
 const ROLLED_BACK: &str = "no operator has stored defaults here; e2e/tests/revert.rs rolls a CRD back";
 const DOCKER: Manner = Left("there is no docker, nor a registry");
 
-/// The commands of all pages, as they stand there.
+/// The commands of all pages, verbatim.
 pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     // README
     ("export IMAGE=registry.example.com/etch:dev", WELL),
@@ -222,7 +222,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch run --leader-elect=false", Left("it does not end; every scenario runs `etch run`")),
 ];
 
-/// What stands for something of the reader's own, and what it is here.
+/// Placeholders for something of the reader's own, and their values here.
 pub(crate) const PLACEHOLDERS: &[(&str, &str)] = &[
     ("crd/NAME", "crd/certificates.cert-manager.io"),
     ("crd NAME", "crd certificates.cert-manager.io"),

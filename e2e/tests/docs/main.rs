@@ -1,4 +1,4 @@
-//! Every example of README and docs, run as it stands there and in its order, on a cluster of its own.
+//! Every example of README and docs, run verbatim and in its order, on a cluster of its own.
 //!
 //! An example that is new is to be put into `known.rs`, or the test fails. What a page shows as output is
 //! what comes.

@@ -271,7 +271,7 @@ impl<'a> Tabs<'a> {
         Ok(revision)
     }
 
-    /// Fails unless the request, sent twice, leaves etcd alone the second time.
+    /// Fails unless the request, sent twice, changes nothing in etcd the second time.
     pub(crate) async fn settled(&self, version: &str, name: &str) -> Result<()> {
         let before = self.revision(name).await?;
         self.identity(version, name).await?.ok()?;

@@ -1,5 +1,5 @@
 //! What no single write may do, found by going through the history of etcd write by write.
-//! It must not know what was to happen, but who wrote what.
+//! It must know only who wrote what, not what was to happen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

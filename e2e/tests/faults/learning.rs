@@ -109,7 +109,7 @@ impl Learned {
         }
     }
 
-    /// What befalls each of the requests.
+    /// The fault of each request.
     fn plans(&self) -> Vec<Plan> {
         let mut plans = Vec::new();
         for place in Place::ALL {
@@ -131,7 +131,7 @@ impl Learned {
         plans
     }
 
-    /// Whether anything is to befall requests of a kind in this workload.
+    /// Whether requests of a kind are to get faults in this workload.
     fn meets(&self, place: Place) -> bool {
         match (self.plan.deed, place) {
             // That lesson is only about the reads.
@@ -192,8 +192,8 @@ pub(crate) fn all(learned: &[Learned], seed: u64) -> (Vec<Plan>, Vec<Plan>) {
     (plans, learned.iter().flat_map(Learned::stalls).collect())
 }
 
-/// Of the plans that have the same befall the same kind of request, one each: as many as CI has time for. The
-/// seed decides which, and some faults befall several requests in a row.
+/// One each of the plans that give the same kind of request the same fault: as many as CI has time for. The
+/// seed decides which, and some faults affect several requests in a row.
 pub(crate) fn share(learned: &[Learned], seed: u64) -> Vec<Plan> {
     let mut kinds: BTreeMap<_, Vec<Plan>> = BTreeMap::new();
     for plan in all(learned, seed).0 {

@@ -112,7 +112,7 @@ async fn play(mut rig: Option<Rig>, plans: Vec<Plan>, tally: &mut Tally) -> Resu
     Ok(())
 }
 
-/// The plans that found nothing to befall.
+/// The plans that found no request.
 async fn play_together(rig: &mut Option<Rig>, plans: &[Plan], tally: &mut Tally) -> Result<Vec<Plan>> {
     let rig = match rig {
         Some(rig) => rig,

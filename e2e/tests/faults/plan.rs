@@ -8,7 +8,7 @@ use e2e::faults::{Fault, Rule, Seen, Verb};
 use crate::users::Deed;
 use crate::workload::{GROUP, Workload, name};
 
-/// A workload and what befalls it.
+/// A workload and its faults.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Plan {
     pub(crate) workload: Workload,
@@ -136,7 +136,7 @@ impl Place {
 
     fn rule(self, plural: &str) -> Rule {
         let (verb, resource, name) = self.requests(plural);
-        // Nothing befalls requests that are counted only.
+        // Requests that are only counted get no fault.
         Rule { id: 0, verbs: vec![verb], resource, name, nth: 0..0, fault: Fault::Hold }
     }
 
@@ -178,7 +178,7 @@ impl Plan {
         name(spot.or_else(|| (0..4).find(fits)).unwrap_or_default())
     }
 
-    /// Whether everything has befallen it that was to.
+    /// Whether all its faults have happened.
     pub(crate) fn has_struck(&self, number: usize, seen: &[Seen]) -> bool {
         let has_struck = |id: usize| {
             let befallen = seen.iter().filter_map(|seen| Some((seen, seen.fault?)));
@@ -197,7 +197,7 @@ impl Plan {
         self.fault.is_some_and(|(_, fault)| matches!(fault, Fault::KillBefore | Fault::KillAfter))
     }
 
-    /// Whether it befalls a request that all plans share or wait for, so that only one of its kind is played
+    /// Whether it affects a request that all plans share or wait for, so that only one of its kind is played
     /// at a time.
     pub(crate) fn is_for_all(&self) -> bool {
         self.fault.is_some_and(|(spot, fault)| match fault {
@@ -206,7 +206,7 @@ impl Plan {
         })
     }
 
-    /// The word for plans that have the same befall them.
+    /// The word for plans with the same fault.
     pub(crate) fn class(&self) -> String {
         match (self.fault, self.deed) {
             (Some((_, fault)), _) => fault.class(),

@@ -40,11 +40,11 @@ pub(crate) struct Rig {
     begun: u64,
 }
 
-/// What came of a plan.
+/// The result of a plan.
 pub(crate) struct Played {
     pub(crate) plan: Plan,
     pub(crate) plural: String,
-    /// Whether what was to befall it did.
+    /// Whether its faults have happened.
     pub(crate) has_struck: bool,
     /// What is broken.
     pub(crate) broken: Vec<String>,
@@ -86,7 +86,7 @@ impl Rig {
         Operator::start(&self.kubeconfig, &self.scene.log_path(), &flags)
     }
 
-    /// Plays plans beside each other; what came of each, and what came by.
+    /// Plays plans beside each other; returns the result of each, and the requests that came by.
     pub(crate) async fn play(&mut self, plans: &[Plan]) -> Result<(Vec<Played>, Vec<Seen>)> {
         let first = self.played;
         self.played += plans.len();
@@ -161,7 +161,7 @@ impl Rig {
         Ok((ended, seen, later.last().is_none_or(|event| event.revision < from)))
     }
 
-    /// Waits until a plan is stable and everything has befallen it that was to.
+    /// Waits until a plan is stable and all its faults have happened.
     async fn end_of(&self, index: usize, act: &Act) -> Result<()> {
         let Act { plan, subject, has_acted, .. } = act;
         subject.happen(&self.scene.cluster, &self.history).await?;

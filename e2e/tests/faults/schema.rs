@@ -76,7 +76,7 @@ pub(crate) fn is_filled(crd: &Value, raw: &Value) -> bool {
     let Some(storage) = versions.into_iter().flatten().find(|version| version["storage"] == true) else {
         return false;
     };
-    // CRDs are stored as v1beta1, where a schema that all versions have stands outside them.
+    // CRDs are stored as v1beta1, which keeps a schema that all versions have outside of them.
     let own = &storage["schema"]["openAPIV3Schema"];
     let schema = if own.is_null() { &crd["spec"]["validation"]["openAPIV3Schema"] } else { own };
     let is_at_storage = raw["apiVersion"].as_str().unwrap_or_default().rsplit('/').next();

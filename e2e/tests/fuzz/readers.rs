@@ -63,7 +63,7 @@ pub(super) fn owners(bytes: &[u8]) -> Result<bool> {
         for other in &owners {
             let mut united = owner.fields.clone();
             ownership::unite(&mut united, other.fields);
-            // A set that names nothing stands for the object itself, and is not united.
+            // A set that names nothing means the object itself, and is not united.
             let names_some =
                 |owner: &Owner<'_>| owner.fields.as_object().is_some_and(|fields| !fields.is_empty());
             if names_some(owner) && names_some(other) {

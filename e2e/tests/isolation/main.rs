@@ -26,7 +26,7 @@ use tokio::sync::OnceCell;
 
 use crate::stage::Stage;
 
-/// One thing that is broken, and what must come of it.
+/// One thing that is broken, and what must result from it.
 struct Case {
     name: &'static str,
     /// Whether it takes the time of others, who must not take its own.

@@ -37,7 +37,7 @@ enum Situation {
 
 const SITUATIONS: [Situation; 3] = [Situation::ByHand, Situation::ReportGone, Situation::Never];
 
-/// Where the default stands.
+/// Where the default is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Field,

@@ -1,4 +1,4 @@
-//! What `explain`, `audit` and `impact` predict under each setting of a policy, held against what the
+//! What `explain`, `audit` and `impact` predict under each setting of a policy, compared with what the
 //! operator does.
 
 use std::collections::BTreeMap;

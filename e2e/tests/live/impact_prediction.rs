@@ -1,4 +1,4 @@
-//! `etch impact` before an upgrade, held against what the upgrade does: object by object, by reads, by etcd
+//! `etch impact` before an upgrade, compared with what the upgrade does: object by object, by reads, by etcd
 //! and by what is refused.
 
 use std::collections::{BTreeMap, BTreeSet};

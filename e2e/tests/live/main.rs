@@ -1,5 +1,5 @@
-//! The commands that look at a cluster before anything is installed in it, held against the bytes in etcd and
-//! against what really happens.
+//! The commands that look at a cluster before anything is installed in it, compared with the bytes in etcd
+//! and against what really happens.
 
 mod combined_defaults;
 mod converted;

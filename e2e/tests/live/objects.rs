@@ -41,7 +41,7 @@ pub(crate) struct Form {
     pub(crate) gaps: &'static [&'static str],
     /// The fields that only etcd holds.
     pub(crate) hidden: &'static [&'static str],
-    /// Why it cannot be written, and where the reason stands.
+    /// Why it cannot be written, and where the reason is shown.
     pub(crate) held: Option<(&'static str, &'static [&'static str])>,
 }
 

@@ -80,7 +80,7 @@ async fn defaults_that_are_not_published_are_named() -> Result<()> {
             &[("v1beta1", false, schema.clone()), ("v1", true, schema)],
         ))
         .await?;
-    // The command waits for a server that is behind, but not for ever.
+    // The command waits for a server that is behind, but not without end.
     let found = |wanted: &'static [(&'static str, &'static str, &'static str)]| {
         let hand = &hand;
         eventually(PATIENCE, "what is not published", async move || {

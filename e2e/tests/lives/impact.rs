@@ -1,4 +1,4 @@
-//! What `etch impact` foretells of an upgrade, held against what the upgrade does to what readers see.
+//! What `etch impact` predicts of an upgrade, compared with what the upgrade does to what readers see.
 
 use std::collections::BTreeMap;
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 /// The API group of all lives.
 pub(crate) const GROUP: &str = "lives.example.com";
 
-/// A CRD as it stands.
+/// A CRD in its present state.
 #[derive(Clone, Debug)]
 pub(crate) struct Crd {
     pub(crate) versions: Vec<Version>,
@@ -151,7 +151,7 @@ impl Crd {
         self.versions.iter().filter(|version| version.served).map(|version| version.name)
     }
 
-    /// A change that makes sense for the CRD as it stands.
+    /// A change that makes sense for the present CRD.
     pub(crate) fn change(&self, rng: &mut Rng) -> Change {
         let storage = self.storage();
         let some = |rng: &mut Rng| self.versions[rng.usize(..self.versions.len())].name;

@@ -1,9 +1,9 @@
-//! Every interleaving, within bounds, of what users, API servers and Etch do to an object, with the machines of
-//! Etch themselves: each choice of the simulator is made in turn. No law is broken, and laws that are broken on
-//! purpose are found.
+//! Every interleaving, within bounds, of what users, API servers and Etch do to an object, with the machines
+//! of Etch themselves: each choice of the simulator is made in turn. No law is broken, and laws that are
+//! broken on purpose are found.
 //!
-//! `MACHINES_DEPTH`, `MACHINES_STATES`, `MACHINES_BOUNDS` (users, crashes, faults, upgrades, requests to a server
-//! that lags behind, restores) and `MACHINES_WORLD` choose what is explored.
+//! `MACHINES_DEPTH`, `MACHINES_STATES`, `MACHINES_BOUNDS` (users, crashes, faults, upgrades, requests to a
+//! server that lags behind, restores) and `MACHINES_WORLD` choose what is explored.
 
 mod system;
 

@@ -55,7 +55,7 @@ pub(crate) struct Broken {
     pub(crate) what: String,
 }
 
-/// Something that happens, or that comes of what is under way.
+/// Something that happens, or the result of what is under way.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
     /// A user sends a request.

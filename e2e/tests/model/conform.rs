@@ -21,7 +21,7 @@ pub(crate) struct Twins<'a> {
     cluster: &'a Cluster,
     parts: &'a Parts,
     world: u8,
-    /// The API group that stands for the model's.
+    /// The API group in place of the model's.
     group: String,
     crd: u8,
     live: Option<(Id, Tag)>,

@@ -100,7 +100,7 @@ impl System {
         false
     }
 
-    /// Whether Etch has nothing left to do, as things stand.
+    /// Whether Etch has nothing left to do in this state.
     pub(crate) fn is_at_rest(&self, state: &State) -> bool {
         let is_current = state.behind == state.crd && state.stray.is_none() && !state.restored;
         let is_done = |task: Task| {

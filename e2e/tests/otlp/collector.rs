@@ -90,7 +90,7 @@ impl Collector {
         state.spans.clone()
     }
 
-    /// Whether this stands anywhere in what was sent.
+    /// Whether this text is anywhere in what was sent.
     pub(crate) fn was_sent(&self, text: &str) -> bool {
         lock(&self.state).sent.windows(text.len()).any(|window| window == text.as_bytes())
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 /// A message: its fields in order, by number.
 pub(crate) struct Message<'a>(Vec<(u64, Field<'a>)>);
 
-/// A field as it stands on the wire.
+/// A field in its wire format.
 #[derive(Clone, Copy)]
 enum Field<'a> {
     Number(u64),

@@ -35,7 +35,7 @@ impl Asked {
 
     /// Reads a line.
     pub(super) fn parse(line: &[u8]) -> Result<Self> {
-        // The object stands in the request, which may stand in an AdmissionReview.
+        // The object is in the request, which may be in an AdmissionReview.
         let Value::Object(mut fields) = Json::parse_around(line, 2)?.into_inner() else {
             bail!("is not a JSON object")
         };

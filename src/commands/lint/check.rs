@@ -41,7 +41,7 @@ pub(super) struct Checked {
     pub(super) crds: u64,
     /// How many Go packages were asked for.
     pub(super) packages: u64,
-    /// The CRDs that Go types are held against.
+    /// The CRDs with which Go types are compared.
     pub(super) held: Vec<Json>,
     /// How many EmbeddedSchemas were checked.
     pub(super) schemas: u64,
@@ -211,7 +211,7 @@ pub(super) fn live_types(checked: &mut Checked, global: &Global) -> Result<()> {
     Ok(())
 }
 
-/// Checks Go types, and holds them against the CRDs that were read.
+/// Checks Go types, and compares them with the CRDs that were read.
 pub(super) fn go(checked: &mut Checked, patterns: &[PathBuf]) {
     let (packages, errors) = source::go::packages(patterns);
     checked.failures.extend(errors.iter().map(ToString::to_string));

@@ -88,7 +88,7 @@ fn go_table(shown: &[&Located]) -> Table {
         }
     }
     let is_habit = |rule: &Rule, count: usize| count > MOST_OF_A_RULE && rule.severity < Severity::Error;
-    // In the order in which they are found; a group stands where its first finding does.
+    // In the order in which they are found; a group is at the place of its first finding.
     for located in shown {
         let Finding { rule, message, go: Some(place), .. } = &located.finding else { continue };
         let Some(group) = groups.get(&(place.package.as_str(), rule.code)) else { continue };

@@ -1,4 +1,4 @@
-//! `etch status`: how Etch stands in a cluster, on one screen.
+//! `etch status`: the state of Etch in a cluster, on one screen.
 //! It must not write anything.
 
 mod overview;

@@ -22,7 +22,7 @@ pub struct AcceptedKeys(Arc<Mutex<Vec<Accepted>>>);
 #[derive(Debug)]
 struct Accepted {
     hash: Hash,
-    /// None for as long as the configurations hold it.
+    /// `None` while the configurations hold it.
     until: Option<Instant>,
 }
 

@@ -46,7 +46,7 @@ impl Room {
         Self { shared, last: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Reads a body as far as there is room for it; none if it is too large or breaks off. What a client
+    /// Reads a body as far as there is room for it; `None` if it is too large or breaks off. What a client
     /// announces takes no room.
     pub(super) async fn take(&self, mut body: Body) -> Option<Taken> {
         let mut taken = Taken { body: Vec::new(), room: Held::default() };

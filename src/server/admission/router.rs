@@ -181,7 +181,7 @@ impl AdmissionHandler {
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     }
 
-    /// Reads a body; none if it is too large, or breaks off.
+    /// Reads a body; `None` if it is too large, or breaks off.
     async fn take(&self, request: Request) -> Option<Taken> {
         let declared = request.headers().get(header::CONTENT_LENGTH);
         let declared = declared.and_then(|declared| declared.to_str().ok()?.parse().ok());

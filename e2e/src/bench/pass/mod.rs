@@ -1,8 +1,9 @@
-//! How long it takes until every object of a CRD stores a new default, what that costs the API server, and what another client
-//! notices of it: Etch, a bare loop that sends the same patches, and the migration that Kubernetes brings.
+//! How long it takes until every object of a CRD stores a new default, what that costs the API server, and
+//! what another client notices of it: Etch, a bare loop that sends the same patches, and the migration that
+//! Kubernetes brings.
 //!
-//! All measure the same objects of the same API server, one after the other: each upgrades the CRD by one more default. The data
-//! of etcd do not wait for the disk, so that the disk is not what is measured.
+//! All measure the same objects of the same API server, one after the other: each upgrades the CRD by one
+//! more default. The data of etcd do not wait for the disk, so that the disk is not what is measured.
 
 mod bare;
 mod bystander;
@@ -93,7 +94,7 @@ impl Wanted {
     }
 }
 
-/// What was measured of one writer: medians over the rounds, but for what is a maximum.
+/// What was measured of one writer: medians over the rounds, except maximums.
 #[derive(Clone, Debug, Serialize)]
 pub struct PassMeasurement {
     /// Who.
@@ -111,7 +112,8 @@ pub struct PassMeasurement {
     /// Processor time of the API server for each object, in milliseconds, without what it takes in the same
     /// time while no client writes.
     pub apiserver_ms_per_object: f64,
-    /// The most memory that the writer's process had, in MiB; none for the bare loop, which is in the process that measures.
+    /// The most memory that the writer's process had, in MiB; none for the bare loop, which is in the process
+    /// that measures.
     pub peak_mib: Option<u64>,
     /// Writes for each object, by the audit log; only of Etch.
     pub writes_per_object: Option<f64>,

@@ -17,8 +17,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Takes the next line of a runner's output: what failed tests printed stands between `failures:` and
-    /// their names.
+    /// Takes the next line of a runner's output: the output of failed tests is between `failures:` and their
+    /// names.
     pub(crate) fn read(&mut self, line: &str) {
         match line {
             "failures:" => self.inside = !self.inside,

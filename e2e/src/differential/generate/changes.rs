@@ -1,5 +1,5 @@
 //! What a release changes in a CRD: limits, defaults, rules, names, types and versions, one at a time.
-//! It must not aim at mistakes alone: most of it is what authors mean to do.
+//! It must not aim only at mistakes: most of it is what authors mean to do.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,7 @@ const LIMITS: &[i64] = &[
     -1,
 ];
 
-/// What stands for another where the text of a rule is edited.
+/// What replaces another text when a rule is edited.
 const SWAPS: &[(&str, &str)] = &[
     ("==", "!="),
     ("!=", "=="),

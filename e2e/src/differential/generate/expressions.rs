@@ -1,5 +1,5 @@
-//! CEL expressions of a wanted type, grown over the schema that they stand on: paths, operators, functions
-//! and macros, nested. It must not always be right: now and then a name is unknown or a type is wrong.
+//! CEL expressions of a wanted type, grown over the schema that has them: paths, operators, functions and
+//! macros, nested. It must not always be right: now and then a name is unknown or a type is wrong.
 
 use serde_json::{Map, Value, json};
 

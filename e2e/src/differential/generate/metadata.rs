@@ -19,7 +19,7 @@ impl Generator<'_> {
         Value::Object(metadata)
     }
 
-    /// Metadata, or what stands in its place, of an object within an object.
+    /// Metadata, or what replaces it, of an object within an object.
     pub(super) fn embedded_meta(&mut self) -> Value {
         if self.random.chance(6) {
             return self.junk(2);

@@ -63,8 +63,8 @@ impl Driver {
         self.known_report = resource.report.as_ref().and_then(|report| report.status.clone());
     }
 
-    /// Carries out a write of conditions or report, unless it is lost: then it may have been carried out, or be
-    /// carried out later.
+    /// Carries out a write of conditions or report, unless it is lost: then it may have been carried out, or
+    /// be carried out later.
     fn write_or_lose(
         &self,
         command: status::Command,
