@@ -148,7 +148,7 @@ mod tests {
     /// values that they cannot use.
     type Flags = BTreeMap<String, BTreeMap<String, String>>;
 
-    /// A flag, or what stands without a name, as it is shown in the help.
+    /// A flag, or a positional argument, as the help shows it.
     fn shown(argument: &Arg) -> String {
         let name = argument.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
         argument.get_long().map_or_else(|| name.unwrap_or_default(), |long| format!("--{long}"))

@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         }
         _ => Telemetry::begin(cli.global.log_format),
     };
-    // Who reads the operator's log as JSON reads this, too.
+    // A program that reads the operator's log as JSON reads this, too.
     let is_logged = matches!((&cli.command, cli.global.log_format), (Command::Run(_), LogFormat::Json));
     // How much stack the first thread of a process has depends on where it is started.
     let thread = thread::Builder::new().stack_size(STACK).spawn(|| dispatch(cli));

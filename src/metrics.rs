@@ -52,7 +52,7 @@ pub struct Metrics {
 }
 
 words! {
-    /// What came of an admission request.
+    /// The outcome of an admission request.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelValue)]
     pub enum ReviewOutcome {
         /// It was allowed.
@@ -80,7 +80,7 @@ words! {
     pub enum WriteOutcome {
         /// Something was missing in etcd, and is there now.
         Written,
-        /// A stored default was moved to the new one, as a policy sets.
+        /// A stored default was moved to the new one, as a policy asks for.
         Followed,
         /// Nothing was missing.
         AlreadyStored,
@@ -118,7 +118,7 @@ pub enum RequestVerb {
     Create,
     /// A replaced object of ours: a Lease.
     Update,
-    /// A report that is taken back, by `etch clean` only.
+    /// A report that is deleted, only by `etch clean`.
     Delete,
 }
 

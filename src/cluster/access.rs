@@ -20,7 +20,7 @@ const PERMITTED: Duration = Duration::from_secs(10);
 pub(super) type Permitted = Vec<((Resource, Scope, Verb), Instant)>;
 
 impl Cluster {
-    /// Which of these verbs we may not use on all objects of a resource; none if all are allowed.
+    /// Which of these verbs Etch may not use on all objects of a resource; `None` if all are allowed.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -32,8 +32,8 @@ impl Cluster {
         self.missing_in(resource, &Scope::All, verbs).await
     }
 
-    /// Which of these verbs we may not use on the objects of a resource that are in a scope; none if all are
-    /// allowed.
+    /// Which of these verbs Etch may not use on the objects of a resource that are in a scope; `None` if all
+    /// are allowed.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -65,8 +65,8 @@ impl Cluster {
         Ok((!missing.is_empty()).then(|| MissingPermissions::of(resource, missing)))
     }
 
-    /// Whether we may use a verb on the objects of a resource that are in a scope. A yes counts for a few
-    /// seconds: of many objects that are forbidden one by one, each asks.
+    /// Whether Etch may use a verb on the objects of a resource that are in a scope. A permission counts as
+    /// granted for a few seconds: if many objects are forbidden one by one, each of them asks.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -90,7 +90,7 @@ impl Cluster {
         Ok(is_permitted)
     }
 
-    /// Has the server answer a question about ourselves.
+    /// Has the server answer an access review about Etch itself.
     pub(super) async fn review(&self, plural: &str, review: Value) -> Result<Json, CallError> {
         let path = format!("/apis/authorization.k8s.io/v1/{plural}");
         let answer = self.call(send(Method::POST, &path, Json::from(review).to_vec())).await?;

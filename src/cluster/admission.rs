@@ -86,7 +86,7 @@ impl Cluster {
         self.apply(&format!("/apis/{GROUP}/v1alpha1/embeddedschemas/{}/status", encoded(name)), body).await
     }
 
-    /// Etch's own webhook configuration; none if there is none.
+    /// Etch's own webhook configuration; `None` if there is none.
     ///
     /// # Errors
     /// See [`CallError`].

@@ -1,5 +1,5 @@
-//! Asks who answers requests for a group and version: the CRD that defines it, or another server, which is
-//! asked nothing.
+//! Finds out what answers requests for a group and version: the CRD that defines it, or another server, to
+//! which Etch sends no request.
 
 use super::call::{get, if_there};
 use super::read::named;

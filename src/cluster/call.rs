@@ -94,7 +94,7 @@ impl Cluster {
         answer
     }
 
-    /// That there was no answer for so long.
+    /// The error that there was no answer for so long.
     pub(super) fn timed_out(&self, after: Duration) -> CallError {
         CallError::TimedOut(self.server.clone(), after)
     }
@@ -153,7 +153,7 @@ pub(super) fn patch_as(manager: &str, path: &str, kind: PatchKind, body: Vec<u8>
     built(Request::patch(target).header(CONTENT_TYPE, media_type), body)
 }
 
-/// A forced apply by our field manager, of nothing but what is Etch's own.
+/// A forced apply by our field manager, only of what is Etch's own.
 pub(super) fn forced(path: &str, body: Vec<u8>) -> Request<Vec<u8>> {
     let joint = if path.contains('?') { '&' } else { '?' };
     patch(&format!("{path}{joint}force=true"), PatchKind::Apply, body)

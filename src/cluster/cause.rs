@@ -1,4 +1,4 @@
-//! What is at the bottom of an error of the client's.
+//! The root causes of errors of the client.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-//! Finding an API server and the credentials for it, the way kubectl does.
+//! Finds an API server and the credentials for it, as kubectl does.
 //! It must not send a request.
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use super::credentials::{INVALID_TOKEN, of_client, of_inference, of_kubeconfig};
 use super::multiplex::Clients;
 use super::{Cluster, Server};
 
-/// Which cluster is meant, as the user named it.
+/// The cluster, as the user named it.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     /// The kubeconfig context; the current one if none.
@@ -23,7 +23,7 @@ pub struct Target {
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// Why no cluster can be reached. No text, and no source of one, quotes what a file holds.
+/// Why no cluster can be reached. No text or source of these errors quotes the content of a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -84,11 +84,11 @@ impl Cluster {
     /// # Errors
     /// [`ConnectError::Client`] and [`ConnectError::Server`].
     pub fn with_config(mut config: Config) -> Result<Self, ConnectError> {
-        // The client takes for granted that requests can be sent there, and panics where they cannot.
+        // The client assumes that requests can be sent there, and panics if they cannot.
         if config.cluster_url.scheme().is_none() || config.cluster_url.host().is_none_or(str::is_empty) {
             return Err(ConnectError::Server);
         }
-        // So it does with a token.
+        // The client assumes the same of a token.
         let token = config.auth_info.token.as_ref().map(|token| format!("Bearer {}", token.expose_secret()));
         if token.is_some_and(|token| HeaderValue::try_from(token).is_err()) {
             return Err(ConnectError::Client(INVALID_TOKEN.to_owned()));

@@ -1,4 +1,4 @@
-//! Finding CRDs: all their names, or one by its name.
+//! Finds CRDs: all their names, or one by its name.
 //! It must not hold more than one CRD at a time: schemas are large.
 
 use http::Request;
@@ -49,7 +49,7 @@ impl Cluster {
         self.clients.default_namespace()
     }
 
-    /// Whether there is a namespace of this name; taken for granted where we may not know.
+    /// Whether there is a namespace of this name; assumed if Etch may not read it.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -85,7 +85,7 @@ impl Cluster {
         }
     }
 
-    /// A CRD by its name; none if there is none.
+    /// A CRD by its name; `None` if there is none.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -129,7 +129,7 @@ impl Cluster {
         Ok(metadata.uid == uid && metadata.generation == generation)
     }
 
-    /// A CRD without its schema; none if there is none.
+    /// A CRD without its schema; `None` if there is none.
     async fn crd_metadata(&self, name: &str) -> Result<Option<Vec<u8>>, CallError> {
         let Resource { group, version, plural } = crds();
         let path = format!("/apis/{group}/{version}/{plural}/{}", encoded(name));

@@ -1,4 +1,4 @@
-//! What is wrong with a kubeconfig or with credentials, in words of our own: the texts of the libraries that
+//! What is wrong with a kubeconfig or with credentials, in Etch's own words: the texts of the libraries that
 //! read them quote what they found, which may be a token, a key, or a password in a URL. It must not show
 //! more of a file than a place in it.
 
@@ -12,7 +12,7 @@ use kube::config::{InferConfigError, KubeconfigError, LoadDataError};
 /// The error for a token that cannot be sent.
 pub(super) const INVALID_TOKEN: &str = "the token has characters that no HTTP header holds";
 
-/// What is wrong with a kubeconfig. Names of contexts and clusters are shown, for its user has typed them.
+/// What is wrong with a kubeconfig. Names of contexts and clusters are shown, since its user has typed them.
 pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::CurrentContextNotSet => "it sets no current-context".to_owned(),
@@ -52,7 +52,7 @@ pub(super) fn of_inference(error: &InferConfigError) -> String {
     }
 }
 
-/// What is wrong with credentials or certificates, as a client is made of them.
+/// What is wrong with credentials or certificates when a client is made of them.
 pub(super) fn of_client(error: &kube::Error) -> String {
     match error {
         kube::Error::RustlsTls(_) => {

@@ -18,7 +18,7 @@ use etch_core::plan::{PERSISTED_ANNOTATION, PatchKind, Persisted};
 use kube_structural_schema::json::Json;
 
 impl Cluster {
-    /// Puts our conditions, all of them, on a CRD; an empty list takes them away.
+    /// Sets our conditions, all of them, on a CRD; an empty list removes them.
     ///
     /// The uid makes sure that it is the CRD that was judged.
     ///
@@ -92,8 +92,8 @@ impl Cluster {
         self.call(answered_with(request, METADATA)).await.map(drop)
     }
 
-    /// The report on a CRD; none if there is none yet, or it is about an earlier CRD of that name. It has no
-    /// status while that is still an earlier CRD's.
+    /// The report on a CRD; `None` if there is none yet, or it is about an earlier CRD of that name. It has
+    /// no status while that is still an earlier CRD's.
     ///
     /// # Errors
     /// See [`CallError`].
@@ -127,8 +127,8 @@ impl Cluster {
         self.apply_for_version(&report_path(crd), body).await.map_err(CallError::of_own_resource)
     }
 
-    /// Replaces the status of the report on a CRD where the report has this resource version; the one that it
-    /// has then.
+    /// Replaces the status of the report on a CRD if the report has this resource version; returns its new
+    /// one.
     ///
     /// # Errors
     /// See [`CallError`]; 404 where there is no report yet, 409 where it has another resource version.
@@ -217,7 +217,7 @@ impl Cluster {
         self.call(request).await.map(drop)
     }
 
-    /// The same; the resource version that the object has then.
+    /// As [`Self::apply`]; returns the resource version that the object has then.
     async fn apply_for_version(&self, path: &str, body: Value) -> Result<String, CallError> {
         let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
         let body = self.call(request).await?;

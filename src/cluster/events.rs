@@ -28,7 +28,7 @@ const WAITING: usize = 1024;
 const GAP: Duration = Duration::from_millis(100);
 /// How long one may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many events are remembered to be counted up rather than published again.
+/// How many events are remembered, to raise their counts instead of publishing them again.
 const REMEMBERED: usize = 4096;
 
 /// Where events are published.
@@ -90,7 +90,7 @@ impl Dispatch {
         }
     }
 
-    /// Creates the event, or counts it up where it is there already: its name is made of all that it holds.
+    /// Creates the event, or raises its count if it exists already: its name contains a hash of its content.
     async fn send(&mut self, event: &Event) -> Result<(), CallError> {
         let name = name_of(event);
         let namespace = event.regarding.namespace.as_deref().unwrap_or("default");

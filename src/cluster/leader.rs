@@ -12,7 +12,7 @@ use super::call::{encoded, get};
 use super::{CallError, Cluster};
 use kube_structural_schema::json::Json;
 
-/// How often it is looked whether a Lease was renewed.
+/// How often Etch looks whether a Lease was renewed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a Lease without `leaseDurationSeconds` lasts.
 const USUAL: u64 = 15;

@@ -81,7 +81,7 @@ impl Memory {
 }
 
 impl Cluster {
-    /// All that is remembered. What may not be read is not.
+    /// Everything that the server still has and Etch may read.
     pub(super) async fn memory(&self) -> Memory {
         let (crds, admission) = futures::join!(self.remembered_crds(), self.remembered_admission());
         Memory { crds: crds.unwrap_or_default(), admission: admission.ok() }

@@ -95,7 +95,7 @@ pub struct Cluster {
     worked: watch_channel::Sender<Instant>,
     /// Notified when Etch asks what it may do.
     asked: Arc<Notify>,
-    /// What it has lately answered yes to.
+    /// The permissions that it has recently granted.
     permitted: Arc<Mutex<Permitted>>,
     /// How large pages are asked for.
     page_budget: Arc<PageBudget>,

@@ -27,7 +27,7 @@ const SHARED_BY: usize = 90;
 /// How much of each watch is sent before it is read: all of them together fill the connection's window, so
 /// that one that is not read holds up no other.
 const WINDOW: u32 = 64 << 10;
-/// How often it is asked whether the server is still there, and how long its answer may take.
+/// How often a ping checks whether the server is still there, and how long its answer may take.
 const PING: Duration = Duration::from_secs(30);
 
 /// The clients of one API server.

@@ -16,14 +16,14 @@ use etch_core::object::Object;
 
 /// For all objects together, in KiB. With the pages of lists that is 44 MiB.
 const ROOM: usize = 28 << 10;
-/// For those of one resource: what hangs there holds up no other.
+/// For those of one resource: a resource that hangs does not delay the others.
 const OWN: usize = ROOM / 2;
 /// How many times its JSON an object takes: parsed, as what is decided about it, and with the answer to its
 /// write.
 const FACTOR: usize = 12;
 /// An object of so many bytes takes no room that others wait for: how many there are is bounded elsewhere.
 const SMALL: usize = 16 << 10;
-/// What an object is taken to have at most, in bytes, while it arrives: etcd takes requests of 1.5 MiB.
+/// The assumed size of an object while it arrives, in bytes: etcd takes requests of 1.5 MiB.
 pub(super) const LARGEST: usize = 2 << 20;
 
 /// What the objects of all resources share.

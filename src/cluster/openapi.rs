@@ -63,7 +63,7 @@ impl OpenApiIndex {
     fn read(body: &[u8]) -> Result<Self, CallError> {
         let index: Index = serde_json::from_slice(body).map_err(CallError::malformed)?;
         let addresses = index.paths.into_iter().filter_map(|(path, Entry { address })| {
-            // The credentials go nowhere but to the place that was asked.
+            // The credentials go only to the server that was asked.
             let is_ours = address.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'));
             let document = address.split('?').next().unwrap_or_default().to_owned();
             Some((api_version(&path)?, document)).filter(|_| is_ours)

@@ -1,4 +1,4 @@
-//! Sending the requests of a planned write.
+//! Sends the requests of a planned write.
 //! It must not decide, and must not repeat: the write itself decides which request follows which answer.
 
 use serde::de::Error;
@@ -15,7 +15,7 @@ use kube_structural_schema::json::Json;
 impl Cluster {
     /// Performs a write that was planned for `object` as it had been read by `read`, as long as the CRD is
     /// the one that it was planned for. A request that does not check the object's fields is sent only after
-    /// a look at the CRD.
+    /// a read of the CRD.
     ///
     /// # Errors
     /// Where the server could not answer: then nothing is known of the write.
@@ -53,8 +53,8 @@ impl Cluster {
         outcome
     }
 
-    /// The object as a patch left it. An answer about anything else is none: a proxy may answer with whatever
-    /// it likes.
+    /// The object as a patch left it. An answer about anything else counts as none: a proxy may answer with
+    /// anything.
     async fn patched(&self, path: &str, uid: &str, request: &Request) -> Result<Object, CallError> {
         let part = if request.to_status { "/status" } else { "" };
         let answer = self.call(patch(&format!("{path}{part}"), request.kind, request.body.to_vec())).await?;

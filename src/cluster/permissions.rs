@@ -1,4 +1,4 @@
-//! Noticing that what we may do has changed.
+//! Notices that Etch's permissions have changed.
 //! It must not decide what is missing now: that is asked for each resource.
 
 use std::convert::Infallible;
@@ -92,7 +92,7 @@ impl Cluster {
         }
     }
 
-    /// The rules that hold for us, in an order of their own: the server's changes from answer to answer.
+    /// The rules that apply to Etch, sorted: the server's order changes from answer to answer.
     async fn rules(&self) -> Result<Vec<String>, CallError> {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",

@@ -1,5 +1,5 @@
-//! Reading custom resources: one object, or a page of a list. It must not keep more than a
-//! page, nor ask for one without a bound on its bytes: objects may be of any size.
+//! Reads custom resources: one object, or a page of a list. It must not keep more than a page, nor ask for
+//! one without a bound on its bytes: objects may be of any size.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub struct Page {
     /// The resource version of the list. A watch goes on from that of the first page: a list whose snapshot
     /// is lost goes on with a later one, and what changed in between on the pages before is in none of them.
     pub resource_version: String,
-    /// Where the next page begins; none after the last.
+    /// Where the next page begins; `None` after the last.
     pub next: Option<String>,
     /// How many objects the whole list has, by the first page; an estimate, for objects come and go.
     pub total: Option<u64>,
@@ -60,7 +60,7 @@ impl Scope {
 #[derive(Debug)]
 pub struct RawPage {
     body: Vec<u8>,
-    /// Where in the body the objects stand.
+    /// Where in the body the objects are.
     items: Vec<Range<usize>>,
     pub(crate) resource_version: String,
     pub(crate) next: Option<String>,
@@ -68,7 +68,7 @@ pub struct RawPage {
     _reservation: Reservation,
 }
 
-/// What an object is called, without the rest of it.
+/// An object's name, without the rest of it.
 #[derive(Deserialize)]
 struct Named {
     metadata: Name,
@@ -187,7 +187,7 @@ impl Cluster {
         }
     }
 
-    /// Reads one object by its name; none if there is none.
+    /// Reads one object by its name; `None` if there is none.
     ///
     /// # Errors
     /// See [`CallError`].

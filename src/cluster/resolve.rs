@@ -1,4 +1,4 @@
-//! Finding the CRD that users mean by what they call its objects.
+//! Finds the CRD that users mean by a name of its objects.
 //! It must not take a built-in type for a custom resource.
 
 use super::crds::accepting;
@@ -15,7 +15,7 @@ const NEAR: usize = 3;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResolveError {
-    /// Nothing that is served is called so.
+    /// No served type has this name.
     #[error("the server doesn't have a resource type {name:?}{}", suggested(near))]
     Unknown {
         /// The text.
@@ -23,17 +23,17 @@ pub enum ResolveError {
         /// CRDs with a similar name.
         near: Vec<String>,
     },
-    /// What is called so is built in, or comes from an aggregated API.
+    /// The type of this name is built in, or comes from an aggregated API.
     #[error(
         "{resource} ({kind}) is not a custom resource: no CRD defines it, and Etch works on the objects of CRDs only"
     )]
     NotCustom {
-        /// Plural and group; the plural alone in the core group.
+        /// Plural and group; only the plural in the core group.
         resource: String,
         /// The kind.
         kind: String,
     },
-    /// More than one CRD is called so.
+    /// More than one CRD has this name.
     #[error("{name:?} may be any of {}; say which", candidates.join(", "))]
     Ambiguous {
         /// The text.
@@ -54,8 +54,8 @@ fn suggested(near: &[String]) -> String {
 }
 
 impl Cluster {
-    /// The name of the CRD whose objects are called so, as kubectl understands it: by plural, singular, short
-    /// name or kind, with `.group` or `.version.group` behind it where that is needed.
+    /// The name of the CRD whose objects have this name, as kubectl understands it: by plural, singular,
+    /// short name or kind, with `.group` or `.version.group` behind it where that is needed.
     ///
     /// # Errors
     /// See [`ResolveError`].
@@ -90,7 +90,7 @@ impl Cluster {
         Err(ResolveError::Unknown { name: name.to_owned(), near })
     }
 
-    /// All types that are called so, of CRDs or not, by plural, singular, short name or kind.
+    /// All types with this name, of CRDs or not, by plural, singular, short name or kind.
     ///
     /// # Errors
     /// See [`CallError`].

@@ -1,5 +1,5 @@
-//! Finding out whether anything has happened to the objects of a resource since a resource version that a
-//! watch cannot go on from any more: without a watch cache no bookmarks come, and etcd compacts what an idle
+//! Finds out whether anything has happened to the objects of a resource since a resource version that a watch
+//! cannot go on from any more: without a watch cache no bookmarks come, and etcd compacts what an idle
 //! resource was last seen at. It must not return a resource version unless it is certain.
 
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl Cluster {
                     {
                         left -= 1;
                     }
-                    // One that is lower is of an etcd that was restored.
+                    // A lower one comes from an etcd that was restored.
                     Change::Bookmark(end)
                         if left == 0 && end.parse::<u64>().is_ok_and(|end| end >= through) =>
                     {

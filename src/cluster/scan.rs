@@ -14,8 +14,8 @@ const ATTEMPTS: u32 = 5;
 /// The objects of a resource that are in a scope, page by page. The first page is asked for at once, and a
 /// request ends with the stream.
 ///
-/// What passes by itself is waited for: for some seconds after a change of a CRD its objects may not be
-/// listed (fact A1).
+/// It waits for errors that pass by themselves: for some seconds after a change of a CRD its objects may not
+/// be listed (fact A1).
 pub(super) fn scan(
     cluster: Cluster,
     resource: Resource,

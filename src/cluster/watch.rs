@@ -52,7 +52,7 @@ pub struct Watch {
     heard: Instant,
     server: Server,
     room: ObjectRoom,
-    /// The room for the line that is being read; none for the beginning of one.
+    /// The room for the line that is being read; `None` for the beginning of one.
     room_of_line: Option<LineRoom>,
     /// The wait for that room, which keeps its turn while it is not polled.
     waiting: Option<BoxFuture<'static, Held>>,
@@ -197,7 +197,7 @@ impl Change {
         }
         let object = object(event.object)?;
         if object.resource_version().is_empty() {
-            // To go on from nowhere would be to begin anywhere.
+            // Without a resource version the next watch could begin anywhere.
             return Err(CallError::malformed(serde_json::Error::missing_field("resourceVersion")));
         }
         if event.r#type == "BOOKMARK" {

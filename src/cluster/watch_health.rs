@@ -12,9 +12,9 @@ pub struct WatchHealth(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Since when it fails, and why it did first.
+    /// Since when it fails, and the first reason.
     failing: Option<(Instant, String)>,
-    /// When the present watch was opened; none while there is none.
+    /// When the present watch was opened; `None` while there is none.
     opened: Option<Instant>,
 }
 

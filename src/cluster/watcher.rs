@@ -6,8 +6,8 @@
 //!   next one back.
 //! - K3: an HTTP 410 at the start of a watch never lists again. Here it starts a new watcher.
 //!
-//! Custom resources do not come this way but through [`super::ResumingWatch`]: kube-runtime parses with a
-//! depth limit (C7).
+//! Custom resources come through [`super::ResumingWatch`] instead: kube-runtime parses with a depth limit
+//! (C7).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

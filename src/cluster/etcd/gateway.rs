@@ -61,7 +61,7 @@ pub struct After {
     revision: String,
 }
 
-/// Why etcd cannot be read. Its answers are not shown: they may hold what is stored.
+/// Why etcd cannot be read. Its answers are not shown: they may contain stored values.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EtcdError {
@@ -103,7 +103,7 @@ pub enum EtcdError {
     /// It has no keys of an API server.
     #[error("etcd has no keys under {0}; set --etcd-prefix to the prefix of the API server's keys")]
     Empty(String),
-    /// An answer that is none of etcd's.
+    /// An answer that does not come from etcd.
     #[error("{0} does not answer as etcd does")]
     Malformed(String),
 }
@@ -199,7 +199,7 @@ impl Etcd {
         }
     }
 
-    /// Reads the value of one key; none if it is not there.
+    /// Reads the value of one key; `None` if it is absent.
     ///
     /// # Errors
     /// See [`EtcdError`].
@@ -275,7 +275,7 @@ async fn range(endpoint: &str, client: &kube::Client, body: Vec<u8>) -> Result<V
     })
 }
 
-/// What an error comes from in the end.
+/// The root cause of an error.
 fn lowest(error: &(dyn std::error::Error + 'static)) -> String {
     if let Some(reason) = authentication(error) {
         return reason.to_owned();
@@ -295,7 +295,7 @@ fn advice(endpoint: &str, cause: &str) -> &'static str {
     {
         ""
     } else if is_tls {
-        // It ends a handshake that it does not like as it pleases: with an alert, or without a word.
+        // etcd ends a handshake that it rejects either with an alert or without one.
         "; it may require another client certificate, see --etcd-cert and --etcd-key"
     } else {
         "; it may require https"

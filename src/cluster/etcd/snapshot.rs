@@ -54,7 +54,7 @@ impl Snapshot {
         })
     }
 
-    /// What is stored under a key; none if there is nothing.
+    /// What is stored under a key; `None` if there is nothing.
     ///
     /// # Errors
     /// See [`SnapshotError`].

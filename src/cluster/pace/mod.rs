@@ -18,7 +18,7 @@ use strain::{Company, Strain};
 /// How many writes are under way at once at most, by default.
 pub const MAX_IN_FLIGHT: usize = 16;
 
-/// How much of the server a pace takes.
+/// How much of the server's capacity a pace uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaceMode {
     /// So little that other clients hardly notice it: one write at a time with rests, evenly, and more only
@@ -133,8 +133,8 @@ impl Pace {
         permit
     }
 
-    /// How many writes have given their slot back and are still under way: more than they may have become no
-    /// object is held up by.
+    /// How many writes have given their slot back and are still under way: as many more objects may be
+    /// processed at once, so that none waits for them.
     pub fn without_slot(&self) -> usize {
         self.lock().without_slot
     }
