@@ -1,5 +1,5 @@
-//! Admission that refuses what is done to an object.
-//! It must not know who is refused.
+//! Admission that refuses changes of an object.
+//! It must not know which client is refused.
 
 use std::time::Duration;
 

@@ -104,7 +104,7 @@ async fn second(scene: &Scene) -> Result<Operator> {
     Operator::start(&kubeconfig, &log, &["--settle=200ms", "--listen=127.0.0.1:0", &lease])
 }
 
-/// Waits until neither changes a CRD's conditions any more.
+/// Waits until neither installation writes to a CRD any more.
 async fn agreed(scene: &Scene, crd: &str) -> Result<()> {
     let path = format!("{CRDS}/{crd}");
     let version = async || -> Result<Value> {

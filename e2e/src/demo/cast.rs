@@ -160,7 +160,7 @@ pub(super) static ACTORS: [Actor; 6] = [
     },
 ];
 
-/// Who comes last.
+/// The object that is created last.
 pub(super) static LATECOMER: Actor = Actor {
     kind: &CRONTABS,
     name: "created-later",

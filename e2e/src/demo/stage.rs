@@ -26,7 +26,7 @@ pub(super) struct Stage {
 pub(super) struct ActorApply<'a> {
     /// On which object.
     pub(super) actor: &'a Actor,
-    /// By whom.
+    /// The manager that applies.
     pub(super) manager: &'a str,
     /// With which document.
     pub(super) document: Value,

@@ -48,7 +48,7 @@ struct Left {
     restores: u8,
 }
 
-/// What must not be.
+/// A law that is broken, and how.
 #[derive(Clone, Debug)]
 pub(crate) struct Broken {
     pub(crate) law: Option<Law>,
