@@ -101,7 +101,7 @@ async fn a_canary_that_is_refused_stops_the_pass_and_is_named() -> Result<()> {
         .collect();
     ensure!(tried.len() == stored_then.len() + rejected.len(), "{tried:?}");
 
-    // Who goes on in spite of it goes on with all of them.
+    // A user who resumes the pass in spite of a rejection resumes it for all objects.
     resume(&scene).await?;
     let left = cluster.persisted(CRD, "ObjectsRejected", SOON).await?;
     ensure!(refused.iter().all(|object| left.message.contains(&format!("default/{object}"))), "{left:?}");

@@ -18,7 +18,7 @@ use etch_core::event::Event;
 use etch_core::plan::PatchKind;
 use kube_structural_schema::json::Json;
 
-/// Who reports: a name that no other controller has.
+/// The reporting controller: a name that no other controller has.
 const CONTROLLER: &str = "etch-operator.io/etch";
 /// Notes are cut at this many bytes: the server takes no more.
 const LONGEST_NOTE: usize = 1024;

@@ -91,7 +91,7 @@ pub struct Measured {
     pub peak_rss: u64,
 }
 
-/// Who answers.
+/// The server that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Side {
     /// The admission server.

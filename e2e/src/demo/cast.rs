@@ -1,4 +1,4 @@
-//! Who is in the story: two kinds, their releases and their objects, as the files of `yaml/` have them.
+//! The objects of the demo: two kinds, their releases and their objects, as the files of `yaml/` have them.
 //! It must not talk to a cluster.
 
 use std::fmt::{self, Display, Formatter};
@@ -59,7 +59,7 @@ pub(super) struct Actor {
     pub(super) kind: &'static Kind,
     /// Its name.
     pub(super) name: &'static str,
-    /// Who wrote it.
+    /// The manager that wrote it.
     pub(super) manager: &'static str,
     /// By server-side apply; otherwise it was created.
     pub(super) applied: bool,

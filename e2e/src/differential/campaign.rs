@@ -37,7 +37,7 @@ pub enum Subject<'a> {
 pub struct Campaign<'a> {
     /// Whose answers are right.
     pub release: Release,
-    /// Who is questioned.
+    /// The subject whose answers are compared.
     pub subject: Subject<'a>,
     /// Where all cases come from.
     pub seed: u64,

@@ -127,7 +127,7 @@ async fn machines_from_before_a_schema_are_counted_before_anybody_is_refused() -
     };
     assert_eq!((cell("Denied"), cell("Defaults")), (Some(json!(1)), Some(json!(1))));
 
-    // Who mends one asks for another look.
+    // A user who corrects an object asks for another check.
     let mend = json!({ "spec": { "providerSpec": { "value": { "count": 1 } } } });
     cluster.patch(&format!("{MACHINES}/wrong"), Patch::Merge, "author", &mend).await?.ok()?;
     let ask = json!({ "metadata": { "annotations": { "etch-operator.io/recheck": "1" } } });

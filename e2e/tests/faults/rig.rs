@@ -171,7 +171,7 @@ impl Rig {
         stable.with_context(|| invariants::unstable(&self.history, subject))?;
         let has_struck = || self.proxy.look(|seen| plan.has_struck(index, seen));
         let is_over = || has_acted.load(Ordering::Relaxed) && has_struck();
-        // Who calls looks whether it did.
+        // The caller checks whether it did.
         let _ = self.history.until(SOON, "what is to befall it", || is_over().then_some(())).await;
         self.history.until(LONG, &what, is_stable).await
     }

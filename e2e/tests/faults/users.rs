@@ -110,7 +110,7 @@ impl Subject {
         // Where one write takes several requests, it may have to be begun again. A user's own write stores
         // the defaults.
         expected.writes += self.workload.writes().saturating_sub(1);
-        // The server lists no owners of an object that had none, until somebody applies it.
+        // The server lists no owners of an object that had none, until a user applies it.
         let is_unowned = self.workload == Workload::Unowned;
         let answer = match deed {
             Deed::Edit => {
@@ -149,7 +149,7 @@ impl Subject {
                 let values = json!({ "note": "again", "list": [] });
                 let object = self.object(state.version, name, &values);
                 let made = cluster.create(&collection, "user", &object).await?;
-                // Who creates an object owns what the server fills in.
+                // The creator of an object owns what the server fills in.
                 expected.values = filled(&schema(state.defaults)["properties"]["spec"], values);
                 expected.owners = BTreeSet::from(["user".to_owned()]);
                 expected.uid = made["metadata"]["uid"].as_str().unwrap_or_default().to_owned();

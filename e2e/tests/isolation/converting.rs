@@ -98,7 +98,7 @@ async fn stored_at_v1beta1(widgets: &Widgets<'_>) -> Result<()> {
     widgets.cluster.patch(&path, Patch::Apply, "owner", &widget(applied)).await?.ok().map(drop)
 }
 
-/// Who owns something of a widget, and by what operation.
+/// The owners of a widget's fields, and by what operation.
 fn owners(widget: &Value) -> Vec<[&Value; 2]> {
     let entries = widget["metadata"]["managedFields"].as_array().into_iter().flatten();
     entries.map(|entry| [&entry["manager"], &entry["operation"]]).collect()

@@ -116,7 +116,7 @@ async fn without_conditions(stage: &Stage, name: &'static str) -> Result<()> {
     let (bytes, _) = widgets.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
     let mut bare: Value = serde_json::from_slice(&bytes)?;
     bare["status"].as_object_mut().context("a status")?.remove("conditions");
-    // Who owns conditions is what shows in the metadata that Etch watches.
+    // Etch watches only metadata, where only the owners show that conditions have changed.
     bare["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
     widgets.cluster.etcd().put(&key, &serde_json::to_vec(&bare)?).await?;
     // The server does not set its own again (fact C13).

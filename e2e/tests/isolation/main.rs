@@ -29,7 +29,7 @@ use crate::stage::Stage;
 /// One thing that is broken, and what must result from it.
 struct Case {
     name: &'static str,
-    /// Whether it takes the time of others, who must not take its own.
+    /// Whether it slows down other cases, and they must not slow it down.
     alone: bool,
     play: for<'a> fn(&'a Stage, &'static str) -> LocalBoxFuture<'a, Result<()>>,
 }

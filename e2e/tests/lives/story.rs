@@ -12,7 +12,7 @@ use crate::schema::{Change, Crd};
 const CHAPTERS: usize = 8;
 /// How many objects there are by and by.
 const OBJECTS: usize = 4;
-/// Who writes by server-side apply.
+/// The managers that write by server-side apply.
 const APPLIERS: [&str; 2] = ["owner", "second"];
 
 /// The life of one CRD.

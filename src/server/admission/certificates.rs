@@ -45,7 +45,7 @@ pub struct Certificates {
     metrics: Arc<Metrics>,
 }
 
-/// Who has signed the certificate, as far as the folder shows it.
+/// The authority that signed the certificate, as far as the folder shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Authority {
     /// There is no certificate yet.
@@ -109,7 +109,7 @@ impl Certificates {
         Ok(Arc::new(config))
     }
 
-    /// Who has signed the certificate that is served, as it changes.
+    /// The authority of the certificate that is served, as it changes.
     pub fn authority(&self) -> watch::Receiver<Authority> {
         self.authority.subscribe()
     }

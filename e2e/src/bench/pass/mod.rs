@@ -34,7 +34,7 @@ const REST: Duration = Duration::from_secs(5);
 /// Of so many objects, one is read from etcd to see that its default is stored.
 const LOOK_AT: usize = 500;
 
-/// Who has the objects stored.
+/// What has the objects stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Writer {
@@ -50,7 +50,7 @@ pub enum Writer {
     Migrator,
 }
 
-/// Who runs before anything is measured.
+/// The process that is started before anything is measured.
 enum Running {
     /// No process of the test: the writer is this process, or part of the control plane.
     Nobody,
