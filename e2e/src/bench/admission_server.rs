@@ -91,7 +91,7 @@ pub struct Measured {
     pub peak_rss: u64,
 }
 
-/// The server that answers.
+/// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Side {
     /// The admission server.

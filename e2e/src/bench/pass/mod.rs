@@ -34,7 +34,7 @@ const REST: Duration = Duration::from_secs(5);
 /// Of so many objects, one is read from etcd to see that its default is stored.
 const LOOK_AT: usize = 500;
 
-/// What has the objects stored.
+/// Who has the objects stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Writer {
