@@ -4,7 +4,8 @@
 //! only the admission that matches the subresource. What it stores is proved as of any other write: by a repeat
 //! that changes nothing.
 
-use super::{Body, Ownership, Strategy, Terms, Write, body, has_gap};
+use super::places::has_gap;
+use super::{Body, Ownership, Strategy, Terms, Write, body};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{are_readable, owners};
