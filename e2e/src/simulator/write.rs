@@ -100,11 +100,11 @@ impl Write<'_> {
             return Ok(self.store(before, owners));
         }
         let mut after = release.fill(after, version);
-        self.leave_status(live.map(|_| &before), &mut after);
-        // A map that has lost all it had is null by now. Unlike a decoder, nobody drops that.
+        // A map that has lost all it had is null by now. Unlike a decoder, an apply does not drop that.
         if release.decode(&after, version)? != after {
             return refused(422, "must be of type object: \"null\"");
         }
+        self.leave_status(live.map(|_| &before), &mut after);
         Ok(self.store(after, owners))
     }
 

@@ -99,6 +99,14 @@ impl Twins<'_> {
         let nulls = if matches!(verb, Verb::Merge | Verb::Edit) { 4 } else { 0 };
         let spec = value(&version["schema"]["openAPIV3Schema"]["properties"]["spec"], nulls, rng);
         let name = version["name"].as_str().unwrap_or_default();
+        // An update of a field that the storage version lacks changes the generation alone, which the model does
+        // not know.
+        let spec = match verb {
+            Verb::Merge | Verb::Edit => {
+                release.convert(json!({ "spec": spec }), name, release.storage())["spec"].take()
+            }
+            _ => spec,
+        };
         request(verb, ["a", "b", "c"][rng.usize(..3)], name, spec)
     }
 

@@ -17,6 +17,8 @@ pub struct RestoreCheck {
     due: Instant,
     /// How long to wait after a sign.
     turn: Duration,
+    /// Whether there was a sign since the report was read.
+    has_sign: bool,
 }
 
 impl RestoreCheck {
@@ -26,12 +28,12 @@ impl RestoreCheck {
         name.hash(&mut hasher);
         let turn = SPREAD.mul_f64(f64::from(hasher.finish() as u16) / f64::from(u16::MAX));
         let every = if has_sign { SELDOM } else { OFTEN };
-        Self { every, due: now + every, turn }
+        Self { every, due: now + every, turn, has_sign: false }
     }
 
     /// The report is read now, or was written.
     pub fn checked(&mut self, now: Instant) {
-        self.due = now + self.every;
+        (self.due, self.has_sign) = (now + self.every, false);
     }
 
     /// There is a reason to read it at once.
@@ -41,7 +43,12 @@ impl RestoreCheck {
 
     /// Something shows that etcd may have been restored.
     pub fn sign(&mut self, now: Instant) {
-        self.due = self.due.min(now + self.turn);
+        (self.due, self.has_sign) = (self.due.min(now + self.turn), true);
+    }
+
+    /// Whether something has shown that etcd may have been restored since the report was read.
+    pub fn has_sign(&self) -> bool {
+        self.has_sign
     }
 
     /// When it is to be read.
@@ -72,7 +79,9 @@ mod tests {
             assert_eq!(check.due(), now + SELDOM);
             check.sign(now);
             turns.push(check.due() - now);
+            assert!(check.has_sign());
             check.checked(now);
+            assert!(!check.has_sign());
             assert_eq!(check.due(), now + SELDOM, "one sign is one read");
         }
         assert!(turns.iter().all(|turn| *turn <= SPREAD), "{turns:?}");

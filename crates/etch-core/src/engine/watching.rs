@@ -151,6 +151,12 @@ impl<H> Watching<H> {
         self.queue.is_idle().then(|| self.pass.tally.counts().objects)
     }
 
+    /// Whether the report lacks something about the objects: what a restore of etcd takes back then, the report
+    /// does not show.
+    pub(super) fn has_unreported(&self) -> bool {
+        self.is_publishing || self.updates.due().is_some()
+    }
+
     /// Takes in how many writes take so long that others no longer wait for them.
     pub fn set_slow_writes(&mut self, slow: usize) {
         self.slow = slow;

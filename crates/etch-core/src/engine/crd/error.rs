@@ -84,6 +84,9 @@ pub enum Sign {
     /// The report is another one.
     #[error("the DefaultsReport is not the one that Etch wrote last")]
     Report,
+    /// The Lease is an older one, and the report lacks what objects have changed since.
+    #[error("the Lease is older than before")]
+    Lease,
     /// The list is older than what is on record.
     #[error("the resource version of the objects is lower than before")]
     Revision,

@@ -45,7 +45,10 @@ enum Job {
     Publish,
     Recheck,
     CheckPermissions,
-    CheckReport,
+    /// Whether etcd was restored, by the report; or by a sign alone, if the report lacks something.
+    CheckReport {
+        is_by_sign: bool,
+    },
     Trim,
     Resume,
 }
@@ -180,8 +183,9 @@ impl<H> Steady<H> {
             }
             (Job::Trim, Some(Outcome::Ask(Question::Trim(versions))))
         } else if restore_check.due() <= now {
+            let is_by_sign = restore_check.has_sign() && self.watching.has_unreported();
             restore_check.checked(now);
-            (Job::CheckReport, Some(Outcome::Ask(Question::Report)))
+            (Job::CheckReport { is_by_sign }, Some(Outcome::Ask(Question::Report)))
         } else {
             return None;
         };
@@ -198,10 +202,13 @@ impl<H> Steady<H> {
             }
             (Job::CheckPermissions, Answer::Permissions(Err(error)))
             | (Job::Resume, Answer::Server(Err(error))) => Err(CrdError::call(error)),
-            (Job::CheckReport | Job::Resume, Answer::Report(Ok(report)))
+            (Job::CheckReport { .. } | Job::Resume, Answer::Report(Ok(report)))
                 if !status.is_ours(report.as_deref()) =>
             {
                 Err(CrdError::Restored(Sign::Report))
+            }
+            (Job::CheckReport { is_by_sign: true }, Answer::Report(Ok(_))) => {
+                Err(CrdError::Restored(Sign::Lease))
             }
             (Job::Trim, Answer::Trimmed(Ok(Trim::Done))) => Err(CrdError::Trimmed),
             (Job::Trim, Answer::Trimmed(Ok(Trim::Changed))) => {
