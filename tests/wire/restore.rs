@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::pass_status::set_policy;
+use super::refusals::of_two_versions;
 use super::server::Request;
 use super::world::{THINGS, World, is_write, operate, operate_with, options, thing};
 
@@ -73,6 +74,33 @@ async fn where_the_lease_shows_a_restore_reports_are_read_seldom_and_soon_after_
         world.lose_reports();
         tokio::time::sleep(HOUR).await;
         assert_eq!(world.report(CRD).expect("a report")["status"]["state"], "AllPersisted");
+        operator.await.expect("it ends by itself");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restore_to_before_what_is_not_reported_yet_is_found_by_the_lease() {
+    for wait in [Duration::ZERO, Duration::from_secs(5)] {
+        let world = of_two_versions(&["a"]);
+        let (cluster, _) = world.serve();
+        let sign = watch::Sender::new(());
+        let options = Options { set_back: Some(sign.subscribe()), ..options() };
+        let operator = tokio::spawn(operate_with(options, cluster, HOUR));
+        tokio::time::sleep(20 * MINUTE).await;
+        world.put(THINGS, thing("b"));
+        let before = world.snapshot();
+        while !world.is_persisted("b") {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        tokio::time::sleep(wait).await;
+        // The report is as it was when the backup was taken, or is written again after the restore.
+        world.restore(&before, true);
+        assert!(!world.is_persisted("b"));
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        sign.send_replace(());
+        tokio::time::sleep(2 * MINUTE).await;
+        assert!(world.is_persisted("b"), "{}", world.persisted());
+        assert_eq!(world.persisted(), STORED);
         operator.await.expect("it ends by itself");
     }
 }

@@ -17,8 +17,8 @@ pub struct RestoreCheck {
     due: Instant,
     /// How long to wait after a sign.
     turn: Duration,
-    /// Whether there was a sign since the report was read.
-    has_sign: bool,
+    /// Whether a sign came while the report lacked something, since the report was read.
+    is_suspect: bool,
 }
 
 impl RestoreCheck {
@@ -28,12 +28,12 @@ impl RestoreCheck {
         name.hash(&mut hasher);
         let turn = SPREAD.mul_f64(f64::from(hasher.finish() as u16) / f64::from(u16::MAX));
         let every = if has_sign { SELDOM } else { OFTEN };
-        Self { every, due: now + every, turn, has_sign: false }
+        Self { every, due: now + every, turn, is_suspect: false }
     }
 
     /// The report is read now, or was written.
     pub fn checked(&mut self, now: Instant) {
-        (self.due, self.has_sign) = (now + self.every, false);
+        (self.due, self.is_suspect) = (now + self.every, false);
     }
 
     /// There is a reason to read it at once.
@@ -41,14 +41,16 @@ impl RestoreCheck {
         self.due = now;
     }
 
-    /// Something shows that etcd may have been restored.
-    pub fn sign(&mut self, now: Instant) {
-        (self.due, self.has_sign) = (self.due.min(now + self.turn), true);
+    /// Something shows that etcd may have been restored. `has_unreported` is whether the report may lack what was
+    /// set back: then a report that is the right one proves nothing.
+    pub fn sign(&mut self, now: Instant, has_unreported: bool) {
+        self.due = self.due.min(now + self.turn);
+        self.is_suspect |= has_unreported;
     }
 
-    /// Whether something has shown that etcd may have been restored since the report was read.
-    pub fn has_sign(&self) -> bool {
-        self.has_sign
+    /// Whether a sign came while the report lacked something, since it was read.
+    pub fn is_suspect(&self) -> bool {
+        self.is_suspect
     }
 
     /// When it is to be read.
@@ -77,11 +79,11 @@ mod tests {
         for name in ["a", "b", "c"] {
             let mut check = RestoreCheck::new(name, true, now);
             assert_eq!(check.due(), now + SELDOM);
-            check.sign(now);
+            check.sign(now, true);
             turns.push(check.due() - now);
-            assert!(check.has_sign());
+            assert!(check.is_suspect());
             check.checked(now);
-            assert!(!check.has_sign());
+            assert!(!check.is_suspect());
             assert_eq!(check.due(), now + SELDOM, "one sign is one read");
         }
         assert!(turns.iter().all(|turn| *turn <= SPREAD), "{turns:?}");

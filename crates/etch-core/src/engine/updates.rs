@@ -9,6 +9,8 @@ use crate::api::Counts;
 pub const EVERY: Duration = Duration::from_secs(3);
 /// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);
+/// A restore of etcd is noticed within less.
+const FRESH: Duration = Duration::from_secs(60);
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are
 /// gathered for this long.
 const TOTALS: Duration = Duration::from_secs(240);
@@ -43,6 +45,11 @@ impl Updates {
         if counts != self.published {
             self.at.get_or_insert(now + TOTALS);
         }
+    }
+
+    /// Whether one is wanted, or was made a moment ago.
+    pub fn are_fresh(&self, now: Instant) -> bool {
+        self.at.is_some() || self.last.is_some_and(|last| now < last + FRESH)
     }
 
     /// When the next one is due, if one is wanted.

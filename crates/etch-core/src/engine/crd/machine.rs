@@ -279,7 +279,8 @@ impl<H> CrdMachine<H> {
 
     /// Something shows that etcd may have been restored.
     pub fn restore_sign(&mut self, now: Instant) {
-        self.restore_check.sign(now);
+        let has_unreported = self.watching().is_some_and(|watching| watching.has_unreported(now));
+        self.restore_check.sign(now, has_unreported);
     }
 
     /// Takes in what the watch brings.

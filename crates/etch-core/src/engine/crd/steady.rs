@@ -45,7 +45,7 @@ enum Job {
     Publish,
     Recheck,
     CheckPermissions,
-    /// Whether etcd was restored, by the report; or by a sign alone, if the report lacks something.
+    /// Whether etcd was restored, by the report; or by a sign alone, if the report lacked something then.
     CheckReport {
         is_by_sign: bool,
     },
@@ -183,7 +183,7 @@ impl<H> Steady<H> {
             }
             (Job::Trim, Some(Outcome::Ask(Question::Trim(versions))))
         } else if restore_check.due() <= now {
-            let is_by_sign = restore_check.has_sign() && self.watching.has_unreported();
+            let is_by_sign = restore_check.is_suspect();
             restore_check.checked(now);
             (Job::CheckReport { is_by_sign }, Some(Outcome::Ask(Question::Report)))
         } else {
