@@ -303,7 +303,7 @@ impl Persist {
             repairs: false,
             // The scope of the command decides which objects are written.
             selection: Selection::default(),
-            through_status: false,
+            writes_status: false,
         }
     }
 }

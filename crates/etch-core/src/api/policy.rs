@@ -249,7 +249,7 @@ impl DefaultsPolicySpec {
                 moves: self.stored_versions == Some(StoredVersions::Trim),
                 repairs: self.managed_fields == Some(ManagedFields::Repair),
                 selection: self.objects.clone().into(),
-                through_status: self.refused_objects == Some(RefusedObjects::WriteStatus),
+                writes_status: self.refused_objects == Some(RefusedObjects::WriteStatus),
             },
             settle: self.settle.as_deref().and_then(|text| duration::parse(text).ok()).unwrap_or(settle),
             max_writes_per_second: self.max_writes_per_second,

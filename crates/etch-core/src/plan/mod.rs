@@ -245,7 +245,7 @@ pub struct Terms {
     /// Whether Etch also writes objects only to name their owners anew, whose versions are served no more (fact W18).
     pub repairs: bool,
     /// Whether Etch writes objects whose own write admission refuses through their status (fact W11).
-    pub through_status: bool,
+    pub writes_status: bool,
     /// Which objects are written at all.
     pub selection: Selection,
 }

@@ -21,7 +21,7 @@ pub fn through_status(object: &Object, crd: &Crd, terms: &Terms, refused: &Write
     let is_identity = refused.strategy == Strategy::Apply
         && matches!(refused.body, Body::Identity(_))
         && refused.doubtful.is_empty();
-    let may = terms.through_status
+    let may = terms.writes_status
         && terms.ownership == Ownership::None
         && is_identity
         && crd.storage().status_subresource
@@ -68,7 +68,7 @@ mod tests {
     }
 
     fn terms() -> Terms {
-        Terms { through_status: true, hidden_fields: HiddenFields::Hold, ..Terms::default() }
+        Terms { writes_status: true, hidden_fields: HiddenFields::Hold, ..Terms::default() }
     }
 
     fn planned(object: &Object, crd: &Crd) -> Write {

@@ -216,7 +216,7 @@ impl Case {
             moves: self.moves,
             repairs: self.repairs,
             selection: self.objects.clone().into(),
-            through_status: false,
+            writes_status: false,
         }
     }
 
