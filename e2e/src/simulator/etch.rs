@@ -102,6 +102,8 @@ pub struct Driver {
     dropped: Vec<(Identity, Vec<Path>)>,
     /// The report as it was read, or as a write of it was answered, last.
     known_report: Option<DefaultsReportStatus>,
+    /// The report that was sent last, if its answer was lost.
+    sent_report: Option<DefaultsReportStatus>,
     /// How many writes were sent.
     pub writes: u64,
 }
@@ -262,6 +264,7 @@ impl Driver {
             is_over: false,
             dropped: Vec::new(),
             known_report: None,
+            sent_report: None,
             writes: 0,
         }
     }
@@ -296,15 +299,17 @@ impl Driver {
         is_idle && (is_waiting || self.machine.watching().is_some())
     }
 
-    /// Whether everything that it knows is reported, or is about to be some minutes later at the earliest.
+    /// Whether everything that it knows is reported.
     pub fn has_reported(&mut self, now: Instant) -> bool {
         let soon = now + Duration::from_secs(5);
-        self.is_at_rest() && self.timeout().is_none_or(|timeout| timeout > soon)
+        let owes_report = self.machine.watching().is_some_and(|watching| watching.has_unreported());
+        self.is_at_rest() && !owes_report && self.timeout().is_none_or(|timeout| timeout > soon)
     }
 
-    /// Whether a report says what it has read or written last.
+    /// Whether a report is the one that it has read or written last, or may have written.
     pub fn knows_report(&self, report: Option<&DefaultsReport>) -> bool {
-        self.known_report.as_ref() == report.and_then(|report| report.status.as_ref())
+        let report = report.and_then(|report| report.status.as_ref());
+        self.known_report.as_ref() == report || report.is_some() && self.sent_report.as_ref() == report
     }
 
     /// Ends it: what it has sent may still arrive. What its writes have dropped is returned.

@@ -41,11 +41,11 @@ impl RestoreCheck {
         self.due = now;
     }
 
-    /// Something shows that etcd may have been restored. `has_unreported` is whether the report may lack what was
+    /// Something shows that etcd may have been restored. `had_unreported` is whether the report may lack what was
     /// set back: then a report that is the right one proves nothing.
-    pub fn sign(&mut self, now: Instant, has_unreported: bool) {
+    pub fn sign(&mut self, now: Instant, had_unreported: bool) {
         self.due = self.due.min(now + self.turn);
-        self.is_suspect |= has_unreported;
+        self.is_suspect |= had_unreported;
     }
 
     /// Whether a sign came while the report lacked something, since it was read.

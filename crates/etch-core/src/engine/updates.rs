@@ -47,9 +47,9 @@ impl Updates {
         }
     }
 
-    /// Whether one is wanted, or was made a moment ago.
+    /// Whether one was made a moment ago.
     pub fn are_fresh(&self, now: Instant) -> bool {
-        self.at.is_some() || self.last.is_some_and(|last| now < last + FRESH)
+        self.last.is_some_and(|last| now < last + FRESH)
     }
 
     /// When the next one is due, if one is wanted.

@@ -151,10 +151,15 @@ impl<H> Watching<H> {
         self.queue.is_idle().then(|| self.pass.tally.counts().objects)
     }
 
+    /// Whether the report lacks something about the objects.
+    pub fn has_unreported(&self) -> bool {
+        self.is_publishing || self.updates.due().is_some()
+    }
+
     /// Whether the report lacks something about the objects, or did a moment ago: if etcd is restored to that moment,
     /// the report does not show it.
-    pub(super) fn has_unreported(&self, now: Instant) -> bool {
-        self.is_publishing || self.updates.are_fresh(now)
+    pub(super) fn had_unreported(&self, now: Instant) -> bool {
+        self.has_unreported() || self.updates.are_fresh(now)
     }
 
     /// Takes in how many writes take so long that others no longer wait for them.

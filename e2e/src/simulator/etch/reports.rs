@@ -33,6 +33,9 @@ impl Driver {
                 self.machine.status().written(now, answer.map(drop));
             }
             status::Command::OpenReport | status::Command::SetReport(..) => {
+                if let status::Command::SetReport(report, _) = &command {
+                    self.sent_report = is_lost.then(|| (**report).clone());
+                }
                 let answer = self.write_or_lose(command, is_lost, resource, at);
                 if answer.is_ok() {
                     self.note_report(resource);

@@ -279,8 +279,8 @@ impl<H> CrdMachine<H> {
 
     /// Something shows that etcd may have been restored.
     pub fn restore_sign(&mut self, now: Instant) {
-        let has_unreported = self.watching().is_some_and(|watching| watching.has_unreported(now));
-        self.restore_check.sign(now, has_unreported);
+        let had_unreported = self.watching().is_some_and(|watching| watching.had_unreported(now));
+        self.restore_check.sign(now, had_unreported);
     }
 
     /// Takes in what the watch brings.
