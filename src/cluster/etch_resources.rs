@@ -33,7 +33,7 @@ impl Cluster {
         match self.apply_conditions(name, uid, conditions).await {
             // Servers before 1.35 do not know the generation in a CRD's condition, and refuse to apply what
             // they do not know.
-            Err(CallError::Refused(refusal)) if refusal.mentions("field not declared in schema") => {
+            Err(CallError::Refused(refusal)) if refusal.is_of_undeclared_field() => {
                 let without: Vec<Condition> = conditions
                     .iter()
                     .map(|condition| Condition { observed_generation: None, ..condition.clone() })

@@ -10,9 +10,6 @@ use crate::refusal::Refusal;
 use crate::served_elsewhere::ServedElsewhere;
 use kube_structural_schema::json::{DEPTH, JsonError};
 
-/// What an apply is answered that names a field which the schema lacks.
-const UNDECLARED: &str = "field not declared in schema";
-
 /// Why a request has no usable answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
@@ -99,7 +96,7 @@ impl CallError {
 
     /// Whether the CRD of what was applied lacks a field of it.
     pub fn is_of_undeclared_field(&self) -> bool {
-        matches!(self, Self::Refused(refusal) if refusal.code == 500 && refusal.mentions(UNDECLARED))
+        matches!(self, Self::Refused(refusal) if refusal.code == 500 && refusal.is_of_undeclared_field())
     }
 
     /// Whether the resource version that was asked for is too old: only a new list helps.

@@ -199,6 +199,11 @@ impl Refusal {
         matches!(self.code, 429 | 500) && self.mentions("conversion webhook for ")
     }
 
+    /// Whether a schema lacks a field of what was written, or of what an owner has.
+    pub fn is_of_undeclared_field(&self) -> bool {
+        self.mentions("field not declared in schema")
+    }
+
     /// Whether etcd holds an object at a version that the CRD no longer has. A list answers 429 until it is
     /// corrected.
     pub fn is_of_lost_version(&self) -> bool {

@@ -96,11 +96,6 @@ impl Selection {
         self.0.as_ref().is_none_or(|selector| selector.selects(object))
     }
 
-    /// Whether all objects are selected, whatever they are like.
-    pub fn is_all(&self) -> bool {
-        self.0.is_none()
-    }
-
     /// What selects; none where all objects are selected.
     pub fn selector(&self) -> Option<&ObjectSelector> {
         self.0.as_deref()
@@ -227,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_empty_selector_is_none_and_others_are_shown_in_a_line() {
-        assert!(selection(&json!({})).is_all());
+        assert_eq!(selection(&json!({})).selector(), None);
         let selection = selection(&json!({
             "namespaces": ["team-a", "team-b-*"],
             "excludeNamespaces": ["team-b-x"],

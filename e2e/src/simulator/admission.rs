@@ -17,8 +17,6 @@ pub enum Admission {
     Counts,
     /// It refuses what Etch sends for objects with a certain value.
     Refuses,
-    /// It removes a field, as one does that was written before its default.
-    Strips(&'static str),
 }
 
 impl Admission {
@@ -43,7 +41,6 @@ impl Admission {
                 true
             }
             Self::Refuses => false,
-            Self::Strips(field) => spec.remove(field).is_some(),
         }
     }
 

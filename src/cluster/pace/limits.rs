@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::PaceMode;
@@ -20,7 +21,7 @@ const SLOW: f64 = 4.0;
 /// Where a fast pace begins, if its maximum is higher, and what one CRD may have under way at least.
 const INITIAL_LIMIT: f64 = 4.0;
 /// The share of the time in which a gentle pace has a write under way, one at a time, on a server that shows
-/// no strain: measured, another client hardly notices it (docs/benchmarks.md).
+/// no strain: what another client notices of it has not been measured on an idle machine (docs/benchmarks.md).
 pub(super) const SHARE: f64 = 0.7;
 /// The least share, on a server that is slower than usual.
 const LEAST_SHARE: f64 = 1.0 / 6.0;
@@ -82,7 +83,7 @@ pub(super) struct Limits {
 
 impl Limits {
     pub(super) fn new(max: usize, mode: PaceMode) -> Self {
-        let max = max as f64;
+        let max = max.clamp(1, Semaphore::MAX_PERMITS) as f64;
         let (limit, probe) = match mode {
             PaceMode::Gentle => (SHARE, PROBE_WRITES),
             PaceMode::Fast => (max.min(INITIAL_LIMIT), 0),

@@ -88,12 +88,12 @@ pub enum Pressure {
 impl Pace {
     /// At most `max` writes at once, of at most `per_second` that begin in a second.
     pub fn new(max: usize, per_second: Option<u32>, mode: PaceMode) -> Self {
-        Self::with(Limits::new(max.clamp(1, Semaphore::MAX_PERMITS), mode), per_second)
+        Self::with(Limits::new(max, mode), per_second)
     }
 
     /// The same for the writes of one CRD, which another pace spaces out: see [`Permit::finish_both`].
     pub fn of_one_crd(max: usize, per_second: Option<u32>, mode: PaceMode) -> Self {
-        Self::with(Limits::new(max.clamp(1, Semaphore::MAX_PERMITS), mode).beneath_another(), per_second)
+        Self::with(Limits::new(max, mode).beneath_another(), per_second)
     }
 
     fn with(limits: Limits, per_second: Option<u32>) -> Self {

@@ -195,7 +195,7 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
         }
         500 if refusal.is_of_lost_version() => rejected(RejectionKind::Other),
         500 if mentions_any(&UNREADABLE_OWNERS) => rejected(RejectionKind::Owners),
-        500 if mentions_any(&["field not declared in schema", "to an invalid group/version"]) => {
+        500 if refusal.is_of_undeclared_field() || refusal.mentions("to an invalid group/version") => {
             Ok(Outcome::NeedsRewrite)
         }
         // etcd's own limit comes back as 500, the server's as 413.
