@@ -4,9 +4,8 @@
 //! There is always a place for one more: if all are taken, the oldest stranger of the address with most of
 //! them goes. So a flood from one address neither keeps others out nor takes more than its share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,7 +34,7 @@ pub(super) struct Places {
 struct Taken {
     /// In the order in which they came.
     strangers: Vec<Stranger>,
-    known: usize,
+    known: HashSet<u64>,
     next: u64,
 }
 
@@ -53,7 +52,6 @@ pub(super) struct Place {
     id: u64,
     until: Instant,
     leave: Arc<Notify>,
-    known: AtomicBool,
 }
 
 impl Places {
@@ -71,13 +69,7 @@ impl Places {
         taken.next += 1;
         taken.strangers.push(Stranger { id, address: address.to_canonical(), leave: leave.clone() });
         drop(taken);
-        Place {
-            places: self.clone(),
-            id,
-            until: Instant::now() + self.limits.patience,
-            leave,
-            known: AtomicBool::new(false),
-        }
+        Place { places: self.clone(), id, until: Instant::now() + self.limits.patience, leave }
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -106,18 +98,15 @@ impl Taken {
 
 impl Place {
     /// Marks the client as known; false if there are too many of those, or if the place is lost already.
+    ///
+    /// Requests of one HTTP/2 connection come here at the same time.
     pub(super) fn admit(&self) -> bool {
-        if self.known.load(Ordering::Relaxed) {
+        let mut taken = self.places.lock();
+        if taken.known.contains(&self.id) {
             return true;
         }
-        let mut taken = self.places.lock();
-        let has_room = taken.known < self.places.limits.known;
-        if !has_room || !taken.remove(self.id) {
-            return false;
-        }
-        taken.known += 1;
-        self.known.store(true, Ordering::Relaxed);
-        true
+        let has_room = taken.known.len() < self.places.limits.known;
+        has_room && taken.remove(self.id) && taken.known.insert(self.id)
     }
 
     /// Completes when the connection has to end: its client did not become known in time, or others need the
@@ -127,7 +116,8 @@ impl Place {
             () = self.leave.notified() => return,
             () = sleep_until(self.until) => {}
         }
-        if self.known.load(Ordering::Relaxed) {
+        let is_known = self.places.lock().known.contains(&self.id);
+        if is_known {
             std::future::pending::<()>().await;
         }
     }
@@ -136,9 +126,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut taken = self.places.lock();
-        if self.known.load(Ordering::Relaxed) {
-            taken.known -= 1;
-        } else {
+        if !taken.known.remove(&self.id) {
             taken.remove(self.id);
         }
     }
@@ -191,5 +179,19 @@ mod tests {
         drop(known);
         let next = places.enter(address(1));
         assert!(next.admit());
+    }
+
+    #[test]
+    fn requests_of_a_connection_that_come_at_the_same_time_are_all_admitted() {
+        const CONNECTIONS: usize = 4_000;
+        let places = Places::new(Limits { strangers: CONNECTIONS, known: CONNECTIONS, ..LIMITS });
+        let connections: Vec<Place> = (0..CONNECTIONS).map(|_| places.enter(address(1))).collect();
+        let request = || connections.iter().filter(|place| place.admit()).count();
+        std::thread::scope(|scope| {
+            let requests: Vec<_> = (0..4).map(|_| scope.spawn(request)).collect();
+            for request in requests {
+                assert_eq!(request.join().expect("a count"), CONNECTIONS);
+            }
+        });
     }
 }

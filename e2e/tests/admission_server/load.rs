@@ -86,7 +86,8 @@ impl Load {
 /// Whether a request took longer than a webhook may: the machine may be as slow as that.
 fn is_late(answer: &Answer) -> bool {
     let message = answer.body["message"].as_str().unwrap_or_default();
-    let late = ["context deadline exceeded", "handshake timeout", "the review took too long"];
+    // The last is how an API server tells of 504.
+    let late = ["context deadline exceeded", "handshake timeout", "unable to return a response in the time"];
     late.iter().any(|words| message.contains(words))
 }
 
