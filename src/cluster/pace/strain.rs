@@ -13,9 +13,10 @@ use tokio::time::Instant;
 const RECENT: usize = 16;
 /// Fewer show nothing yet.
 const FEW: usize = 8;
-/// For how long the least mean counts, at least; twice this at most. What a write costs changes with the
-/// objects and the server.
-const WINDOW: Duration = Duration::from_secs(30);
+/// For how long a mean counts as usual. What a write costs changes with the objects and the server.
+const WINDOW: Duration = Duration::from_secs(60);
+/// How far apart the means are that show what is usual.
+const APART: Duration = Duration::from_millis(250);
 /// What a signal that was found elsewhere weighs in the mean.
 const SHARE: f64 = 0.1;
 
@@ -34,8 +35,7 @@ pub(super) struct Strain {
     /// How many times as long a write takes beside another one: above 1, they wait for each other; none while
     /// that is not known.
     pub queueing: Option<f64>,
-    /// How long a write takes alone, as a multiple of the recent usual: above 1, the server does more for
-    /// others.
+    /// How long a write takes alone, as a multiple of what is usual: above 1, the server does more for others.
     pub load: f64,
 }
 
@@ -44,9 +44,8 @@ pub(super) struct Strain {
 pub(super) struct Times {
     alone: Recent,
     beside: Recent,
-    /// The least means of this window and of the one before it, in seconds.
-    least: [Option<f64>; 2],
-    since: Option<Instant>,
+    /// The means of a window of time, in seconds.
+    means: VecDeque<(Instant, f64)>,
 }
 
 impl Times {
@@ -56,12 +55,14 @@ impl Times {
             Company::Alone => self.alone.push(seconds),
             Company::Beside => self.beside.push(seconds),
         }
-        if self.since.is_none_or(|since| now - since >= WINDOW) {
-            self.least = [None, self.least[0]];
-            self.since = Some(now);
+        if self.means.back().is_some_and(|(last, _)| now - *last < APART) {
+            return;
         }
         if let (Company::Alone, Some(middle)) = (company, self.alone.middle()) {
-            self.least[0] = Some(self.least[0].map_or(middle, |least| least.min(middle)));
+            self.means.push_back((now, middle));
+        }
+        while self.means.front().is_some_and(|(first, _)| now - *first > WINDOW) {
+            self.means.pop_front();
         }
     }
 
@@ -80,11 +81,18 @@ impl Times {
         // A clock may be too coarse for a write.
         let ratio = |one: f64, by: f64| if by > 0.0 { one / by } else { 1.0 };
         let alone = self.alone.middle();
-        let least = self.least.into_iter().flatten().reduce(f64::min);
         Strain {
             queueing: self.beside.middle().zip(alone).map(|(beside, alone)| ratio(beside, alone)),
-            load: alone.zip(least).map_or(1.0, |(alone, least)| ratio(alone, least)),
+            load: alone.zip(self.usual()).map_or(1.0, |(alone, usual)| ratio(alone, usual)),
         }
+    }
+
+    /// How long a write alone takes on a calm server: one of eight means is less. The least would be that of a
+    /// lucky moment, which makes all others look busy.
+    fn usual(&self) -> Option<f64> {
+        let mut sorted: Vec<f64> = self.means.iter().map(|(_, mean)| *mean).collect();
+        sorted.sort_by(f64::total_cmp);
+        sorted.get(sorted.len() / 8).copied()
     }
 }
 

@@ -142,13 +142,26 @@ async fn what_has_become_slow_for_good_is_usual_after_a_minute() {
         }
         pace.lock().limits.limit()
     };
-    some(200, WRITE).await;
+    some(2_000, WRITE).await;
     assert!(some(200, WRITE * 3).await < SHARE / 2.0);
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(90) {
         some(20, WRITE * 3).await;
     }
     assert_eq!(some(20, WRITE * 3).await, SHARE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lucky_moment_is_not_taken_for_the_usual() {
+    let pace = Pace::new(8, None, PaceMode::Gentle);
+    for write in 0..4_000 {
+        let permit = pace.admit().await;
+        let is_lucky = write % 500 >= 460;
+        tokio::time::sleep(if is_lucky { WRITE / 3 } else { WRITE }).await;
+        permit.finish(Pressure::None);
+        let limit = pace.lock().limits.limit();
+        assert!(write < 1_000 || limit >= SHARE, "{limit} after {write}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,8 +13,12 @@ mod migrator;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::wait::await_condition;
+use kube::{Api, Client};
 use serde::Serialize;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::figures::{median, percentile, rounded};
 use super::objects;
@@ -241,7 +245,7 @@ async fn pass(
     let begun = Instant::now();
     let peak = match (&running, writer) {
         (Running::Etch(operator), _) => {
-            scene.cluster.persisted(objects::CRD, "AllPersisted", PASS).await?;
+            all_persisted(scene).await?;
             Some(peak_memory(operator.id()?)?)
         }
         (Running::Migrator(migrator), _) => {
@@ -268,6 +272,24 @@ async fn pass(
         Running::Nobody | Running::Migrator(_) => None,
     };
     Ok(Round { seconds, apiserver_seconds, peak, writes, times: Vec::new() })
+}
+
+/// Waits for the condition without asking all the time: another writer's turn has no such client.
+async fn all_persisted(scene: &Scene) -> Result<()> {
+    let client = Client::try_from(read_kubeconfig(&scene.control_plane.kubeconfig(0)).await?)?;
+    let crds = Api::all_with(client, &ApiResource::erase::<CustomResourceDefinition>(&()));
+    let is_persisted = |crd: Option<&DynamicObject>| {
+        let generation = crd.and_then(|crd| crd.metadata.generation);
+        let conditions = crd.and_then(|crd| crd.data["status"]["conditions"].as_array());
+        conditions.into_iter().flatten().any(|condition| {
+            condition["type"] == "DefaultsPersisted"
+                && condition["reason"] == "AllPersisted"
+                && condition["observedGeneration"].as_i64() == generation
+        })
+    };
+    timeout(PASS, await_condition(crds, objects::CRD, is_persisted)).await??;
+    scene.cluster.persisted(objects::CRD, "AllPersisted", PASS).await?;
+    Ok(())
 }
 
 fn apiserver(scene: &mut Scene) -> Result<u32> {

@@ -168,7 +168,7 @@ impl<H> Passing<H> {
             return None;
         }
         if std::mem::take(&mut self.is_reporting) {
-            self.report_at = self.report_at.max(now + updates::EVERY);
+            self.report_at = self.report_at.max(now + updates::PROGRESS);
         }
         if self.report_at > now {
             return None;
