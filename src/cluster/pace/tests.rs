@@ -156,8 +156,8 @@ async fn a_lucky_moment_is_not_taken_for_the_usual() {
     let pace = Pace::new(8, None, PaceMode::Gentle);
     for write in 0..4_000 {
         let permit = pace.admit().await;
-        let is_lucky = write % 500 >= 460;
-        tokio::time::sleep(if is_lucky { WRITE / 3 } else { WRITE }).await;
+        let is_lucky = write % 500 >= 380;
+        tokio::time::sleep(if is_lucky { WRITE } else { WRITE * 3 }).await;
         permit.finish(Pressure::None);
         let limit = pace.lock().limits.limit();
         assert!(write < 1_000 || limit >= SHARE, "{limit} after {write}");
