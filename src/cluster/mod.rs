@@ -142,6 +142,12 @@ impl Cluster {
         Self { metrics, ..self }
     }
 
+    /// This connection, with pages as large as suits a pace of writes.
+    #[must_use]
+    pub fn paced(self, pace: PaceMode) -> Self {
+        Self { page_budget: Arc::new(PageBudget::beside(pace)), ..self }
+    }
+
     /// Where requests are counted.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics

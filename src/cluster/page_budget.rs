@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Form;
+use super::{Form, PaceMode};
 use etch_core::crd::Resource;
 
 /// The most objects per page of a list, as client-go's pager has it.
@@ -15,7 +15,10 @@ const FIRST_PAGE: u32 = 25;
 const USUAL: usize = 64 << 10;
 /// How large a page is to be, in bytes…
 const PAGE_BYTES: usize = 2 << 20;
-/// …how large it may be, unless it is of one object: of a larger one the rest is not read, and fewer are
+/// …and beside a gentle pace, which also asks for fewer objects: while a server reads and encodes a page, its
+/// other clients wait.
+const GENTLE: PageSize = PageSize { objects: 100, bytes: 256 << 10 };
+/// How large a page may be, unless it is of one object: of a larger one the rest is not read, and fewer are
 /// asked for…
 const LARGEST_PAGE: usize = 2 * PAGE_BYTES;
 /// …how many times fewer…
@@ -29,8 +32,18 @@ const SHARE: usize = 4;
 const GROWTH: u32 = 4;
 
 /// What all pages share.
-#[derive(Debug, Default)]
-pub(super) struct PageBudget(Mutex<State>);
+#[derive(Debug)]
+pub(super) struct PageBudget {
+    most: PageSize,
+    state: Mutex<State>,
+}
+
+/// How many objects a page is to have at most, and bytes.
+#[derive(Clone, Copy, Debug)]
+struct PageSize {
+    objects: u32,
+    bytes: usize,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -59,7 +72,22 @@ pub(super) struct Reservation {
     pub(super) limit: u32,
 }
 
+impl Default for PageBudget {
+    fn default() -> Self {
+        Self::beside(PaceMode::Fast)
+    }
+}
+
 impl PageBudget {
+    /// Pages that strain the server as little as the writes of a pace do.
+    pub(super) fn beside(pace: PaceMode) -> Self {
+        let most = match pace {
+            PaceMode::Gentle => GENTLE,
+            PaceMode::Fast => PageSize { objects: PAGE_SIZE, bytes: PAGE_BYTES },
+        };
+        Self { most, state: Mutex::default() }
+    }
+
     /// Takes the room for a page that is about to be asked for.
     pub(super) fn reserve(self: &Arc<Self>, resource: &Resource, form: Form) -> Reservation {
         let of = (resource.clone(), form);
@@ -84,7 +112,7 @@ impl PageBudget {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // Numbers that may be off by one page are better than none.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,10 +140,11 @@ impl Reservation {
             return;
         }
         let each = (bytes / objects).max(1);
+        let most = self.budget.most;
         let before = state.seen.get(&self.of).copied();
         let proven = before.map_or(0, |before| before.limit).max(self.limit.saturating_mul(GROWTH));
-        let fitting = u32::try_from(PAGE_BYTES / each).unwrap_or(PAGE_SIZE);
-        let limit = fitting.min(proven).clamp(1, PAGE_SIZE);
+        let fitting = u32::try_from(most.bytes / each).unwrap_or(PAGE_SIZE);
+        let limit = fitting.min(proven).clamp(1, most.objects);
         let largest = before.map_or(0, |before| before.largest).max(bytes);
         state.seen.insert(self.of.clone(), Seen { limit, each, largest });
     }
@@ -175,6 +204,17 @@ mod tests {
         assert_eq!(page(&budget, "things", 1_000, 1_000).0, 1);
         drop(others);
         assert_eq!(page(&budget, "things", 1_000, 1_000).0, 500);
+    }
+
+    #[test]
+    fn pages_beside_a_gentle_pace_are_small() {
+        let sizes = |each| {
+            let budget = Arc::new(PageBudget::beside(PaceMode::Gentle));
+            (0..4).map(|_| page(&budget, "things", 1_000, each).0).collect::<Vec<_>>()
+        };
+        assert_eq!(sizes(1_000), [25, 100, 100, 100]);
+        assert_eq!(sizes(10_000), [25, 26, 26, 26]);
+        assert_eq!(sizes(1_000_000), [25, 1, 1, 1]);
     }
 
     #[test]

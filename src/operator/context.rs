@@ -66,6 +66,7 @@ impl Context {
         watch_failure: watch::Receiver<Option<String>>,
         ended: mpsc::UnboundedSender<String>,
     ) -> Self {
+        let cluster = cluster.paced(options.pace);
         let writer =
             StatusWriter { cluster: cluster.clone(), events: events.clone(), clock: options.clock.clone() };
         Self {

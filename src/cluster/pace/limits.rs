@@ -21,8 +21,8 @@ const SLOW: f64 = 4.0;
 /// Where a fast pace begins, if its maximum is higher, and what one CRD may have under way at least.
 const INITIAL_LIMIT: f64 = 4.0;
 /// The share of the time in which a gentle pace has a write under way, one at a time, on a server that shows
-/// no strain: what another client notices of it has not been measured on an idle machine (docs/benchmarks.md).
-pub(super) const SHARE: f64 = 0.7;
+/// no strain: what another client notices of it is in docs/benchmarks.md.
+pub(super) const SHARE: f64 = 0.6;
 /// The least share, on a server that is slower than usual.
 const LEAST_SHARE: f64 = 1.0 / 6.0;
 /// Writes hardly wait for each other while one takes less than this many times as long beside another one:

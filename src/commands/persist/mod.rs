@@ -141,7 +141,7 @@ struct Work<'a> {
 impl Persist {
     pub(crate) async fn run(self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let scope = global.scope()?;
-        let cluster = Cluster::connect(&global.target()).await?;
+        let cluster = Cluster::connect(&global.target()).await?.paced(self.pace.into());
         scope::exists(&cluster, &scope).await?;
         let chosen = self.choose(&cluster, &scope).await?;
         let after = self.begin_after(&cluster, &scope, chosen.first()).await?;

@@ -87,7 +87,7 @@ impl Revert {
         let scope = global.scope()?;
         let to = self.to.as_ref().map(|path| given(std::slice::from_ref(path), &mut io::stdin().lock()));
         let to = to.transpose().context("--to")?;
-        let cluster = Cluster::connect(&global.target()).await?;
+        let cluster = Cluster::connect(&global.target()).await?.paced(self.pace.into());
         scope::exists(&cluster, &scope).await?;
         let name = cluster.resolve(&self.crd).await?;
         let document = cluster.crd(&name).await?.with_context(|| format!("CRD {name} was deleted"))?;
