@@ -20,6 +20,9 @@
 //!
 //! Where admission refuses it, [`through_status`] may come in its place, once.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::api::Mode;
@@ -485,136 +488,5 @@ impl Suspicion {
     fn is_stripped(&mut self, read: &Object, crd: &Crd) -> bool {
         self.stripped += u32::from(!has_gap(read, crd));
         self.stripped >= STRIPPED
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::crd::sample::{things, with_spec};
-    use crate::object_state::StateKind;
-    use crate::plan::RejectionKind;
-
-    fn crd() -> Crd {
-        things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })))
-    }
-
-    fn object(resource_version: &str, spec: Value) -> Object {
-        let owner = json!({
-            "manager": "user", "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
-            "fieldsV1": { "f:spec": {} },
-        });
-        Object::from(json!({
-            "apiVersion": "example.com/v1", "kind": "Thing", "spec": spec,
-            "metadata": { "name": "n", "uid": "u", "resourceVersion": resource_version, "managedFields": [owner] },
-        }))
-    }
-
-    /// Hands a machine for an object without its default to a test.
-    fn run(mode: Mode, test: impl FnOnce(ObjectMachine, Step)) {
-        let rules = Rules { crd: Arc::new(crd()), terms: Terms::default(), mode, since: Arc::default() };
-        let read = object("7", json!({ "size": 5 }));
-        let (machine, step) =
-            ObjectMachine::begin(rules, ObjectLedger::default(), read, Arc::default(), false);
-        test(machine, step);
-    }
-
-    fn kind(step: &Step) -> Option<StateKind> {
-        match step {
-            Step::Done(reconciled) => Some(reconciled.state.kind()),
-            _ => None,
-        }
-    }
-
-    fn read(resource_version: &str, spec: Value) -> Again {
-        Again::Read(Box::new(object(resource_version, spec)))
-    }
-
-    #[test]
-    fn a_write_that_is_answered_ends_it_and_an_audit_writes_nothing() {
-        run(Mode::Persist, |mut machine, step| {
-            assert!(matches!(step, Step::Write) && machine.planned().is_some());
-            let written = Outcome::Written { resource_version: "8".to_owned(), proof: Proof::WriteAnswered };
-            assert_eq!(kind(&machine.wrote(Some(written))), Some(StateKind::Written));
-        });
-        run(Mode::Audit, |machine, step| {
-            assert!(kind(&step).is_some() && machine.planned().is_none(), "{step:?}");
-        });
-    }
-
-    #[test]
-    fn whoever_else_writes_has_precedence_and_after_some_tries_nothing_is_known() {
-        run(Mode::Persist, |mut machine, mut step| {
-            for attempt in 1..=ATTEMPTS {
-                assert!(matches!(step, Step::Write), "{step:?}");
-                assert_eq!(machine.attempts(), attempt);
-                let outcome = (attempt % 2 == 0).then_some(Outcome::Conflict);
-                assert!(matches!(machine.wrote(outcome), Step::ReadAgain { waits: true }));
-                step = machine.read(read(&format!("{}", 7 + attempt), json!({ "size": 5 })));
-            }
-            assert_eq!(kind(&step), Some(StateKind::Unknown));
-        });
-    }
-
-    #[test]
-    fn an_object_that_is_gone_is_done_and_one_that_cannot_be_read_is_decided_about_again() {
-        run(Mode::Persist, |mut machine, _| {
-            assert!(matches!(machine.wrote(None), Step::ReadAgain { waits: true }));
-            assert!(matches!(machine.read(Again::Unanswered), Step::Write));
-            machine.wrote(Some(Outcome::Conflict));
-            let Step::Done(reconciled) = machine.read(Again::Gone) else { panic!("not done") };
-            assert!(matches!(reconciled.state, ObjectState::Gone));
-        });
-    }
-
-    #[test]
-    fn a_refusal_of_one_object_is_its_own_and_one_of_all_stops_the_crd() {
-        for may in [true, false] {
-            run(Mode::Persist, |mut machine, _| {
-                let step = machine.wrote(Some(Outcome::Forbidden { verb: Verb::Patch }));
-                assert!(matches!(step, Step::AskOthers(Verb::Patch)));
-                match (machine.may_write_others(Verb::Patch, may), may) {
-                    (
-                        Step::Done(Reconciled { state: ObjectState::Rejected(rejection), left_at, .. }),
-                        true,
-                    ) => {
-                        assert_eq!(
-                            (rejection.kind, left_at.as_deref()),
-                            (RejectionKind::Forbidden, Some("7"))
-                        );
-                    }
-                    (Step::Stop(Stop::Forbidden(Verb::Patch)), false) => {}
-                    (step, _) => panic!("{step:?}"),
-                }
-            });
-        }
-        let lost = Outcome::OwnersLost { managers: vec!["user".to_owned()] };
-        for (outcome, stop) in [
-            (lost, Stop::OwnersLost(vec!["user".to_owned()])),
-            (Outcome::CrdChanged, Stop::CrdChanged),
-            (Outcome::FieldsDropped { paths: Vec::new() }, Stop::FieldsDropped(Vec::new())),
-        ] {
-            run(Mode::Persist, |mut machine, _| match machine.wrote(Some(outcome)) {
-                Step::Stop(found) => assert_eq!(found, stop),
-                step => panic!("{step:?}"),
-            });
-        }
-    }
-
-    #[test]
-    fn admission_that_takes_the_default_away_each_time_is_found_out() {
-        run(Mode::Persist, |mut machine, mut step| {
-            for _ in 0..STRIPPED {
-                assert!(matches!(step, Step::Write), "{step:?}");
-                machine.wrote(Some(Outcome::Unproved));
-                step = machine.read(read("9", json!({ "size": 5 })));
-            }
-            let Step::Done(Reconciled { state: ObjectState::Rejected(rejection), .. }) = step else {
-                panic!("{step:?}")
-            };
-            assert_eq!(rejection.kind, RejectionKind::Mutated);
-        });
     }
 }

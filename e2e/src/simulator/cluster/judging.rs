@@ -1,0 +1,86 @@
+//! What must be so where nothing is left to be done: every object stores its defaults, or is named, and what
+//! conditions and report say of it is true.
+
+use etch_core::api::ObjectProblem;
+use etch_core::condition::Reason;
+
+use super::{Cluster, Violation};
+use crate::simulator::etcd::Resource;
+use crate::simulator::laws::{self, Law};
+
+impl Cluster {
+    pub(super) fn in_the_end(&self, what: &str) -> Violation {
+        let said: Vec<String> = self
+            .resources
+            .iter()
+            .map(|resource| {
+                let said =
+                    resource.conditions.iter().find(|condition| condition.r#type == "DefaultsPersisted");
+                said.map_or_else(
+                    || "no condition".to_owned(),
+                    |said| format!("{} {}: {}", said.status, said.reason, said.message),
+                )
+            })
+            .collect();
+        Violation { law: None, what: format!("{what} ({})", said.join("; ")) }
+    }
+
+    /// What must be so where nothing is left to be done.
+    ///
+    /// # Errors
+    /// It is not so.
+    pub fn judge(&self) -> Result<(), Violation> {
+        self.resources.iter().try_for_each(|resource| self.judge_resource(resource))
+    }
+
+    fn judge_resource(&self, resource: &Resource) -> Result<(), Violation> {
+        let said = resource.conditions.iter().find(|condition| condition.r#type == "DefaultsPersisted");
+        let Some(said) = said else { return Err(self.in_the_end("a CRD has no condition")) };
+        let status = resource.report.as_ref().and_then(|report| report.status.as_ref());
+        let has_defaults = resource.crd().compiled().has_defaults();
+        let is_held = status.is_some_and(|status| status.counts.held > 0);
+        if resource.is_to_be_trimmed() && !is_held {
+            return Err(self.in_the_end("a version is listed at which no object is stored"));
+        }
+        if !has_defaults {
+            return match said.reason == Reason::NoDefaults.as_str() {
+                true => Ok(()),
+                false => Err(self.in_the_end("a CRD without defaults is not said to be one")),
+            };
+        }
+        let Some(status) = status else { return Err(self.in_the_end("a CRD has no report")) };
+        if status.counts.objects != resource.objects.len() as u64 {
+            return Err(self.in_the_end(&format!("there are {} objects", resource.objects.len())));
+        }
+        for (name, live) in &resource.objects {
+            let names = |listed: &[ObjectProblem], count: u64| {
+                listed.iter().any(|object| object.name == *name) || count > 50
+            };
+            let is_rejected =
+                resource.are_some_rejected_for_good() && names(&status.rejected, status.counts.rejected);
+            let is_named = names(&status.held, status.counts.held) || is_rejected && said.status != "True";
+            if !is_named && !resource.release().is_stored(&live.content) {
+                let law = Some(if said.status == "True" { Law::Persisted } else { Law::Undone });
+                return Err(Violation { law, what: format!("{name} {:?}; {}", live.content, said.message) });
+            }
+            if laws::keeps_an_entry(&resource.world, &live.content) && !is_named {
+                return Err(Violation {
+                    law: Some(Law::Owners),
+                    what: format!("{name} keeps an entry of Etch"),
+                });
+            }
+            let last =
+                resource.generations.len().checked_sub(2).map(|last| &resource.generations[last].release);
+            let stays = last.is_some_and(|last| {
+                laws::stays_behind(&resource.world, resource.release(), last, &live.content)
+            });
+            if stays && !is_named && !self.may_stay && self.is_simple {
+                return Err(Violation {
+                    law: Some(Law::Follows),
+                    what: format!("{name} {:?}", live.content),
+                });
+            }
+        }
+        Ok(())
+    }
+}
