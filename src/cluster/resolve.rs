@@ -83,7 +83,8 @@ impl Cluster {
         if let Some(Candidate { resource, kind }) = others.into_iter().next() {
             return Err(ResolveError::NotCustom { resource, kind });
         }
-        let crds = self.crd_names().await?;
+        // Without the permission to list CRDs there are no suggestions.
+        let crds = self.crd_names().await.unwrap_or_default();
         let mut near = groups.near(name);
         near.retain(|resource| crds.contains(resource));
         near.truncate(NEAR);

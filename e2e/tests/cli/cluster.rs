@@ -103,6 +103,7 @@ async fn a_cluster_is_asked_for_what_it_has() -> Result<()> {
     what_is_not_granted_is_told_in_one_line(&stage).await?;
     etcd_is_named_as_for_etcdctl(&stage)?;
     a_crd_that_is_not_there_has_no_objects(&stage)?;
+    a_crd_that_is_not_there_is_skipped_where_that_was_asked_for(&stage).await?;
     what_fails_is_what_was_asked_for(&stage)?;
     many_objects_are_summed_up(&stage)?;
     markdown_is_bounded(&stage)?;
@@ -259,6 +260,23 @@ fn a_crd_that_is_not_there_has_no_objects(stage: &Stage) -> Result<()> {
     let ended = stage.etch(&["impact", "-f", "gadgets.json", "--old", "gadgets.json", "--live"])?;
     ensure!(ended.code == Some(0) && ended.out.contains("Nothing changes."), "{ended:?}");
     Ok(())
+}
+
+/// With `--ignore-not-found` a CRD that does not exist is skipped, and no other is processed in its place.
+async fn a_crd_that_is_not_there_is_skipped_where_that_was_asked_for(stage: &Stage) -> Result<()> {
+    let ended = stage.etch(&["persist", "nosuch", "--ignore-not-found"])?;
+    ensure!(ended.code == Some(0) && ended.out == "No such CRD.\n", "{ended:?}");
+    ensure!(ended.err == "note: the server doesn't have a resource type \"nosuch\": skipped\n", "{ended:?}");
+    let line = ["persist", "nosuch", "widgets", "--ignore-not-found", "--dry-run", "-o", "json"];
+    let ended = stage.etch(&line)?;
+    let totals = &ended.json()?["totals"];
+    ensure!(ended.code == Some(1) && totals["crds"] == 1 && totals["due"] == OBJECTS, "{ended:?}");
+    // What cannot be found out is not taken for missing.
+    let admin = stage.control_plane.kubeconfig(0);
+    stage.fails(&admin, &["persist", "pods", "--ignore-not-found"], "is not a custom resource")?;
+    let nobody = stage.control_plane.service_account_kubeconfig(0, "default", "nobody").await?;
+    let line = ["persist", "nosuch.example.com", "--ignore-not-found"];
+    stage.fails(&nobody, &line, "no permission to get customresourcedefinitions.apiextensions.k8s.io")
 }
 
 /// `--fail-on` distinguishes additions from changes and losses; JSON has the same words.

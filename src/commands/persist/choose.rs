@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use etch::cluster::{Cluster, Scope};
+use etch::cluster::{Cluster, ResolveError, Scope};
 use etch::report;
 use etch_core::crd::{Crd, Resource};
 
@@ -38,7 +38,7 @@ impl Persist {
         // A cluster without any policy is one that Etch has not been set up in.
         let has_policies = known.policies().is_some_and(|policies| !policies.is_empty());
         let mut chosen = Vec::new();
-        for name in crds_named(cluster, &self.crds).await? {
+        for name in self.names(cluster).await? {
             let document = cluster.crd(&name).await.ok().flatten();
             let read = document.and_then(|document| Some((Crd::read(&document).ok()?, document)));
             let Some((crd, document)) = read else {
@@ -59,5 +59,23 @@ impl Persist {
             writeln!(io::stderr(), "note: cannot read DefaultsPolicies: {}", report::plain(&error))?;
         }
         Ok(chosen)
+    }
+
+    /// The names of the CRDs that were typed, or of all where none was.
+    async fn names(&self, cluster: &Cluster) -> anyhow::Result<Vec<String>> {
+        if !self.ignore_not_found {
+            return crds_named(cluster, &self.crds).await;
+        }
+        let mut existing = Vec::new();
+        for typed in &self.crds {
+            match cluster.resolve(typed).await {
+                Err(error @ ResolveError::Unknown { .. }) => {
+                    writeln!(io::stderr(), "note: {}: skipped", report::plain(&error.to_string()))?;
+                }
+                name => existing.push(name?),
+            }
+        }
+        // None at all would be taken for every CRD.
+        if existing.is_empty() { Ok(existing) } else { crds_named(cluster, &existing).await }
     }
 }

@@ -58,6 +58,9 @@ pub(crate) struct Persist {
     /// The CRDs to process, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]
     crds: Vec<String>,
+    /// Skip CRDs that do not exist
+    #[arg(long, requires = "crds")]
+    ignore_not_found: bool,
     /// Show what a pass would do to each object, and write nothing
     #[arg(long)]
     dry_run: bool,
@@ -179,8 +182,10 @@ impl Persist {
         }
         let not_begun = (chosen.len() - all.len()) as u64;
         let document = || print::document(&all, not_begun, &work.scope, self.dry_run);
-        emit(out, self.output, document, |out| {
-            print::table(out, &global.style(), &all, not_begun, self.dry_run)
+        emit(out, self.output, document, |out| match (all.is_empty(), self.crds.is_empty()) {
+            (true, true) => writeln!(out, "No CRD has defaults."),
+            (true, false) => writeln!(out, "No such CRD."),
+            _ => print::table(out, &global.style(), &all, not_begun, self.dry_run),
         })?;
         ended(failures, all.iter().all(CrdPass::is_clean))
     }

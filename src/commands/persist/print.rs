@@ -94,9 +94,6 @@ pub(super) fn table(
     not_begun: u64,
     dry_run: bool,
 ) -> io::Result<()> {
-    if all.is_empty() {
-        return writeln!(out, "No CRD has defaults.");
-    }
     if dry_run {
         plans(out, style, all)?;
     } else {

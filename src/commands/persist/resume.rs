@@ -28,6 +28,7 @@ impl Persist {
         let Self {
             crds: _,
             after: _,
+            ignore_not_found,
             dry_run,
             yes,
             ownership,
@@ -39,6 +40,7 @@ impl Persist {
             output,
         } = self;
         let mut words = Vec::new();
+        words.extend(ignore_not_found.then(|| "--ignore-not-found".to_owned()));
         words.extend(dry_run.then(|| "--dry-run".to_owned()));
         words.extend(yes.then(|| "--yes".to_owned()));
         let defaults = (OwnershipArg::default(), HiddenFieldsArg::default(), MAX_IN_FLIGHT);
@@ -99,6 +101,7 @@ mod tests {
             "others",
             "--after",
             "web/a",
+            "--ignore-not-found",
             "--yes",
             "--ownership",
             "own",
