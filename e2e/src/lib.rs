@@ -20,6 +20,7 @@ pub mod matrix;
 pub mod operator;
 pub mod permissions;
 pub mod ports;
+pub mod pre_upgrade;
 pub mod probe;
 mod random;
 pub mod releases;

@@ -1,6 +1,6 @@
-//! Kustomize, Helm, promtool, kube-score, kube-storage-version-migrator, crane, krew and actionlint, at the
-//! versions that `e2e/build` pins; go builds them once and keeps them. A tool that happens to be installed is
-//! not used.
+//! Kustomize, Helm, promtool, kube-score, kube-storage-version-migrator, crane, krew, actionlint, and what
+//! syncs manifests as Argo CD does, at the versions that `e2e/build` pins; go builds them once and keeps them.
+//! A tool that happens to be installed is not used.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -48,6 +48,14 @@ pub fn helm(flags: &[&str]) -> Result<String> {
 /// There is no go, or Helm does not build.
 pub fn helm_program(folder: &Path) -> Result<PathBuf> {
     program("helm", "helm.sh/helm/v3/cmd/helm", folder)
+}
+
+/// A program that syncs a folder of manifests with the engine of Argo CD; built into a folder.
+///
+/// # Errors
+/// There is no go, or it does not build.
+pub fn argo_sync_program(folder: &Path) -> Result<PathBuf> {
+    program("argo-sync", "e2e/argo-sync", folder)
 }
 
 /// kube-storage-version-migrator's `migrator`, which does the migrations; built into a folder.
