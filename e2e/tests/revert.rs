@@ -100,6 +100,58 @@ async fn what_was_stored_goes_after_a_rollback_and_what_belongs_to_others_stays(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn values_of_a_field_that_is_gone_go_once_the_field_is_back_without_its_default() -> Result<()> {
+    let scene = Scene::start(&[GROUP]).await?;
+    let cluster = &scene.cluster;
+    let (without, with) = (json!({}), json!({ "size": { "type": "integer" } }));
+    cluster.apply_crd(&noted(&without)).await?;
+    for name in ["free", "owned"] {
+        apply(cluster, "default", name, "creator", json!({ "note": "mine" })).await?;
+    }
+    let at_first = raws(cluster).await?;
+    scene.policy("widgets", json!({ "selector": { "names": [WIDGETS] } })).await?;
+    let operator = scene.operator(&[])?;
+    cluster.apply_crd(&noted(&json!({ "size": { "type": "integer", "default": 3 } }))).await?;
+    cluster.persisted(WIDGETS, "AllPersisted", SOON).await?;
+    apply(cluster, "default", "owned", "user", json!({ "size": 3 })).await?;
+    let before = raws(cluster).await?;
+    ensure!(before.values().all(|raw| raw["spec"]["size"] == 3), "{before:#?}");
+
+    // A rollback that takes the field away, too: its values are hidden, and stay.
+    rolled_back(&scene, &without).await?;
+    let (code, told) = etch(&scene, &["--yes"])?;
+    ensure!(code == Some(0) && told["removed"] == 0, "{told:#}");
+    ensure!(told["defaults"][0]["standing"] == "FieldGone", "{told:#}");
+    ensure!(raws(cluster).await? == before, "something was written");
+
+    rolled_back(&scene, &with).await?;
+    let (code, told) = etch(&scene, &["--yes"])?;
+    ensure!(code == Some(0) && told["removed"] == 1, "{told:#}");
+    rolled_back(&scene, &without).await?;
+    scene.barrier().await?;
+    let after = raws(cluster).await?;
+    // As before the upgrade, owners included; a user's value stays.
+    let free = "default/free";
+    assert_eq!(without_generation(&after[free]), without_generation(&at_first[free]));
+    assert_eq!(after["default/owned"], before["default/owned"]);
+    operator.stop().await
+}
+
+/// Rolls the CRD back to a schema without defaults, and waits until the operator has seen it.
+async fn rolled_back(scene: &Scene, fields: &Value) -> Result<()> {
+    scene.cluster.apply_crd(&noted(fields)).await?;
+    scene.cluster.persisted(WIDGETS, "NoDefaults", SOON).await.map(drop)
+}
+
+/// A CRD with a field that stays, and these.
+fn noted(fields: &Value) -> Value {
+    let mut spec = fields.clone();
+    spec["note"] = json!({ "type": "string" });
+    let spec = json!({ "type": "object", "properties": spec });
+    crd(GROUP, "Widget", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_record_nothing_is_removed() -> Result<()> {
     let scene = Scene::start(&[]).await?;
     scene.cluster.apply_crd(&old()).await?;
