@@ -1,6 +1,8 @@
 //! Asks the server what Etch may do, before Etch tries it.
 //! It must not treat an answer as lasting: permissions change.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex as StdMutex, PoisonError, Weak};
 use std::time::Duration;
 
 use http::Method;
@@ -10,7 +12,8 @@ use tokio::time::Instant;
 use super::call::send;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Resource;
-use etch_core::rbac::{MissingPermissions, Verb};
+use etch_core::namespaces::Namespaces;
+use etch_core::rbac::{Allowed, MissingPermissions, Verb};
 use kube_structural_schema::json::Json;
 
 /// How long a permission counts as granted.
@@ -18,6 +21,24 @@ const PERMITTED: Duration = Duration::from_secs(10);
 
 /// A permission that was granted, and when.
 pub(super) type Permitted = Vec<((Resource, Scope, Verb), Instant)>;
+
+/// The namespaces to which permissions are limited, of those who still ask about them.
+#[derive(Debug, Default)]
+pub(super) struct NamespacesInUse(StdMutex<Vec<Weak<[String]>>>);
+
+impl NamespacesInUse {
+    fn note(&self, namespaces: Option<&Namespaces>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        all.extend(namespaces.map(Namespaces::downgrade));
+    }
+
+    /// Their names, in order.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).flat_map(|names| names.to_vec()).collect()
+    }
+}
 
 impl Cluster {
     /// Which of these verbs Etch may not use on all objects of a resource; `None` if all are allowed.
@@ -32,6 +53,37 @@ impl Cluster {
         self.missing_in(resource, &Scope::All, verbs).await
     }
 
+    /// For which objects of a resource Etch may use these verbs: for all; or else, if the policy `names` the
+    /// namespaces of all that it selects, for the objects of these.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn allowed(
+        &self,
+        resource: &Resource,
+        names: Option<&Namespaces>,
+        verbs: &[Verb],
+    ) -> Result<Allowed, CallError> {
+        let missing = match (self.missing(resource, verbs).await?, names) {
+            (None, _) => return Ok(Allowed::Everywhere),
+            (Some(missing), None) => return Ok(Allowed::Missing(missing)),
+            (Some(_), Some(names)) => {
+                self.missing_in(resource, &Scope::Namespaces(names.clone()), verbs).await?
+            }
+        };
+        match (missing, names) {
+            (Some(missing), _) => {
+                self.permitted_in.note(missing.namespaces.as_ref());
+                Ok(Allowed::Missing(missing))
+            }
+            (None, Some(names)) => {
+                self.permitted_in.note(Some(names));
+                Ok(Allowed::Within(names.clone()))
+            }
+            (None, None) => Ok(Allowed::Everywhere),
+        }
+    }
+
     /// Which of these verbs Etch may not use on the objects of a resource that are in a scope; `None` if all
     /// are allowed.
     ///
@@ -44,25 +96,37 @@ impl Cluster {
         verbs: &[Verb],
     ) -> Result<Option<MissingPermissions>, CallError> {
         self.asked.notify_one();
-        let mut missing = Vec::new();
-        for verb in verbs {
-            let mut attributes = json!({
-                "group": resource.group, "resource": resource.plural, "verb": verb.as_str(),
-            });
-            if let Some(namespace) = scope.namespace() {
-                attributes["namespace"] = namespace.into();
+        let (mut missing, mut namespaces) = (Vec::new(), Vec::new());
+        for namespace in scope.lists() {
+            let before = missing.len();
+            for verb in verbs {
+                if !self.may(resource, namespace, *verb).await? {
+                    missing.push(*verb);
+                }
             }
-            let review = json!({
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SelfSubjectAccessReview",
-                "spec": { "resourceAttributes": attributes },
-            });
-            let answer = self.review("selfsubjectaccessreviews", review).await?;
-            if answer["status"]["allowed"] != true {
-                missing.push(*verb);
-            }
+            namespaces.extend(namespace.filter(|_| missing.len() > before).map(str::to_owned));
         }
-        Ok((!missing.is_empty()).then(|| MissingPermissions::of(resource, missing)))
+        missing.sort();
+        missing.dedup();
+        let namespaces = Namespaces::new(namespaces).filter(|_| matches!(scope, Scope::Namespaces(_)));
+        let missing = (!missing.is_empty()).then(|| MissingPermissions::of(resource, missing));
+        Ok(missing.map(|missing| missing.in_namespaces(namespaces)))
+    }
+
+    async fn may(&self, resource: &Resource, namespace: Option<&str>, verb: Verb) -> Result<bool, CallError> {
+        let mut attributes = json!({
+            "group": resource.group, "resource": resource.plural, "verb": verb.as_str(),
+        });
+        if let Some(namespace) = namespace {
+            attributes["namespace"] = namespace.into();
+        }
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": { "resourceAttributes": attributes },
+        });
+        let answer = self.review("selfsubjectaccessreviews", review).await?;
+        Ok(answer["status"]["allowed"] == true)
     }
 
     /// Whether Etch may use a verb on the objects of a resource that are in a scope. A permission counts as

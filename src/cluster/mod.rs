@@ -19,6 +19,7 @@ mod lease;
 mod memory;
 mod migrations;
 mod multiplex;
+mod namespaced_pages;
 mod object_budget;
 mod object_source;
 mod openapi;
@@ -33,6 +34,8 @@ mod resolve;
 mod resume_check;
 mod resuming_watch;
 mod scan;
+mod scope;
+mod scoped_watch;
 mod secret;
 mod stored_versions;
 mod version;
@@ -46,7 +49,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, Notify, Semaphore, watch as watch_channel};
 use tokio::time::Instant;
 
-use access::Permitted;
+use access::{NamespacesInUse, Permitted};
 use multiplex::Clients;
 use object_budget::ObjectBudget;
 use outage::OutageThrottle;
@@ -72,9 +75,11 @@ pub use pace::{MAX_IN_FLIGHT, Pace, PaceMode, Permit, Pressure};
 pub use page_budget::PAGE_SIZE;
 pub use permissions::Permissions;
 pub use prefetched_page::PrefetchedPage;
-pub use read::{Page, RawPage, Scope};
+pub use read::{Page, RawPage};
 pub use resolve::ResolveError;
 pub use resuming_watch::{ResumingWatch, WatchUpdate};
+pub use scope::Scope;
+pub use scoped_watch::ScopedWatch;
 pub use secret::SecretData;
 pub use watch::{Change, Watch};
 pub use watch_health::WatchHealth;
@@ -97,6 +102,8 @@ pub struct Cluster {
     asked: Arc<Notify>,
     /// The permissions that it has recently granted.
     permitted: Arc<Mutex<Permitted>>,
+    /// The namespaces to whose objects its permissions are limited.
+    permitted_in: Arc<NamespacesInUse>,
     /// How large pages are asked for.
     page_budget: Arc<PageBudget>,
     /// How much of objects is held.
@@ -129,6 +136,7 @@ impl Cluster {
             worked,
             asked: Arc::default(),
             permitted,
+            permitted_in: Arc::default(),
             page_budget,
             object_budget,
             turns,

@@ -103,6 +103,7 @@ impl ObjectSource {
                 });
                 let page = move |values: Vec<RawValue>| {
                     let objects = values.into_iter().filter_map(|value| stored(&prefix, value));
+                    let objects = objects.filter(|shown| shown.is_in(scope));
                     ObjectPage { of, objects: objects.collect(), total: None }
                 };
                 pages.map_ok(page).boxed()
@@ -164,6 +165,16 @@ impl ReadError {
     }
 }
 
+impl Shown {
+    /// Whether what etcd holds is in a scope.
+    fn is_in(&self, scope: &Scope) -> bool {
+        match self {
+            Self::Stored(identity, _) => scope.contains(identity.namespace.as_deref()),
+            Self::View(_) | Self::Written(_) => true,
+        }
+    }
+}
+
 fn stored(prefix: &str, value: RawValue) -> Option<Shown> {
     let (namespace, name) = identity_of(prefix, &value.key)?;
     let (namespace, name) = (namespace.map(str::to_owned), name.to_owned());
@@ -203,7 +214,7 @@ fn walk(
         let Some((of, shown)) = found.and_then(|(of, prefix)| Some((of, stored(prefix, value)?))) else {
             return ControlFlow::Continue(());
         };
-        if matches!(&shown, Shown::Stored(identity, _) if scope.contains(identity.namespace.as_deref())) {
+        if shown.is_in(scope) {
             pages.entry(of).or_default().push(shown);
             (bytes, values) = (bytes + size, values + 1);
         }

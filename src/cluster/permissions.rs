@@ -1,6 +1,7 @@
 //! Notices that Etch's permissions have changed.
 //! It must not decide what is missing now: that is asked for each resource.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -20,6 +21,10 @@ const AT_LEAST: Duration = Duration::from_secs(1);
 const QUIET_AFTER: Duration = Duration::from_secs(30);
 /// So that the listeners do not all ask at the same moment after a change.
 const SPREAD: Duration = Duration::from_secs(3);
+/// In how many namespaces the rules are read in one look, where permissions are limited to some.
+const AT_ONCE: usize = 10;
+/// A namespace of every cluster.
+const ANY: &str = "default";
 
 /// Receives changes of Etch's permissions.
 #[derive(Clone, Debug)]
@@ -67,19 +72,13 @@ impl Cluster {
     /// list our rules, listeners are not notified, and the next request that needs a missing permission shows
     /// that it is missing.
     pub async fn follow_permissions(&self, listeners: &watch::Sender<()>) -> Infallible {
-        let mut known = None;
+        let mut known = BTreeMap::new();
         let mut is_due = true;
         loop {
             if is_due {
-                match self.rules().await {
-                    Ok(rules) => {
-                        if known.as_ref().is_some_and(|known| *known != rules) {
-                            debug!("the permissions changed");
-                            listeners.send_replace(());
-                        }
-                        known = Some(rules);
-                    }
-                    Err(error) => debug!(%error, "cannot read the permissions"),
+                if self.look(&mut known).await {
+                    debug!("the permissions changed");
+                    listeners.send_replace(());
                 }
                 tokio::time::sleep(AT_LEAST).await;
             }
@@ -92,13 +91,34 @@ impl Cluster {
         }
     }
 
-    /// The rules that apply to Etch, sorted: the server's order changes from answer to answer.
-    async fn rules(&self) -> Result<Vec<String>, CallError> {
+    /// Reads the rules; whether they have changed. Where permissions are limited to many namespaces, each look
+    /// goes on with those that were read longest ago.
+    async fn look(&self, known: &mut BTreeMap<String, (Instant, Vec<String>)>) -> bool {
+        let in_use = self.permitted_in.names();
+        // What holds in all namespaces is part of the rules of each.
+        known.retain(|namespace, _| namespace == ANY || in_use.contains(namespace));
+        let mut due: Vec<String> = in_use.into_iter().filter(|namespace| namespace != ANY).collect();
+        due.sort_by_key(|namespace| known.get(namespace).map(|(at, _)| *at));
+        due.truncate(AT_ONCE);
+        let mut has_changed = false;
+        for namespace in std::iter::once(ANY.to_owned()).chain(due) {
+            match self.rules(&namespace).await {
+                Ok(rules) => {
+                    has_changed |= known.get(&namespace).is_some_and(|(_, before)| *before != rules);
+                    known.insert(namespace, (Instant::now(), rules));
+                }
+                Err(error) => debug!(%error, "cannot read the permissions"),
+            }
+        }
+        has_changed
+    }
+
+    /// The rules that apply to Etch in a namespace, sorted: the server's order changes from answer to answer.
+    async fn rules(&self, namespace: &str) -> Result<Vec<String>, CallError> {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectRulesReview",
-            // What holds in all namespaces is part of the rules of each.
-            "spec": { "namespace": "default" },
+            "spec": { "namespace": namespace },
         });
         let answer = self.review("selfsubjectrulesreviews", review).await?;
         let rules = answer["status"]["resourceRules"].as_array().into_iter().flatten();

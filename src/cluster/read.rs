@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::call::{encoded, get};
 use super::crds::{METADATA_LIST, accepting};
 use super::page_budget::Reservation;
-use super::{CallError, Cluster, Received};
+use super::{CallError, Cluster, Received, Scope};
 use etch_core::api::GROUP;
 use etch_core::crd::Resource;
 use etch_core::engine::sweep::{self, Form, Listed};
@@ -29,31 +29,6 @@ pub struct Page {
     pub next: Option<String>,
     /// How many objects the whole list has, by the first page; an estimate, for objects come and go.
     pub total: Option<u64>,
-}
-
-/// Which objects of a resource are meant.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
-    /// All of them.
-    #[default]
-    All,
-    /// Those of one namespace.
-    Namespace(String),
-}
-
-impl Scope {
-    /// The namespace, if it is one.
-    pub fn namespace(&self) -> Option<&str> {
-        match self {
-            Self::All => None,
-            Self::Namespace(namespace) => Some(namespace),
-        }
-    }
-
-    /// Whether an object of this namespace, or of none, is in it.
-    pub fn contains(&self, namespace: Option<&str>) -> bool {
-        self.namespace().is_none_or(|wanted| namespace == Some(wanted))
-    }
 }
 
 /// A part of a list as it came: its objects are still to be parsed. See [`Page`].
@@ -120,9 +95,24 @@ impl Cluster {
         form: Form,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
-        match self.page_at(resource, scope, form, after).await {
+        match scope {
+            Scope::All => self.page_of(resource, None, form, after).await,
+            Scope::Namespace(namespace) => self.page_of(resource, Some(namespace), form, after).await,
+            Scope::Namespaces(namespaces) => self.page_within(resource, namespaces, form, after).await,
+        }
+    }
+
+    /// A page of the objects of one namespace, or of all.
+    pub(super) async fn page_of(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        form: Form,
+        after: Option<&str>,
+    ) -> Result<RawPage, CallError> {
+        match self.page_at(resource, namespace, form, after).await {
             Err(CallError::Refused(refusal)) if refusal.code == 410 && refusal.continue_token.is_some() => {
-                self.page_at(resource, scope, form, refusal.continue_token.as_deref()).await
+                self.page_at(resource, namespace, form, refusal.continue_token.as_deref()).await
             }
             page => page,
         }
@@ -131,13 +121,13 @@ impl Cluster {
     async fn page_at(
         &self,
         resource: &Resource,
-        scope: &Scope,
+        namespace: Option<&str>,
         form: Form,
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
         loop {
             let mut reservation = self.page_budget.reserve(resource, form);
-            let mut path = format!("{}?limit={}", collection(resource, scope.namespace()), reservation.limit);
+            let mut path = format!("{}?limit={}", collection(resource, namespace), reservation.limit);
             if let Some(token) = after {
                 path.push_str("&continue=");
                 path.push_str(&encoded(token));
@@ -230,6 +220,10 @@ impl RawPage {
             body,
             _reservation: reservation,
         })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     /// Namespaces and names of the objects; no namespace is an empty one.

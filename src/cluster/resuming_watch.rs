@@ -18,6 +18,8 @@ const STEADY: Duration = Duration::from_secs(10);
 pub struct ResumingWatch {
     cluster: Cluster,
     resource: Resource,
+    /// None for all objects.
+    namespace: Option<String>,
     /// For objects of a CRD: before each watch, Etch checks that the API server itself serves them.
     served: Option<ServedVersions>,
     /// The resource version up to which everything was delivered.
@@ -56,12 +58,19 @@ impl ResumingWatch {
         Self {
             cluster,
             resource,
+            namespace: None,
             served: None,
             from,
             backoff: Backoff::new(Duration::from_millis(500), Duration::from_secs(30)),
             state: State::Closed { until: Instant::now() },
             fails: false,
         }
+    }
+
+    /// The same for the objects of one namespace.
+    #[must_use]
+    pub fn within(self, namespace: Option<String>) -> Self {
+        Self { namespace, ..self }
     }
 
     /// The same for the objects of a CRD, as long as no other server takes over its group and version.
@@ -73,6 +82,16 @@ impl ResumingWatch {
     /// The resource version up to which everything was delivered; `None` if it is not a number.
     pub fn delivered(&self) -> Option<u64> {
         self.from.parse().ok()
+    }
+
+    /// The namespace whose objects it follows; `None` if all.
+    pub fn namespace(&self) -> Option<&str> {
+        self.namespace.as_deref()
+    }
+
+    /// Whether the last watch failed, and none has worked since.
+    pub fn fails(&self) -> bool {
+        self.fails
     }
 
     /// Goes on from a resource version up to which nothing more has happened.
@@ -141,12 +160,12 @@ impl ResumingWatch {
 
     fn open(&self) -> BoxFuture<'static, Result<Watch, CallError>> {
         let (cluster, resource, from) = (self.cluster.clone(), self.resource.clone(), self.from.clone());
-        let served = self.served.clone();
+        let (served, namespace) = (self.served.clone(), self.namespace.clone());
         Box::pin(async move {
             if let Some(served) = served {
                 cluster.check_server(&served).await?;
             }
-            cluster.watch(&resource, &from).await
+            cluster.watch_in(&resource, namespace.as_deref(), &from).await
         })
     }
 }

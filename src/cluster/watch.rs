@@ -80,9 +80,19 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`]; [`CallError::is_expired`] asks for a new list.
     pub async fn watch(&self, resource: &Resource, resource_version: &str) -> Result<Watch, CallError> {
+        self.watch_in(resource, None, resource_version).await
+    }
+
+    /// The same for the objects of one namespace.
+    pub(super) async fn watch_in(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        resource_version: &str,
+    ) -> Result<Watch, CallError> {
         let path = format!(
             "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={}&resourceVersion={}",
-            collection(resource, None),
+            collection(resource, namespace),
             LIFETIME.as_secs(),
             encoded(resource_version),
         );

@@ -100,7 +100,8 @@ impl Cluster {
 
     /// The resource version of the etcd in which a resource lies.
     async fn revision_of(&self, resource: &Resource, scope: &Scope) -> Result<Option<u64>, CallError> {
-        let path = format!("{}?limit=1", collection(resource, scope.namespace()));
+        let namespace = scope.lists().into_iter().next().flatten();
+        let path = format!("{}?limit=1", collection(resource, namespace));
         let list = self.call(accepting(&path, METADATA_LIST)).await?;
         let list = Json::parse(&list).map_err(CallError::malformed)?;
         Ok(list["metadata"]["resourceVersion"].as_str().and_then(|revision| revision.parse().ok()))

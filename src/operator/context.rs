@@ -206,7 +206,7 @@ impl Context {
         };
         let pause = signals.pause.borrow().clone();
         let gate = Gate::new(*signals.resumed.borrow());
-        let task = Task { crd, settings, pause, findings, revision, gate };
+        let task = Task { crd, settings, pause, findings, revision, gate, within: None };
         let mut machine = Box::new(CrdMachine::new(task, status, restore_check, random()));
         machine.add_dropped(dropped);
         CrdTask {

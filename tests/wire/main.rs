@@ -41,6 +41,7 @@ mod server;
 mod settling;
 mod skipped;
 mod stored_versions;
+mod tenant;
 mod through_status;
 mod traces;
 mod upgrades;

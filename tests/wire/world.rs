@@ -287,6 +287,9 @@ impl World {
             ["etch-operator.io", _, POLICIES, name, "status"] => self.set_status(POLICIES, name, request),
             ["example.com", _, THINGS] => self.collection(THINGS, request),
             ["example.com", _, OTHERS] => self.collection(OTHERS, request),
+            ["example.com", _, "namespaces", namespace, THINGS] => {
+                self.collection_in(THINGS, Some(namespace), request)
+            }
             ["example.com", _, "namespaces", _, THINGS, name] => self.one(THINGS, name, request),
             ["example.com", _, "namespaces", _, THINGS, name, "status"] => self.one(THINGS, name, request),
             ["example.com", _, "namespaces", _, OTHERS, name] => self.one(OTHERS, name, request),
@@ -338,18 +341,23 @@ impl World {
     }
 
     fn collection(&self, plural: &'static str, request: &Request) -> Answer {
+        self.collection_in(plural, None, request)
+    }
+
+    /// What there is in a namespace, or everywhere.
+    fn collection_in(&self, plural: &'static str, namespace: Option<&str>, request: &Request) -> Answer {
         if request.asked("sendInitialEvents") == "true" {
-            return self.initial_events(plural);
+            return self.initial_events(plural, namespace);
         }
         if request.is_watch() {
             let from: u64 = request.asked("resourceVersion").parse().expect("a resource version");
-            return self.watch(plural, from);
+            return self.watch(plural, namespace.map(str::to_owned), from);
         }
         let state = self.lock();
         let items: Vec<Value> = state
             .stored
             .iter()
-            .filter(|((kind, _), _)| *kind == plural)
+            .filter(|((kind, _), object)| *kind == plural && is_in(namespace, object))
             .map(|(_, object)| state.read(plural, object))
             .collect();
         let metadata = json!({ "resourceVersion": state.revision.to_string() });
@@ -357,9 +365,10 @@ impl World {
     }
 
     /// All there is, and where it ends.
-    fn initial_events(&self, plural: &'static str) -> Answer {
+    fn initial_events(&self, plural: &'static str, namespace: Option<&str>) -> Answer {
         let state = self.lock();
-        let all = state.stored.iter().filter(|((kind, _), _)| *kind == plural);
+        let is_meant = |kind: &str, object: &Value| kind == plural && is_in(namespace, object);
+        let all = state.stored.iter().filter(|((kind, _), object)| is_meant(kind, object));
         let mut events: Vec<Value> = all.map(|(_, object)| event("ADDED", object.clone())).collect();
         let metadata = json!({
             "resourceVersion": state.revision.to_string(), "annotations": { "k8s.io/initial-events-end": "true" },
@@ -369,21 +378,29 @@ impl World {
     }
 
     /// What happens after a revision, until the server has had enough of it.
-    fn watch(&self, plural: &'static str, from: u64) -> Answer {
+    fn watch(&self, plural: &'static str, namespace: Option<String>, from: u64) -> Answer {
         let changes = futures::stream::unfold((self.clone(), self.changed.subscribe(), from), {
-            move |(world, mut changed, from)| async move {
-                loop {
-                    let next = {
-                        let state = world.lock();
-                        let mut later =
-                            state.history.iter().filter(|(at, kind, _)| *at > from && *kind == plural);
-                        later.next().map(|(at, _, event)| (*at, event.clone()))
-                    };
-                    match next {
-                        Some((at, event)) => {
-                            return Some((Ok(Bytes::from(format!("{event}\n"))), (world, changed, at)));
+            move |(world, mut changed, from)| {
+                let namespace = namespace.clone();
+                async move {
+                    loop {
+                        let next = {
+                            let state = world.lock();
+                            let is_meant = |kind: &str, event: &Value| {
+                                kind == plural && is_in(namespace.as_deref(), &event["object"])
+                            };
+                            let mut later = state
+                                .history
+                                .iter()
+                                .filter(|(at, kind, event)| *at > from && is_meant(kind, event));
+                            later.next().map(|(at, _, event)| (*at, event.clone()))
+                        };
+                        match next {
+                            Some((at, event)) => {
+                                return Some((Ok(Bytes::from(format!("{event}\n"))), (world, changed, at)));
+                            }
+                            None => changed.changed().await.ok()?,
                         }
-                        None => changed.changed().await.ok()?,
                     }
                 }
             }
@@ -514,6 +531,11 @@ impl State {
         let [default, _] = self.defaults;
         if is_object && !self.unfilled.contains(name) { filled_with(object, default) } else { object.clone() }
     }
+}
+
+/// Whether an object is in a namespace, where one is meant.
+fn is_in(namespace: Option<&str>, object: &Value) -> bool {
+    namespace.is_none_or(|namespace| object["metadata"]["namespace"] == namespace)
 }
 
 /// Runs the operator for a time, and ends it.

@@ -12,6 +12,7 @@
 //! | [`object_machine`] | how one object goes from its read to what became of it |
 //! | [`engine`] | what goes on for all objects of a CRD |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
+//! | [`namespaces`] | to which namespaces reads are limited |
 //! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`call_error`], [`served_elsewhere`], [`rbac`] | what users read |
 //! | [`shell`] | what users paste |
 
@@ -34,6 +35,7 @@ pub mod findings;
 mod follow_changes;
 pub mod impact;
 pub mod message;
+pub mod namespaces;
 pub mod object;
 pub mod object_machine;
 pub mod object_state;

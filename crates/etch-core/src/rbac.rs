@@ -4,13 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::crd::Resource;
+use crate::namespaces::Namespaces;
 
 /// Carries the rules of a role into `etch-custom-resources`, which is bound to Etch's service account.
 pub const AGGREGATION_LABEL: (&str, &str) = ("etch-operator.io/aggregate-to-etch", "true");
+/// Shows which Roles and RoleBindings are Etch's.
+const LABEL: (&str, &str) = ("app.kubernetes.io/name", "etch");
 
 /// What Etch is to do with the objects of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,10 +94,59 @@ impl Access {
     }
 }
 
-/// The ClusterRole that grants exactly this: one rule for each group, name and kind of access, in order.
-///
-/// Two grants for the same objects become one that allows both.
+/// The service account that something is granted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// The ClusterRole that grants exactly this: see [`rules`].
 pub fn role(name: &str, grants: impl IntoIterator<Item = Grant>) -> ClusterRole {
+    ClusterRole {
+        metadata: labelled(name, AGGREGATION_LABEL),
+        rules: Some(rules(grants)),
+        ..ClusterRole::default()
+    }
+}
+
+/// The Role that grants exactly this in one namespace, and the RoleBinding that gives it to an account.
+pub fn role_in(
+    namespace: &str,
+    name: &str,
+    account: &Account,
+    grants: impl IntoIterator<Item = Grant>,
+) -> (Role, RoleBinding) {
+    let metadata = ObjectMeta { namespace: Some(namespace.to_owned()), ..labelled(name, LABEL) };
+    let Account { namespace, name: account } = account.clone();
+    let subject = Subject {
+        kind: "ServiceAccount".to_owned(),
+        name: account,
+        namespace: Some(namespace),
+        ..Subject::default()
+    };
+    let role_ref = RoleRef {
+        api_group: "rbac.authorization.k8s.io".to_owned(),
+        kind: "Role".to_owned(),
+        name: name.to_owned(),
+    };
+    let role = Role { metadata: metadata.clone(), rules: Some(rules(grants)) };
+    (role, RoleBinding { metadata, role_ref, subjects: Some(vec![subject]) })
+}
+
+fn labelled(name: &str, (label, value): (&str, &str)) -> ObjectMeta {
+    ObjectMeta {
+        name: Some(name.to_owned()),
+        labels: Some(BTreeMap::from([(label.to_owned(), value.to_owned())])),
+        ..ObjectMeta::default()
+    }
+}
+
+/// One rule for each group, name and kind of access, in order. Two grants for the same objects become one that
+/// allows both.
+fn rules(grants: impl IntoIterator<Item = Grant>) -> Vec<PolicyRule> {
     let mut granted = BTreeMap::<_, Access>::new();
     for Grant { group, plural, name, access } in grants {
         let known = granted.entry((group, plural, name)).or_insert(access);
@@ -111,16 +163,7 @@ pub fn role(name: &str, grants: impl IntoIterator<Item = Grant>) -> ClusterRole 
         verbs: access.verbs().iter().map(|verb| (*verb).to_owned()).collect(),
         ..PolicyRule::default()
     });
-    let (label, value) = AGGREGATION_LABEL;
-    ClusterRole {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            labels: Some(BTreeMap::from([(label.to_owned(), value.to_owned())])),
-            ..ObjectMeta::default()
-        },
-        rules: Some(rules.collect()),
-        ..ClusterRole::default()
-    }
+    rules.collect()
 }
 
 /// Permissions that are missing for one resource.
@@ -132,26 +175,68 @@ pub struct MissingPermissions {
     pub plural: String,
     /// The verbs.
     pub verbs: Vec<Verb>,
+    /// Where they are missing; none for all objects.
+    pub namespaces: Option<Namespaces>,
+}
+
+/// For which objects of a resource Etch may use the verbs that it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Allowed {
+    /// For all.
+    Everywhere,
+    /// For those of these namespaces, which are all that the policy selects.
+    Within(Namespaces),
+    /// Not for all that the policy selects.
+    Missing(MissingPermissions),
+}
+
+impl Allowed {
+    /// The namespaces to which that is limited.
+    pub fn within(self) -> Option<Namespaces> {
+        match self {
+            Self::Within(namespaces) => Some(namespaces),
+            Self::Everywhere | Self::Missing(_) => None,
+        }
+    }
 }
 
 impl MissingPermissions {
     /// These verbs on all objects of a resource.
     pub fn of(resource: &Resource, verbs: Vec<Verb>) -> Self {
-        Self { group: resource.group.clone(), plural: resource.plural.clone(), verbs }
+        let Resource { group, plural, .. } = resource.clone();
+        Self { group, plural, verbs, namespaces: None }
+    }
+
+    /// The same, where it is enough to permit them for the objects of these namespaces.
+    #[must_use]
+    pub fn in_namespaces(self, namespaces: Option<Namespaces>) -> Self {
+        Self { namespaces, ..self }
+    }
+
+    /// What the rule is to be added to.
+    pub fn place(&self) -> String {
+        match &self.namespaces {
+            None => "Etch's ClusterRole".to_owned(),
+            Some(namespaces) => format!("Etch's Role in {namespaces}"),
+        }
+    }
+
+    /// The rule to add, as it stands in a Role or ClusterRole.
+    pub fn rule(&self) -> impl fmt::Display {
+        let verbs: Vec<String> = self.verbs.iter().map(|verb| format!("{:?}", verb.as_str())).collect();
+        let Self { group, plural, .. } = self;
+        format!("{{apiGroups: [{group:?}], resources: [{plural:?}], verbs: [{}]}}", verbs.join(", "))
     }
 }
 
 impl fmt::Display for MissingPermissions {
-    /// The rule to add, as it stands in a Role or ClusterRole.
+    /// The rule to add, and the namespaces where it is missing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verbs: Vec<String> = self.verbs.iter().map(|verb| format!("{:?}", verb.as_str())).collect();
-        write!(
-            f,
-            "{{apiGroups: [{:?}], resources: [{:?}], verbs: [{}]}}",
-            self.group,
-            self.plural,
-            verbs.join(", ")
-        )
+        self.rule().fmt(f)?;
+        match &self.namespaces {
+            None => Ok(()),
+            Some(namespaces) => write!(f, " in {namespaces}"),
+        }
     }
 }
 
@@ -159,7 +244,9 @@ impl fmt::Display for MissingPermissions {
 mod tests {
     use serde_json::json;
 
-    use super::{Access, Grant, role};
+    use super::{Access, Account, Grant, MissingPermissions, Verb, role, role_in};
+    use crate::crd::Resource;
+    use crate::namespaces::Namespaces;
 
     fn grant(group: &str, plural: &str, access: Access) -> Grant {
         Grant { group: group.to_owned(), plural: plural.to_owned(), name: None, access }
@@ -222,6 +309,44 @@ mod tests {
         let two = |a, b| rules(&[grant("a.example.com", "things", a), grant("a.example.com", "things", b)]);
         assert_eq!(two(Access::Read, Access::Store)[0]["verbs"], json!(["get", "list", "watch", "patch"]));
         assert_eq!(two(Access::Store, Access::Look)[0]["verbs"], json!(["get", "list", "patch"]));
+    }
+
+    #[test]
+    fn a_role_of_a_namespace_is_bound_to_the_account() {
+        let account = Account { namespace: "tenant".to_owned(), name: "etch".to_owned() };
+        let grants = [grant("a.example.com", "things", Access::Write)];
+        let (role, binding) = role_in("web", "etch-some", &account, grants);
+        let [role, binding] = [serde_json::to_value(role), serde_json::to_value(binding)];
+        let (role, binding) = (role.expect("JSON"), binding.expect("JSON"));
+        let metadata = json!({
+            "name": "etch-some", "namespace": "web", "labels": { "app.kubernetes.io/name": "etch" },
+        });
+        assert_eq!((&role["kind"], &role["metadata"]), (&json!("Role"), &metadata));
+        assert_eq!(role["rules"][0]["verbs"], json!(["get", "list", "watch", "patch"]));
+        assert_eq!((&binding["kind"], &binding["metadata"]), (&json!("RoleBinding"), &metadata));
+        let role_ref =
+            json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "etch-some" });
+        let subject = json!({ "kind": "ServiceAccount", "name": "etch", "namespace": "tenant" });
+        assert_eq!((&binding["roleRef"], &binding["subjects"]), (&role_ref, &json!([subject])));
+    }
+
+    #[test]
+    fn what_is_missing_in_namespaces_names_them() {
+        let missing = || {
+            MissingPermissions::of(
+                &Resource::new("example.com", "v1", "things"),
+                vec![Verb::List, Verb::Patch],
+            )
+        };
+        let rule = r#"{apiGroups: ["example.com"], resources: ["things"], verbs: ["list", "patch"]}"#;
+        assert_eq!(
+            (missing().to_string(), missing().place()),
+            (rule.to_owned(), "Etch's ClusterRole".to_owned())
+        );
+        let missing = missing().in_namespaces(Namespaces::new(["b", "a"].map(str::to_owned)));
+        assert_eq!(missing.to_string(), format!("{rule} in namespaces a, b"));
+        assert_eq!(missing.place(), "Etch's Role in namespaces a, b");
+        assert_eq!(missing.rule().to_string(), rule);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::namespaces::Namespaces;
 use crate::object::Object;
 use crate::wildcard::matches;
 
@@ -33,7 +34,7 @@ use crate::wildcard::matches;
 ]))]
 pub struct ObjectSelector {
     /// Namespaces of the objects; `*` matches any characters. All namespaces if empty. Makes no difference for objects of CRDs
-    /// with `scope: Cluster`, which have no namespace.
+    /// with `scope: Cluster`, which have no namespace. If each is a name without `*`, Etch needs permissions in these namespaces only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), inner(length(min = 1, max = 63)))]
     pub namespaces: Vec<String>,
@@ -94,6 +95,14 @@ impl Selection {
     /// Whether an object, as it is, is selected.
     pub fn selects(&self, object: &Object) -> bool {
         self.0.as_ref().is_none_or(|selector| selector.selects(object))
+    }
+
+    /// The namespaces of all objects with a namespace that are selected, if the selector names each of them.
+    pub fn namespaces(&self) -> Option<Namespaces> {
+        let selector = self.selector()?;
+        let is_exact = selector.namespaces.iter().all(|name| !name.contains('*'));
+        let selected = selector.namespaces.iter().filter(|name| selector.selects_namespace(name));
+        Namespaces::new(selected.cloned()).filter(|_| is_exact)
     }
 
     /// What selects; none where all objects are selected.
@@ -218,6 +227,24 @@ mod tests {
         assert!(selection(&selector).selects(&cluster_scoped));
         let selector = json!({ "namespaces": ["*"], "matchLabels": { "tier": "iron" } });
         assert!(!selection(&selector).selects(&cluster_scoped));
+    }
+
+    #[test]
+    fn namespaces_are_known_where_each_is_named() {
+        let named = |selector: &Value| {
+            selection(selector).namespaces().map(|namespaces| namespaces.names().join(" "))
+        };
+        let some = |names: &str| Some(names.to_owned());
+        for (selector, expected) in [
+            (json!({ "namespaces": ["b", "a"], "matchLabels": { "tier": "gold" } }), some("a b")),
+            (json!({ "namespaces": ["a", "b"], "excludeNamespaces": ["b*"] }), some("a")),
+            (json!({ "namespaces": ["a"], "excludeNamespaces": ["*"] }), None),
+            (json!({ "namespaces": ["a", "b*"] }), None),
+            (json!({ "matchLabels": { "tier": "gold" } }), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(named(&selector), expected, "{selector}");
+        }
     }
 
     #[test]

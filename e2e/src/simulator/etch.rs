@@ -150,7 +150,7 @@ impl Task {
     fn meets_nothing(&self) -> bool {
         match self {
             Self::Ask(question) => {
-                matches!(question, Question::Permissions(_) | Question::Server | Question::Migration)
+                matches!(question, Question::Permissions(..) | Question::Server | Question::Migration)
             }
             Self::Status(command) => matches!(command, status::Command::SetConditions(_)),
             Self::Admit | Self::CheckServer => true,
@@ -244,6 +244,7 @@ impl Driver {
             findings,
             revision: resource.revision.to_string(),
             gate: Gate::default(),
+            within: None,
         };
         let status = Status::new(subject, present(&document), at.dice.seed(1 << 30));
         let restore_check = RestoreCheck::new("simulated", false, at.now.at);

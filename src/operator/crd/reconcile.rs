@@ -162,6 +162,6 @@ fn after(task: Box<CrdTask>, next: Next) -> Phase {
         }
         Next::Wait(wait) => Phase::waiting(task, wait, WaitReason::Backoff),
         Next::Settle(wait) => Phase::waiting(task, wait, WaitReason::Settling),
-        Next::Permission(verbs) => Phase::waiting(task, ASK_AGAIN, WaitReason::Permission(verbs)),
+        Next::Permission(missing) => Phase::waiting(task, ASK_AGAIN, WaitReason::Permission(missing)),
     }
 }

@@ -11,13 +11,13 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::task::CrdTask;
-use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, random};
+use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, Scope, random};
 use etch_core::api::{Pause, Settings};
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::engine::crd::protocol::Next;
 use etch_core::engine::status::Status;
-use etch_core::rbac::Verb;
+use etch_core::rbac::MissingPermissions;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);
@@ -105,8 +105,8 @@ pub(super) enum WaitReason {
     Backoff,
     /// The schema is given time.
     Settling,
-    /// These verbs have to be permitted.
-    Permission(Vec<Verb>),
+    /// This has to be permitted.
+    Permission(MissingPermissions),
 }
 
 /// A task of its own; it ends when this is dropped.
@@ -242,10 +242,13 @@ impl Wait {
         if !left.is_zero() {
             return Some(left);
         }
-        // This asks only about the first missing verb: the task asks about the others when it goes on.
-        let WaitReason::Permission(verbs) = &self.why else { return None };
-        let first = &verbs[..verbs.len().min(1)];
-        if let Ok(None) = cluster.missing(&task.crd().resource(), first).await {
+        // This asks only about the first missing verb, and in one namespace: the task asks about the others when
+        // it goes on.
+        let WaitReason::Permission(missing) = &self.why else { return None };
+        let first = &missing.verbs[..missing.verbs.len().min(1)];
+        let namespace = missing.namespaces.as_ref().and_then(|namespaces| namespaces.names().first());
+        let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespace(namespace.clone()));
+        if let Ok(None) = cluster.missing_in(&task.crd().resource(), &scope, first).await {
             return None;
         }
         self.until = Instant::now() + ASK_AGAIN;

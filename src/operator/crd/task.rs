@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
 use tracing::{Span, debug, info, warn};
 
-use crate::cluster::{GenerationCheck, Pace, Permissions, ResumingWatch, Scope, WatchUpdate};
+use crate::cluster::{GenerationCheck, Pace, Permissions, Scope, ScopedWatch, WatchUpdate};
 use crate::operator::crd::check::READ_PATIENCE;
 use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
 use crate::operator::object::pause::PauseWatch;
@@ -64,7 +64,7 @@ struct Work {
     writes: FuturesUnordered<BoxFuture<'static, writer::Answer>>,
     question: Option<BoxFuture<'static, Answer>>,
     objects: Option<ObjectDriver>,
-    watch: Option<ResumingWatch>,
+    watch: Option<ScopedWatch>,
     pass: PassSpan,
     /// Until when the turn lasts at most.
     turn_ends: Instant,
@@ -154,9 +154,14 @@ impl CrdTask {
             answer = next_answer(question) => machine.answered(writer.now(), answer),
             (event, objects) = next_event(objects.as_mut()) => take_in(event, objects, machine),
             update = next_update(watch.as_mut()), if wants_changes => match update {
-                Ok(update) => take_in_update(update, machine, writer),
+                Ok(update) => {
+                    if let Some(watching) = machine.watching() {
+                        watching.set_other_failing(watch.as_ref().is_some_and(ScopedWatch::fails));
+                    }
+                    take_in_update(update, machine, writer);
+                }
                 Err(expired) => {
-                    let delivered = watch.as_ref().and_then(ResumingWatch::delivered);
+                    let delivered = watch.as_ref().and_then(ScopedWatch::delivered);
                     machine.watch_expired(writer.now(), expired, delivered);
                 }
             },
@@ -186,7 +191,7 @@ impl CrdTask {
                 let request = self.writer.perform(self.machine.status().subject(), command);
                 work.writes.extend(request);
             }
-            Command::Ask(question) => work.question = Some(self.ask(question)),
+            Command::Ask(question) => work.question = Some(self.ask(question, work.watch.as_ref())),
             Command::Begin(rules) => {
                 let digest = self.crd().compiled().digest();
                 work.pass.span.in_scope(|| info!(%digest, "pass started"));
@@ -210,13 +215,13 @@ impl CrdTask {
             }
             Command::Watch(from) => {
                 let crd = self.crd();
-                let watch = ResumingWatch::new(self.writer.cluster.clone(), crd.resource(), from);
+                let watch = ScopedWatch::new(&self.writer.cluster, &crd.resource(), &self.scope(), &from);
                 work.watch = Some(watch.served_by(crd));
             }
             Command::Resume(from) => {
                 debug!("the watch expired, and no object has changed");
                 if let Some(watch) = &mut work.watch {
-                    watch.resume_from(from);
+                    watch.resume_from(&from);
                 }
             }
             Command::Abandon => (work.objects, work.watch, work.question) = (None, None, None),
@@ -224,6 +229,11 @@ impl CrdTask {
             Command::End(next) => return Some(next),
         }
         None
+    }
+
+    /// The objects that the attempt is about.
+    fn scope(&self) -> Scope {
+        self.machine.task().within.as_ref().into()
     }
 
     /// What drives the machines of objects by these rules.
@@ -235,17 +245,21 @@ impl CrdTask {
             own_pace: Some(self.own_pace.clone()),
             pause_watch: Some(PauseWatch::new(self.signals.pause.clone(), begun_under)),
             cancelled: None,
-            scope: Scope::All,
+            scope: self.scope(),
             rules,
             generation_check: self.generation_check.clone(),
             refusal_log: self.refusal_log.clone(),
         }
     }
 
-    /// Asks what the machine wants to know.
-    fn ask(&self, question: Question) -> BoxFuture<'static, Answer> {
+    /// Asks what the machine wants to know; `watch` is that of the objects.
+    fn ask(&self, question: Question, watch: Option<&ScopedWatch>) -> BoxFuture<'static, Answer> {
         let (cluster, crd) = (self.writer.cluster.clone(), self.crd().clone());
         let check = self.generation_check.clone();
+        let delivered = match (&question, watch) {
+            (Question::ResumePoint { through, .. }, Some(watch)) => watch.each_delivered(*through),
+            _ => Vec::new(),
+        };
         Box::pin(async move {
             match question {
                 Question::Report => {
@@ -255,9 +269,9 @@ impl CrdTask {
                     )
                 }
                 Question::Crd => Answer::Crd(cluster.crd(crd.name()).await),
-                Question::Permissions(verbs) => {
-                    let missing = cluster.missing(&crd.resource(), verbs).await;
-                    Answer::Permissions(unless(missing, "cannot read the permissions"))
+                Question::Permissions(verbs, namespaces) => {
+                    let allowed = cluster.allowed(&crd.resource(), namespaces.as_ref(), verbs).await;
+                    Answer::Permissions(unless(allowed, "cannot read the permissions"))
                 }
                 Question::Server => Answer::Server(cluster.check_server(&(&*crd).into()).await),
                 Question::Migration => Answer::Migration(cluster.running_migration(&crd).await),
@@ -271,8 +285,8 @@ impl CrdTask {
                     log_trim(&versions, &trimmed);
                     Answer::Trimmed(trimmed)
                 }
-                Question::ResumePoint { through, objects } => {
-                    let from = cluster.resume_point(&crd.resource(), through, objects).await;
+                Question::ResumePoint { objects, .. } => {
+                    let from = cluster.resume_point(&crd.resource(), &delivered, objects).await;
                     Answer::ResumePoint(unless(from, "cannot find out whether objects have changed"))
                 }
             }
@@ -335,7 +349,7 @@ impl Work {
             pass.set_slow_writes(slow);
         } else if let Some(watching) = machine.watching() {
             watching.set_slow_writes(slow);
-            watching.set_delivered(self.watch.as_ref().and_then(ResumingWatch::delivered));
+            watching.set_delivered(self.watch.as_ref().and_then(ScopedWatch::delivered));
         }
     }
 }
@@ -369,7 +383,7 @@ fn take_in(event: Event, objects: &mut ObjectDriver, machine: &mut CrdMachine<Ad
 }
 
 /// What the watch brings next; for ever where there is none.
-async fn next_update(watch: Option<&mut ResumingWatch>) -> Result<WatchUpdate, CallError> {
+async fn next_update(watch: Option<&mut ScopedWatch>) -> Result<WatchUpdate, CallError> {
     match watch {
         Some(watch) => watch.next().await,
         None => std::future::pending().await,

@@ -16,6 +16,7 @@ use crate::operator::spans::in_words;
 use etch_core::call_error::CallError;
 use etch_core::engine::Ended;
 use etch_core::engine::stop_reason::StopReason;
+use etch_core::namespaces::Namespaces;
 use etch_core::object::Object;
 use etch_core::object_machine::{Again, ObjectMachine, Reconciled, Rules, Step, Stop};
 use etch_core::object_state::ObjectState;
@@ -79,7 +80,7 @@ impl ObjectReconciler {
                     self.read_again(machine, &mut read, wait).await
                 }
                 Step::AskOthers(verb) => {
-                    let may = self.may_write_others(verb).await;
+                    let may = self.may_write_others(machine.object(), verb).await;
                     if may {
                         self.log_refusal(machine.object(), verb.as_str(), "forbidden for this object");
                     }
@@ -151,7 +152,10 @@ impl ObjectReconciler {
     fn stop_reason(&self, object: &Object, stop: Stop) -> StopReason {
         match stop {
             Stop::Forbidden(verb) => {
-                StopReason::Forbidden(MissingPermissions::of(&self.rules.crd.resource(), vec![verb]))
+                let missing = MissingPermissions::of(&self.rules.crd.resource(), vec![verb]);
+                let namespace = object.namespace().filter(|_| matches!(self.scope, Scope::Namespaces(_)));
+                let namespaces = Namespaces::new(namespace.map(str::to_owned));
+                StopReason::Forbidden(missing.in_namespaces(namespaces))
             }
             Stop::OwnersLost(managers) => {
                 StopReason::OwnersLost { object: object.identity().to_string(), managers }
@@ -215,8 +219,9 @@ impl ObjectReconciler {
     }
 
     /// Whether other objects than one that was forbidden may be written, as far as the server answers that.
-    async fn may_write_others(&self, verb: Verb) -> bool {
-        self.cluster.is_permitted(&self.rules.crd.resource(), &self.scope, verb).await.unwrap_or_default()
+    async fn may_write_others(&self, object: &Object, verb: Verb) -> bool {
+        let scope = self.scope.around(object.namespace());
+        self.cluster.is_permitted(&self.rules.crd.resource(), &scope, verb).await.unwrap_or_default()
     }
 
     /// Logs that an object was refused: the first few as warnings.

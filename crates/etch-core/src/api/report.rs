@@ -111,6 +111,10 @@ pub struct DefaultsReportStatus {
     /// The policy's `objects` when this was found: `through` covers no other object. Not set if it selected all objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects: Option<ObjectSelector>,
+    /// The namespaces of the objects that Etch has read, if its permissions reach no others: the report counts no object of another
+    /// namespace. Empty if it has read all objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_namespaces: Vec<String>,
     /// The objects that `through` does not cover. The lists below name only the first of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<Exceptions>,

@@ -75,6 +75,9 @@ pub struct Watching<H> {
     retries: Retries,
     updates: Updates,
     outage: WatchOutage,
+    /// Whether some of the objects are watched by another watch than the last change came through, and that one
+    /// fails.
+    is_other_failing: bool,
     /// When what was written since the schema changed is to be verified.
     verify_at: Option<Instant>,
     /// The resource version up to which the watch has brought everything.
@@ -115,6 +118,7 @@ impl<H> Watching<H> {
             pass,
             ledger,
             outage: WatchOutage::default(),
+            is_other_failing: false,
             verify_at: verify_at.filter(|_| writes),
             delivered: None,
             slow: 0,
@@ -172,6 +176,12 @@ impl<H> Watching<H> {
         self.delivered = delivered;
     }
 
+    /// Takes in whether another watch of some of the objects fails: what comes from now on through the others
+    /// does not show that every change is noticed.
+    pub fn set_other_failing(&mut self, is_failing: bool) {
+        self.is_other_failing = is_failing;
+    }
+
     /// Takes in since when, and why, changes of CRDs or policies are not noticed.
     pub fn set_watch_failure(&mut self, now: Instant, failure: Option<String>) {
         self.pass.watch_failure = self.outage.reported().or(failure);
@@ -208,7 +218,7 @@ impl<H> Watching<H> {
 
     /// Takes in what the watch brings.
     pub fn changed(&mut self, now: Instant, change: Change<H>) {
-        if !matches!(change, Change::Failed(..)) {
+        if !self.is_other_failing && !matches!(change, Change::Failed(..)) {
             self.outage.works();
         }
         match change {

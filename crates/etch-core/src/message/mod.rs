@@ -10,6 +10,7 @@ use crate::condition::{CrdStatus, NOT_SELECTED, Reason};
 use crate::crd::Crd;
 use crate::engine::canary::CanaryHold;
 use crate::findings::SchemaFindings;
+use crate::namespaces::Namespaces;
 use crate::plan::{Hold, Skip};
 use crate::rbac::MissingPermissions;
 use crate::report::tally::Tally;
@@ -103,7 +104,7 @@ pub fn in_progress(
 
 /// What is to be done about permissions that are missing.
 pub fn forbidden(missing: &MissingPermissions) -> String {
-    format!("{MISSING_PERMISSION}; add this rule to Etch's ClusterRole: {missing}")
+    format!("{MISSING_PERMISSION}; add this rule to {}: {}", missing.place(), missing.rule())
 }
 
 /// Who has paused writes, and how.
@@ -126,14 +127,15 @@ fn canary(hold: &CanaryHold) -> String {
 
 /// The status after every object was processed.
 pub fn of(findings: &SchemaFindings, settings: &Settings, tally: &Tally) -> CrdStatus {
-    held(findings, settings, None, tally)
+    held(findings, settings, None, None, tally)
 }
 
-/// The same where a canary keeps objects from being written.
+/// The same where a canary keeps objects from being written, or only some namespaces are read.
 pub fn held(
     findings: &SchemaFindings,
     settings: &Settings,
     hold: Option<&CanaryHold>,
+    within: Option<&Namespaces>,
     tally: &Tally,
 ) -> CrdStatus {
     let counts = tally.counts();
@@ -170,10 +172,11 @@ pub fn held(
     let mut breaking_defaults =
         places(tally, |held| held.reason == Hold::InvalidDefaults && !held.broken.is_empty());
     breaking_defaults.retain(|place| !findings.invalid_defaults.contains(place));
+    let said = |naming| sentences(findings, settings, hold, within, tally, naming);
     CrdStatus {
         breaking_defaults,
-        nameless: Some(sentences(findings, settings, hold, tally, Naming::Nothing)),
-        ..crd_status(findings, persisted, reason, sentences(findings, settings, hold, tally, Naming::Objects))
+        nameless: Some(said(Naming::Nothing)),
+        ..crd_status(findings, persisted, reason, said(Naming::Objects))
     }
 }
 
@@ -182,6 +185,7 @@ fn sentences(
     findings: &SchemaFindings,
     settings: &Settings,
     hold: Option<&CanaryHold>,
+    within: Option<&Namespaces>,
     tally: &Tally,
     naming: Naming,
 ) -> String {
@@ -192,10 +196,9 @@ fn sentences(
     let waiting = counts.due + counts.unproved + counts.rejected + counts.held + counts.unknown;
     let hold = hold.filter(|_| pause.is_none() && waiting > 0);
     let mut sentences: Vec<String> = hold.map(canary).into_iter().collect();
-    sentences.push(stored_of(stored, counts));
-    if counts.not_selected > 0 {
-        sentences.push(format!("{} {NOT_SELECTED}DefaultsPolicy {}", counts.not_selected, settings.policy));
-    }
+    let others = left_out(&format!("DefaultsPolicy {}", settings.policy), counts, within, naming);
+    sentences.push(stored_of(stored, counts, !others.is_empty()));
+    sentences.extend(others);
     let due: Vec<String> = tally.due().map(ToString::to_string).collect();
     if counts.due > 0 && !is_structural {
         sentences.push(naming.list(&due, counts.due, "with defaults that etcd lacks or may lack"));
@@ -247,16 +250,26 @@ pub fn of_moves(crd: &Crd, about_objects: CrdStatus) -> CrdStatus {
 }
 
 /// What is said of objects after a pass that moves them.
-pub fn moved(findings: &SchemaFindings, hold: Option<&CanaryHold>, tally: &Tally) -> CrdStatus {
+pub fn moved(
+    findings: &SchemaFindings,
+    hold: Option<&CanaryHold>,
+    within: Option<&Namespaces>,
+    tally: &Tally,
+) -> CrdStatus {
     let counts = tally.counts();
     let there = counts.written + counts.already_stored;
     let verb = if there == 1 { "is" } else { "are" };
     let sentence = format!("{there} of {} {verb} stored there", objects(counts.objects));
     let hold = hold.filter(|_| there < counts.objects).map(canary);
-    let others = counts.not_selected;
-    let others = (others > 0).then(|| format!("{others} {NOT_SELECTED}the policy"));
-    let sentences: Vec<String> = hold.into_iter().chain([sentence]).chain(others).collect();
-    crd_status(findings, Some(true), Reason::NoDefaults, sentences.join("; "))
+    let said = |naming| {
+        let others = left_out("the policy", counts, within, naming);
+        let sentences: Vec<String> = hold.iter().chain([&sentence]).chain(&others).cloned().collect();
+        sentences.join("; ")
+    };
+    CrdStatus {
+        nameless: within.map(|_| said(Naming::Nothing)),
+        ..crd_status(findings, Some(true), Reason::NoDefaults, said(Naming::Objects))
+    }
 }
 
 /// The status while changes of the objects are not noticed, by what is known of them from before.
@@ -275,10 +288,30 @@ fn held_reason(hold: Hold) -> Reason {
     }
 }
 
+/// Which objects are not selected, as far as they are counted, and which are not even read.
+fn left_out(policy: &str, counts: Counts, within: Option<&Namespaces>, naming: Naming) -> Vec<String> {
+    let not_selected = counts.not_selected;
+    let counted = (not_selected > 0).then(|| format!("{not_selected} {NOT_SELECTED}{policy}"));
+    let unread = within.map(|namespaces| {
+        let (count, verb) = match namespaces.names().len() {
+            1 => ("1 namespace".to_owned(), "is"),
+            count => (format!("{count} namespaces"), "are"),
+        };
+        let read = if naming == Naming::Nothing { count } else { namespaces.to_string() };
+        let others = if counted.is_none() {
+            format!(", all others are {NOT_SELECTED}{policy}")
+        } else {
+            String::new()
+        };
+        format!("only {read} {verb} read{others}")
+    });
+    counted.clone().into_iter().chain(unread).collect()
+}
+
 /// How many objects store their defaults, of those that are selected.
-fn stored_of(stored: u64, counts: Counts) -> String {
+fn stored_of(stored: u64, counts: Counts, leaves_out: bool) -> String {
     let all = counts.objects - counts.not_selected.min(counts.objects);
-    let selected = if counts.not_selected > 0 { "selected " } else { "" };
+    let selected = if leaves_out { "selected " } else { "" };
     if stored == all && all > 1 {
         return format!("all {all} {selected}objects store their defaults");
     }

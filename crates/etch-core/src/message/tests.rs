@@ -128,3 +128,34 @@ fn who_is_ignored_or_being_deleted_is_named_and_not_said_to_be_stored() {
         "{many}"
     );
 }
+
+#[test]
+fn what_is_not_read_is_not_selected_and_no_claim_is_about_it() {
+    let within = |names: &[&str], states: Vec<ObjectState>| {
+        let mut tally = Tally::default();
+        for (index, state) in states.into_iter().enumerate() {
+            let (namespace, name) = (Some(names[0].to_owned()), index.to_string());
+            tally.add(Identity { namespace, uid: name.clone(), name }, state, &[]);
+        }
+        let within = Namespaces::new(names.iter().map(|name| (*name).to_owned()));
+        let said = held(&SchemaFindings::default(), &settings(), None, within.as_ref(), &tally);
+        let moves = moved(&SchemaFindings::default(), None, within.as_ref(), &tally);
+        for claim in [&said.message, &moves.message] {
+            assert!(claim.contains(NOT_SELECTED), "{claim}");
+        }
+        assert!(!moves.without_names().contains("web"), "{}", moves.without_names());
+        (said.message.clone(), said.without_names().to_owned())
+    };
+    let others = "all others are not selected by DefaultsPolicy default";
+    assert_eq!(
+        within(&["web"], vec![ObjectState::Stored]),
+        (
+            format!("1 of 1 selected object stores its defaults; only namespace web is read, {others}"),
+            format!("1 of 1 selected object stores its defaults; only 1 namespace is read, {others}")
+        )
+    );
+    assert_eq!(
+        within(&["web", "db"], vec![ObjectState::Stored, skipped(Skip::NotSelected, false)]).0,
+        "1 of 1 selected object stores its defaults; 1 not selected by DefaultsPolicy default; only namespaces db, web are read"
+    );
+}

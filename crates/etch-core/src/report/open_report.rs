@@ -73,6 +73,7 @@ impl ReportState {
     ) -> DefaultsReportStatus {
         let mut status = self.with_state(report, reason.as_str(), &ledger.dropped);
         self.add_generation(&mut status);
+        status.read_namespaces = self.read_namespaces();
         status.verify_at = times.verify_at.map(Time);
         ledger.changes.add_to_report(&mut status);
         status

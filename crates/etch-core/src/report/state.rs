@@ -13,6 +13,7 @@ use crate::api::{
 };
 use crate::condition::Reason;
 use crate::crd::Crd;
+use crate::namespaces::Namespaces;
 use crate::object::Identity;
 use crate::object_state::{Problem, StateKind};
 use crate::plan::{Since, Skip};
@@ -62,6 +63,8 @@ pub struct ReportState {
     stored_versions: Option<StoredVersionsReport>,
     /// Which objects are processed.
     selection: Selection,
+    /// The namespaces that are read; none where all are.
+    within: Option<Namespaces>,
 }
 
 /// The times of a pass.
@@ -139,12 +142,23 @@ impl ReportState {
                 .filter(|_| reports_versions)
                 .and_then(|report| report.stored_versions.clone()),
             selection: settings.terms.selection.clone(),
+            within: None,
         }
     }
 
     /// Which objects are processed.
     pub fn selection(&self) -> &Selection {
         &self.selection
+    }
+
+    /// Sets which namespaces are read; none where all are.
+    pub fn set_within(&mut self, within: Option<Namespaces>) {
+        self.within = within;
+    }
+
+    /// The namespaces that are read, as a report has them.
+    pub(super) fn read_namespaces(&self) -> Vec<String> {
+        self.within.as_ref().map(|within| within.names().to_vec()).unwrap_or_default()
     }
 
     /// When these defaults were first seen.
@@ -299,6 +313,7 @@ impl ReportState {
             upto: None,
             owners_lost: None,
             objects,
+            read_namespaces: self.read_namespaces(),
             exceptions: tally_on_record.and_then(Tally::reported_exceptions),
             canary: self.canary.clone(),
             stored_versions: self.stored_versions.clone(),

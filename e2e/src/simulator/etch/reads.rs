@@ -10,6 +10,7 @@ use etch_core::engine::watching::Change;
 use etch_core::object::{Identity, Object};
 use etch_core::object_machine::Reconciled;
 use etch_core::object_state::ObjectState;
+use etch_core::rbac::Allowed;
 use etch_core::report::served::served;
 use etch_core::report::versions::list_key;
 use etch_core::stored_versions::{Trim, VersionTally, Whereabouts};
@@ -55,13 +56,13 @@ impl Driver {
                 Answer::Report(answer(is_lost, report.map(Box::new)))
             }
             Question::Crd => Answer::Crd(answer(is_lost, Some(Json::from(resource.document())))),
-            Question::Permissions(_) => {
+            Question::Permissions(..) => {
                 if at.sabotage == Some(Sabotage::TrimsAhead) {
                     let crd = self.machine.task().crd.clone();
                     let versions: Vec<String> = crd.versions_elsewhere().map(str::to_owned).collect();
                     resource.trim(&crd, &versions, at.clock)?;
                 }
-                Answer::Permissions(answer(is_lost, None))
+                Answer::Permissions(answer(is_lost, Allowed::Everywhere))
             }
             Question::Server => Answer::Server(answer(is_lost, ())),
             Question::Migration => {

@@ -34,6 +34,9 @@ pub enum CrdError {
     /// A permission is missing.
     #[error("a permission is missing: {0}")]
     Forbidden(MissingPermissions),
+    /// Permissions reach other objects than when the attempt began.
+    #[error("Etch may read the objects of other namespaces than before; reading them again")]
+    PermissionsChanged,
     /// Another server answers for the CRD's objects.
     #[error("{0}")]
     ServedElsewhere(ServedElsewhere),
@@ -184,7 +187,7 @@ impl CrdError {
             Self::Trimmed | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => Next::Changed,
             Self::Forbidden(missing)
             | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
-                Next::Permission(missing.verbs.clone())
+                Next::Permission(missing.clone())
             }
             Self::ServedElsewhere(_) => Next::Wait(SERVED_BY_CRD_AGAIN),
             Self::Migrated(_) => Next::Wait(MIGRATED_AGAIN),
@@ -204,6 +207,7 @@ impl CrdError {
             }
             // The wait is over already.
             Self::Overflow
+            | Self::PermissionsChanged
             | Self::NothingLeft
             | Self::CanaryPassed(_)
             | Self::Verify
@@ -241,6 +245,7 @@ impl CrdError {
                 status(Reason::ObjectsRejected, self.to_string())
             }
             Self::Overflow
+            | Self::PermissionsChanged
             | Self::NothingLeft
             | Self::CanaryPassed(_)
             | Self::Trimmed

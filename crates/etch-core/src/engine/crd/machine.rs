@@ -31,9 +31,10 @@ use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
 use crate::engine::sweep::SweepError;
 use crate::engine::watching::{self, Change, End, Watching};
+use crate::namespaces::Namespaces;
 use crate::object::Identity;
 use crate::plan::record_on;
-use crate::rbac::MissingPermissions;
+use crate::rbac::{Allowed, MissingPermissions};
 use crate::report::checkpoint::Checkpoint;
 use crate::report::ledger::Ledger;
 use crate::report::open_report::OpenReport;
@@ -357,7 +358,7 @@ impl<H> CrdMachine<H> {
     /// Takes in an answer to [`Command::Ask`].
     pub fn answered(&mut self, now: Now, answer: Answer) {
         if let Phase::Watches(steady) = &mut self.phase {
-            return match steady.answered(&self.status, answer) {
+            return match steady.answered(&self.task, &self.status, answer) {
                 Ok(outcome) => self.go_on_beside(outcome, now),
                 Err(error) => self.halt(error, now),
             };
@@ -382,8 +383,8 @@ impl<H> CrdMachine<H> {
             }
             (Asked::Settling(left), Answer::Permissions(answer)) => self.settle(left, answer, now),
             (Asked::Permissions, Answer::Permissions(answer)) => match answer {
-                Ok(None) => self.ask(Question::Server, Asked::Server),
-                Ok(Some(missing)) => self.halt(CrdError::Forbidden(missing), now),
+                Ok(Allowed::Missing(missing)) => self.halt(CrdError::Forbidden(missing), now),
+                Ok(allowed) => self.read_within(allowed.within()),
                 Err(error) => self.halt(CrdError::call(error), now),
             },
             (Asked::Server, Answer::Server(answer)) => match answer {
@@ -428,7 +429,8 @@ impl<H> CrdMachine<H> {
             Phase::Writes(Then::ReadReport(opening)) => self.ask(Question::Report, Asked::Report(opening)),
             Phase::Writes(Then::CheckPermissions) => {
                 self.commands.push_back(Command::Log(Note::PassBegins));
-                self.ask(Question::Permissions(self.task.verbs()), Asked::Permissions);
+                let (verbs, namespaces) = (self.task.verbs(), self.task.namespaces());
+                self.ask(Question::Permissions(verbs, namespaces), Asked::Permissions);
             }
             Phase::Writes(Then::ReportEnd(error, next)) => {
                 self.ask(Question::Report, Asked::Ended(error, next));
@@ -623,8 +625,8 @@ impl<H> CrdMachine<H> {
             let left = end.saturating_duration_since(now.at);
             if !left.is_zero() {
                 // What is missing is found out now, and not when it is too late to be granted in time.
-                let verbs = self.task.verbs();
-                return self.ask(Question::Permissions(verbs), Asked::Settling(left));
+                let (verbs, namespaces) = (self.task.verbs(), self.task.namespaces());
+                return self.ask(Question::Permissions(verbs, namespaces), Asked::Settling(left));
             }
         }
         // A wait would be no use: another writer of reports may come again before each attempt.
@@ -637,11 +639,13 @@ impl<H> CrdMachine<H> {
     }
 
     /// Reports that the schema settles.
-    fn settle(&mut self, left: Duration, answer: Result<Option<MissingPermissions>, CallError>, now: Now) {
+    fn settle(&mut self, left: Duration, answer: Result<Allowed, CallError>, now: Now) {
         let Some(open) = &self.open else { return };
         match answer {
-            Ok(missing) => self.missing = missing,
-            Err(CallError::MissingPermission(missing)) => self.missing = Some(missing),
+            Ok(Allowed::Everywhere | Allowed::Within(_)) => self.missing = None,
+            Ok(Allowed::Missing(missing)) | Err(CallError::MissingPermission(missing)) => {
+                self.missing = Some(missing);
+            }
             Err(_) => {}
         }
         let (crd_status, report) = opening::settling(&self.task, open, self.missing.as_ref());
@@ -652,6 +656,15 @@ impl<H> CrdMachine<H> {
             None => opening::ASK_WHILE_IDLE,
         };
         self.phase = Phase::Writes(Then::End(Next::Settle(left.min(ask_again))));
+    }
+
+    /// Goes on with the objects of these namespaces, or with all.
+    fn read_within(&mut self, within: Option<Namespaces>) {
+        if let Some(open) = &mut self.open {
+            Arc::make_mut(&mut open.state).set_within(within.clone());
+        }
+        self.task.within = within;
+        self.ask(Question::Server, Asked::Server);
     }
 
     fn begin_pass(&mut self, now: Now) {

@@ -9,9 +9,10 @@ use crate::api::{Counts, DefaultsReport};
 use crate::call_error::CallError;
 use crate::condition::Reason;
 use crate::engine::{pass, status, watching};
+use crate::namespaces::Namespaces;
 use crate::object::Identity;
 use crate::object_machine::Rules;
-use crate::rbac::{MissingPermissions, Verb};
+use crate::rbac::{Allowed, MissingPermissions, Verb};
 use crate::stored_versions::{Trim, VersionTally};
 
 /// What is to be done next about a CRD whose attempt has ended.
@@ -21,8 +22,8 @@ pub enum Next {
     Wait(Duration),
     /// Another attempt, when this has passed or permissions have changed.
     Settle(Duration),
-    /// Another attempt, when these verbs are permitted.
-    Permission(Vec<Verb>),
+    /// Another attempt, when this is permitted.
+    Permission(MissingPermissions),
     /// Nothing, until the CRD or its policy changes.
     Idle,
     /// The CRD is another one than the one that was read: it is read again.
@@ -36,8 +37,9 @@ pub enum Question {
     Report,
     /// The CRD; answered by [`Answer::Crd`].
     Crd,
-    /// Which of these verbs Etch may not use on the CRD's objects; answered by [`Answer::Permissions`].
-    Permissions(&'static [Verb]),
+    /// For which of the CRD's objects Etch may use these verbs, where those of the namespaces that the policy
+    /// names are enough; answered by [`Answer::Permissions`].
+    Permissions(&'static [Verb], Option<Namespaces>),
     /// Whether requests for the CRD's objects reach those, and not the objects of another API server;
     /// answered by [`Answer::Server`].
     Server,
@@ -67,8 +69,8 @@ pub enum Answer {
     Report(Result<Option<Box<DefaultsReport>>, CallError>),
     /// `None` if there is no CRD of this name.
     Crd(Result<Option<Json>, CallError>),
-    /// `None` if no permission is missing.
-    Permissions(Result<Option<MissingPermissions>, CallError>),
+    /// For which objects.
+    Permissions(Result<Allowed, CallError>),
     /// An error if they do not, or if this is unknown.
     Server(Result<(), CallError>),
     /// Its name; `None` if none runs.

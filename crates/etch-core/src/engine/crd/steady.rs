@@ -12,6 +12,7 @@ use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
 use crate::engine::sweep::SweepError;
 use crate::engine::watching::Watching;
+use crate::rbac::Allowed;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::ReportState;
 use crate::stored_versions::Trim;
@@ -166,7 +167,10 @@ impl<H> Steady<H> {
         let (job, outcome) = if std::mem::take(&mut self.wants_publish) {
             (Job::Publish, Some(Outcome::Publish))
         } else if std::mem::take(&mut self.has_new_permissions) {
-            (Job::CheckPermissions, Some(Outcome::Ask(Question::Permissions(task.verbs()))))
+            (
+                Job::CheckPermissions,
+                Some(Outcome::Ask(Question::Permissions(task.verbs(), task.namespaces()))),
+            )
         } else if self.expired.is_some() {
             (Job::Resume, Some(Outcome::Ask(Question::Server)))
         } else if status.recheck_due().is_some_and(|due| due <= now) {
@@ -194,11 +198,22 @@ impl<H> Steady<H> {
     }
 
     /// Takes in the answer that a job waits for.
-    pub(super) fn answered(&mut self, status: &Status, answer: Answer) -> Result<Option<Outcome>, CrdError> {
+    pub(super) fn answered(
+        &mut self,
+        task: &Task,
+        status: &Status,
+        answer: Answer,
+    ) -> Result<Option<Outcome>, CrdError> {
         let Some(job) = self.job.take() else { return Ok(None) };
         match (job, answer) {
-            (Job::CheckPermissions, Answer::Permissions(Ok(Some(missing)))) => {
+            (Job::CheckPermissions, Answer::Permissions(Ok(Allowed::Missing(missing)))) => {
                 Err(CrdError::Forbidden(missing))
+            }
+            (Job::CheckPermissions, Answer::Permissions(Ok(allowed))) => {
+                match task.within == allowed.within() {
+                    true => Ok(None),
+                    false => Err(CrdError::PermissionsChanged),
+                }
             }
             (Job::CheckPermissions, Answer::Permissions(Err(error)))
             | (Job::Resume, Answer::Server(Err(error))) => Err(CrdError::call(error)),

@@ -10,6 +10,7 @@ use crate::engine::pass_state::{PassState, has_nothing_left};
 use crate::engine::status::Status;
 use crate::findings::SchemaFindings;
 use crate::message;
+use crate::namespaces::Namespaces;
 use crate::object_machine::Rules;
 use crate::rbac::Verb;
 use crate::report::ledger::Ledger;
@@ -32,6 +33,9 @@ pub struct Task {
     pub revision: String,
     /// What keeps a pass from going on after its canary.
     pub gate: Gate,
+    /// The namespaces that the present attempt reads, where its permissions reach no further; none where it
+    /// reads all objects.
+    pub within: Option<Namespaces>,
 }
 
 /// What keeps a pass from going on after its canary, and what lets it.
@@ -103,6 +107,12 @@ impl Task {
         }
     }
 
+    /// The namespaces of all objects that the policy selects, if it names each of them: permissions for these
+    /// are enough.
+    pub(super) fn namespaces(&self) -> Option<Namespaces> {
+        self.settings.terms.selection.namespaces().filter(|_| self.crd.is_namespaced())
+    }
+
     /// What objects are processed by.
     pub(super) fn rules(&self, state: &ReportState) -> Rules {
         Rules {
@@ -150,7 +160,14 @@ impl Task {
 
     /// What a pass has shown of the versions that could go; none where passes do not show it.
     fn proved_versions(&self, pass: &PassState) -> Option<StoredVersionsReport> {
-        let report = || stored_versions::of_counts(&self.crd, pass.tally.counts(), pass.times.verify_at);
+        let report = || {
+            let proved = stored_versions::of_counts(&self.crd, pass.tally.counts(), pass.times.verify_at);
+            match &self.within {
+                // Of the objects of other namespaces nothing is known.
+                Some(read) => stored_versions::hindered(proved, &format!("Etch reads only {read}")),
+                None => proved,
+            }
+        };
         self.proves_versions().then(report)
     }
 
@@ -178,8 +195,8 @@ impl Task {
     /// The status after a pass, with what became of the values of changed defaults.
     pub(super) fn after_pass(&self, ledger: &Ledger, pass: &PassState, settings: &Settings) -> CrdStatus {
         let mut crd_status = match self.only_moves() {
-            true => message::moved(&self.findings, self.hold(), &pass.tally),
-            false => message::held(&self.findings, settings, self.hold(), &pass.tally),
+            true => message::moved(&self.findings, self.hold(), self.within.as_ref(), &pass.tally),
+            false => message::held(&self.findings, settings, self.hold(), self.within.as_ref(), &pass.tally),
         };
         let changes = ledger.changes.summary();
         if !changes.is_empty() {
