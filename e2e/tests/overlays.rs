@@ -79,7 +79,7 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     )?;
     let (code, out, err) = printed(&scene, &["rbac", "--live", "--policy", &elsewhere])?;
     assert_eq!((code, out.as_str()), (Some(1), ""), "no role that would take away what another grants");
-    assert_eq!(err, "note: DefaultsPolicy elsewhere selects none of the CRDs; no ClusterRole is printed\n");
+    assert_eq!(err, "note: DefaultsPolicy elsewhere selects none of the CRDs; no role is printed\n");
     scene.policy("idle", json!({ "selector": { "groups": ["one.example.com"] }, "mode": "Ignore" })).await?;
     let (code, out, err) = printed(&scene, &["rbac", "--policy", "idle"])?;
     assert_eq!((code, out.as_str()), (Some(0), ""));

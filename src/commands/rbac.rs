@@ -9,12 +9,14 @@ use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::{report, source};
 use etch_admission::{Declaration, OnExisting, is_asked_about};
 use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, RefusedObjects};
+use etch_core::namespaces::Namespaces;
 use etch_core::object::Object;
-use etch_core::rbac::{Access, Grant, role};
+use etch_core::rbac::{Access, Account, Grant, role, role_in};
+use etch_core::selection::Selection;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::policy::{Labels, labels};
@@ -23,18 +25,20 @@ use crate::commands::emit::emit_object;
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
-/// Print the ClusterRole that Etch needs for CRDs and EmbeddedSchemas
+/// Print the roles that Etch needs for CRDs and EmbeddedSchemas
 ///
 /// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For EmbeddedSchemas they
 /// allow list on the targets, also get and patch with `existing: Persist`, and list and watch of the objects that facts read.
 /// Grant access to references yourself. A label adds the rules to the ClusterRole etch-custom-resources, which the installation
-/// binds to Etch.
+/// binds to Etch. For a policy whose objects.namespaces are names without *, the command prints a Role and a RoleBinding in each of
+/// these namespaces instead.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch rbac | kubectl apply -f -
   etch rbac crds/ --name etch-ours
   etch rbac provider.yaml --name etch-provider | kubectl apply -f -
   etch rbac --policy certificates
+  etch rbac --policy team-a --service-account team-a:etch
   helm template cert-manager | etch rbac -")]
 pub(crate) struct Rbac {
     /// Files or folders with CRDs or EmbeddedSchemas, or - for standard input [default: those of the cluster]
@@ -49,7 +53,13 @@ pub(crate) struct Rbac {
     /// Omit the permission to write, which reports do not need
     #[arg(long)]
     read_only: bool,
-    /// The name of the ClusterRole [default: etch-crds, or a name for the policy or the files, so that no grant replaces another]
+    /// Print a ClusterRole for all namespaces even if the policy names the namespaces
+    #[arg(long, requires = "policy")]
+    cluster_wide: bool,
+    /// The service account in RoleBindings
+    #[arg(long, value_name = "NAMESPACE:NAME", default_value = "etch-system:etch", value_parser = account)]
+    service_account: Account,
+    /// The name of the roles [default: etch-crds, or a name for the policy or the files, so that no grant replaces another]
     #[arg(long)]
     name: Option<String>,
     /// Output format
@@ -66,15 +76,19 @@ impl Rbac {
             None => None,
         };
         let spec = policy.as_ref().map(|(_, spec)| spec);
-        let of_crds = crds.iter().flat_map(|crd| {
+        let of_crd = |crd: &Known| {
             let grant = self.grant(crd, spec);
             let of_status = grant.as_ref().and_then(|grant| of_status(grant, crd, spec));
             grant.into_iter().chain(of_status)
-        });
+        };
+        let namespaces = spec.filter(|_| !self.cluster_wide).and_then(namespaces);
+        let is_limited = |crd: &&Known| namespaces.is_some() && crd.is_namespaced;
+        let limited: Vec<Grant> = crds.iter().filter(is_limited).flat_map(of_crd).collect();
+        let of_crds = crds.iter().filter(|crd| !is_limited(crd)).flat_map(of_crd);
         let schemas = || schemas.iter().filter(|_| policy.is_none());
         let of_schemas = schemas().flat_map(|(_, declared)| for_schema(declared, self.read_only));
         let grants: Vec<Grant> = of_crds.chain(of_schemas).collect();
-        if grants.is_empty() {
+        if grants.is_empty() && limited.is_empty() {
             return nothing_to_grant(policy.as_ref());
         }
         let name = match (&self.name, &policy) {
@@ -86,9 +100,33 @@ impl Rbac {
                 name_for(crds.iter().map(|crd| crd.name.clone()).chain(of_schemas).collect())
             }
         };
-        let role = role(&name, grants);
-        emit_object(out, self.output, &role)?;
+        let mut roles = Vec::new();
+        if !grants.is_empty() {
+            roles.push(serde_json::to_value(role(&name, grants))?);
+        }
+        for namespace in namespaces.iter().flat_map(Namespaces::names).filter(|_| !limited.is_empty()) {
+            let (role, binding) = role_in(namespace, &name, &self.service_account, limited.clone());
+            roles.extend([serde_json::to_value(role)?, serde_json::to_value(binding)?]);
+        }
+        self.print(out, &roles)?;
         Ok(Outcome::Clean)
+    }
+
+    fn print(&self, out: &mut dyn Write, roles: &[Value]) -> anyhow::Result<()> {
+        match (self.output, roles) {
+            (_, [role]) => emit_object(out, self.output, role)?,
+            (Format::Yaml, _) => {
+                for role in roles {
+                    writeln!(out, "---")?;
+                    emit_object(out, Format::Yaml, role)?;
+                }
+            }
+            (Format::Json, _) => {
+                let list = json!({ "apiVersion": "v1", "kind": "List", "items": roles });
+                emit_object(out, Format::Json, &list)?;
+            }
+        }
+        Ok(())
     }
 
     /// What Etch is to be granted for a CRD; `None` if it does nothing with its objects.
@@ -106,6 +144,20 @@ impl Rbac {
             Mode::Ignore => return None,
         };
         Some(Grant { group: crd.group.clone(), plural: crd.plural.clone(), name: None, access })
+    }
+}
+
+/// The namespaces to which the permissions for a policy can be limited.
+fn namespaces(spec: &DefaultsPolicySpec) -> Option<Namespaces> {
+    Selection::from(spec.objects.clone()).namespaces()
+}
+
+fn account(text: &str) -> Result<Account, String> {
+    match text.split_once(':') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Ok(Account { namespace: namespace.to_owned(), name: name.to_owned() })
+        }
+        _ => Err("expected NAMESPACE:NAME, such as etch-system:etch".to_owned()),
     }
 }
 
@@ -130,7 +182,7 @@ fn nothing_to_grant(policy: Option<&(String, DefaultsPolicySpec)>) -> anyhow::Re
         Some((name, _)) => (format!("DefaultsPolicy {name} selects none of the CRDs"), Outcome::Findings),
         None => ("Etch needs no permission for them".to_owned(), Outcome::Clean),
     };
-    writeln!(io::stderr(), "note: {}; no ClusterRole is printed", report::plain(&why))?;
+    writeln!(io::stderr(), "note: {}; no role is printed", report::plain(&why))?;
     Ok(outcome)
 }
 
@@ -187,6 +239,7 @@ struct Known {
     group: String,
     plural: String,
     labels: Labels,
+    is_namespaced: bool,
     /// Whether any version has the status subresource.
     has_status: bool,
 }
@@ -202,6 +255,7 @@ impl Known {
             group: text(&crd["spec"]["group"], "spec.group")?,
             plural: text(&crd["spec"]["names"]["plural"], "spec.names.plural")?,
             labels: labels(crd),
+            is_namespaced: crd["spec"]["scope"] == "Namespaced",
             has_status: crd["spec"]["versions"].as_array().is_some_and(|versions| {
                 versions.iter().any(|version| version["subresources"]["status"].is_object())
             }),

@@ -141,6 +141,11 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
             ("deployment.yaml/man", "deployment.yaml/man: cannot be written: Not a directory"),
             ("", "a value is required"),
         ],
+        "account" => &[
+            ("etch", "expected NAMESPACE:NAME, such as etch-system:etch"),
+            (":etch", "expected NAMESPACE:NAME"),
+            ("", "NAMESPACE:NAME"),
+        ],
         "switch" => &[("x", "unexpected value 'x'")],
         _ => return None,
     })
