@@ -164,6 +164,10 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch rbac --live | kubectl apply -f -", WELL),
     ("etch rbac crds/ | kubectl apply -f -", WELL),
     ("etch rbac --policy certificates | kubectl apply -f -", WELL),
+    (
+        "etch rbac --policy team-a --service-account team-a:etch | kubectl apply -f -",
+        Left("there is no such namespace; e2e/tests/tenant.rs applies what is printed"),
+    ),
     ("kubectl annotate widget NAME etch-operator.io/ignore=true", WELL),
     ("kubectl patch defaultspolicy default --type=merge -p '{\"spec\":{\"pauseAll\":true}}'", WELL),
     ("kubectl get defaultspolicies", WELL),
@@ -189,6 +193,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch lint --old", Left("a mention, without what it would be run with")),
     ("etch impact --fail-on", Left("a mention, without what it would be run with")),
     ("kubectl delete clusterroles --selector=etch-operator.io/aggregate-to-etch=true", WELL),
+    ("kubectl delete roles,rolebindings --all-namespaces --selector=app.kubernetes.io/name=etch", WELL),
     ("kubectl delete clusterroles,clusterrolebindings etch-admission --ignore-not-found", WELL),
     ("kubectl apply -k config/status-guard", WELL),
     ("kubectl delete -k config/status-guard --ignore-not-found", WELL),
