@@ -4,9 +4,12 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use e2e::simulator::laws::{self, Law};
 use e2e::simulator::life::Life;
 use e2e::simulator::sabotage::Sabotage;
+use e2e::simulator::server::Content;
 use e2e::simulator::worlds::{self, World};
+use serde_json::json;
 
 /// The seeds of the usual run.
 const USUAL: std::ops::Range<u64> = 100_000..104_000;
@@ -82,4 +85,26 @@ fn is_found(sabotage: Sabotage, world: Option<&str>) -> bool {
     let mut worlds = worlds();
     worlds.retain(|known| world.is_none_or(|world| known.name == world));
     (0..FOUND).any(|seed| Life::of(seed, &worlds, Some(sabotage)).live().is_err())
+}
+
+/// An old default is stored through a server that lags behind: a limit where the dry run was refused that asks
+/// whether etcd holds it, and a broken law otherwise.
+#[test]
+fn an_old_default_may_be_stored_only_where_the_question_about_it_was_refused() {
+    let worlds = worlds();
+    let world = worlds.iter().find(|world| world.name == "changing").expect("there is one");
+    let (old, new) = (&world.releases[1], &world.releases[2]);
+    let content =
+        |spec| Content { version: "v1".to_owned(), value: json!({ "spec": spec }), owners: Vec::new() };
+    let (before, after) = (content(json!({})), content(json!({ "size": 1 })));
+    let [size, note] = [".spec.size", ".spec.note"].map(|path| vec![path.to_owned()]);
+    for (server, doubtful, law) in [
+        (Some(old), &size, None),
+        (Some(old), &note, Some(Law::Values)),
+        (Some(new), &size, Some(Law::Values)),
+        (None, &size, Some(Law::Values)),
+    ] {
+        let releases = (new, server, Some(new));
+        assert_eq!(laws::broken(world, releases, (&before, &after), false, doubtful), law, "{doubtful:?}");
+    }
 }

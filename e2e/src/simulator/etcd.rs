@@ -56,6 +56,9 @@ pub struct Sent {
     pub follows: bool,
     /// The generation that Etch knows.
     pub knows: usize,
+    /// The places at which it showed an old default, where the dry run was refused that asks whether etcd holds
+    /// it.
+    pub doubtful: Vec<String>,
 }
 
 /// What happened to an object.
@@ -370,9 +373,7 @@ impl Resource {
         &self,
         (before, after): (Option<&Live>, Option<&Live>),
         server: Server,
-        basis: Tag,
-        follows: bool,
-        knows: usize,
+        sent: &Sent,
     ) -> Option<Law> {
         let (before, after) = match (before, after) {
             (None, None) => return None,
@@ -382,19 +383,21 @@ impl Resource {
         if before.tag == after.tag {
             return None;
         }
+        let Sent { basis, follows, knows, doubtful, .. } = sent;
         if before.tag.uid != basis.uid {
             return Some(Law::Creates);
         }
         let served = (!self.is_strict).then(|| &self.generations[self.served(server)].release);
         // A default that changes while Etch's write is on its way comes too late for the object.
-        let reader = (knows == self.generation()).then(|| self.release());
+        let reader = (*knows == self.generation()).then(|| self.release());
         let law = laws::broken(
             &self.world,
             (self.release(), served, reader),
             (&before.content, &after.content),
-            follows,
+            *follows,
+            doubtful,
         );
-        law.or((before.tag != basis).then_some(Law::Race))
+        law.or((before.tag != *basis).then_some(Law::Race))
     }
 
     /// Processes a write of Etch's, and judges what it does.
@@ -423,7 +426,7 @@ impl Resource {
             None => live.clone(),
         });
         let states = (before.as_ref(), after.as_ref());
-        if let Some(law) = self.broken(states, server, sent.basis, sent.follows, sent.knows) {
+        if let Some(law) = self.broken(states, server, sent) {
             return Err(law);
         }
         Ok(answer.and_then(|live| live.ok_or_else(|| Refused { code: 404, message: "not found".to_owned() })))

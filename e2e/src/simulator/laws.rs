@@ -58,17 +58,19 @@ impl Law {
 /// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew
 /// it, and `moves` says that values may follow.
 ///
-/// Four limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
+/// Five limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
 /// is new to it is lost where Etch writes through such a server what it has read through another. And it does
 /// not store a new default of another version at which the object is stored, which other servers show until
 /// then. And it stores the old default of a status, of which a request for the object carries nothing. And
-/// where a webhook converts and an owner is at another version, no request carries a value. Without `served`
-/// that counts.
+/// where a webhook converts and an owner is at another version, no request carries a value. And it stores the
+/// old default at a `doubtful` place: the dry run was refused that asks whether etcd holds the value which such
+/// a server shows there. Without `served` that counts.
 pub fn broken(
     world: &World,
     (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
     (before, after): (&Content, &Content),
     moves: bool,
+    doubtful: &[String],
 ) -> Option<Law> {
     let known = release.known(before);
     let kept = served.map(|served| served.known(before));
@@ -93,12 +95,14 @@ pub fn broken(
                 is_elsewhere && is_phantom && shown.as_ref().is_some_and(|shown| get(shown, place).is_none());
             let is_old_status = lags && is_phantom && place.starts_with(".status");
             let is_converted = lags && is_phantom && has_converted_owners;
+            let is_doubtful = lags && is_phantom && doubtful.iter().any(|path| path == place);
             let is_kept = get(after, place) == Some(value)
                 || is_void(value)
                 || is_new
                 || is_new_elsewhere
                 || is_old_status
-                || is_converted;
+                || is_converted
+                || is_doubtful;
             if !is_kept && !follow.iter().any(|path| path == place) {
                 law = Some(Law::Values);
             }

@@ -89,7 +89,8 @@ impl System {
                 let release = &world.releases[state.crd as usize];
                 // A default that changes while Etch's write is on its way comes too late for the object.
                 let reader = (pending.release == state.crd).then_some(release);
-                laws::broken(world, (release, served, reader), (&before, &after), pending.follows).or(race)
+                laws::broken(world, (release, served, reader), (&before, &after), pending.follows, &[])
+                    .or(race)
             }
             _ => Some(Law::Creates),
         };

@@ -191,7 +191,14 @@ impl Driver {
             Some(plan::Step::Send(request)) => {
                 let last = answers.iter().rev().find_map(|answer| answer.as_ref().ok());
                 let basis = last.map_or(sent.basis, tag);
-                let sent = self.sent(&request, &task, basis, sent.follows, at);
+                // A dry run that is refused may be followed by the write all the same.
+                let is_refused =
+                    sent.request.verb == Verb::DryRun && answers.last().is_some_and(Result::is_err);
+                let doubtful = match task.work.machine.planned().filter(|_| is_refused) {
+                    Some(write) => write.doubtful.iter().map(ToString::to_string).collect(),
+                    None => sent.doubtful,
+                };
+                let sent = Sent { doubtful, ..self.sent(&request, &task, basis, sent.follows, at) };
                 task.write = Some(WriteUnderWay { answers, request, sent });
                 self.tasks.push(Task::Object(Box::new(task)));
                 return Ok(());
@@ -206,7 +213,7 @@ impl Driver {
                     proof: plan::Proof::WriteAnswered,
                 })
             }
-            (_, Some(Sabotage::CreatesWhatIsGone), None) => return self.create(&name, resource, at),
+            (_, Some(Sabotage::CreatesWhatIsGone), None) => return Self::create(&name, resource, at),
             (outcome, ..) => outcome,
         };
         let is_end = at.sabotage == Some(Sabotage::EndsWithARewrite)
@@ -228,14 +235,12 @@ impl Driver {
     }
 
     /// Creates an object that is gone: a sabotage.
-    fn create(&self, name: &str, resource: &mut Resource, at: &mut Surroundings<'_>) -> Result<(), Law> {
+    fn create(name: &str, resource: &mut Resource, at: &mut Surroundings<'_>) -> Result<(), Law> {
         let request = resource.world.menu[0].clone();
-        let created = resource.process(at.clock, name, Server::Current, &request);
-        let created = created.ok().flatten();
-        let basis = Tag { uid: 0, revision: 0 };
-        resource
-            .broken((None, created.as_ref()), Server::Current, basis, false, self.knows)
-            .map_or(Ok(()), Err)
+        match resource.process(at.clock, name, Server::Current, &request) {
+            Ok(Some(_)) => Err(Law::Creates),
+            Ok(None) | Err(_) => Ok(()),
+        }
     }
 
     /// Runs a write through the answers so far; its last step.
@@ -295,7 +300,7 @@ impl Driver {
             Some(sabotage) => sabotage.change(request, &object),
             None => request,
         };
-        Sent { request, basis, follows, knows: self.knows }
+        Sent { request, basis, follows, knows: self.knows, doubtful: Vec::new() }
     }
 
     /// Whether a write may begin: the CRD was at its generation within the last second and since `read`, or
