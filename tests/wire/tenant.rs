@@ -253,7 +253,7 @@ async fn a_permission_that_is_taken_back_is_named_with_its_namespace() {
     operator.abort();
 }
 
-/// A place to which old versions cannot be trimmed, and one at which no permission reaches every selected object.
+/// No list of namespaces could be read that the pattern matches, and new ones may come.
 #[tokio::test(start_paused = true)]
 async fn a_pattern_of_namespaces_needs_permissions_for_all_objects() {
     let world = world(&Granted::to(&["team-a", "team-b"]));
