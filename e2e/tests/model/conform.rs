@@ -9,7 +9,8 @@ use e2e::cluster::{Answer as Real, CRDS, Cluster, GUARD, eventually};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use crate::parts::{Answer, Known, Next, Parts, Planned, Question, Seen};
+use crate::object::{Begun, NextStep};
+use crate::parts::{Answer, Known, Next, Parts, Seen};
 use crate::server::{
     Content, Entry, GROUP, NAME, NAMESPACE, Refused, Request, Revision, Tag, Uid, Verb, payload, uid,
 };
@@ -113,21 +114,16 @@ impl Twins<'_> {
     /// Lets Etch do what it would do with the object as it is.
     async fn be_etch(&mut self) -> Result<()> {
         let Some((content, tag)) = self.live else { return Ok(()) };
-        let seen = Seen { by: self.crd, content, tag };
-        let question = Question {
+        let stand = self.parts.begin(Begun {
             world: self.world,
             release: self.crd,
-            seen,
+            seen: Seen { by: self.crd, content, tag },
             known: Known { versions_disagree: true, ..Known::default() },
             past: [(self.crd > 0).then(|| (self.crd - 1, true)), None, None],
             follows: true,
-            has_moved: false,
-            is_stored: false,
-            refused: None,
-            altered: false,
             may_lag: true,
-        };
-        let Planned::Write(mut machine) = self.parts.plan(question) else { return Ok(()) };
+        });
+        let NextStep::Write(mut machine) = stand.next else { return Ok(()) };
         loop {
             let request = (*self.parts.requests.get(self.parts.pending(machine).request)).clone();
             let answer = match self.send(&request).await? {

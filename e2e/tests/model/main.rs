@@ -6,6 +6,7 @@
 
 mod conform;
 mod matrix;
+mod object;
 mod operator;
 mod parts;
 mod rest;

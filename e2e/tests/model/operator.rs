@@ -1,10 +1,9 @@
 //! The operator's steps: what it remembers and does when it starts, lists, gets an object from the watch, or
 //! gets an answer. It must not decide about an object, nor what an answer means: it asks Etch's own code.
 
-use etch_core::object_machine::{ATTEMPTS, STRIPPED};
-
 use crate::laws::Law;
-use crate::parts::{Answer, End, Known, Next, Parts, Past, Pending, Planned, Question, Seen};
+use crate::object::{Begun, NextStep, Stand, Taken};
+use crate::parts::{Answer, Known, Next, Parts, Past, Pending, Seen};
 use crate::server::Tag;
 use crate::state::{Action, Server, State};
 use crate::system::System;
@@ -120,141 +119,67 @@ impl System {
     }
 
     /// Takes up an object as it was seen.
-    fn take_up(&self, state: &mut State, mut task: Task, seen: Seen, known: Known, sweeps: bool) {
-        let follows = !task.processed || known.excepted == Some(seen.tag.uid);
-        let step = WorkStep::Read { lacked: false };
-        let work = Work {
-            seen,
-            known,
-            attempt: 1,
-            follows,
-            has_moved: false,
-            refused: None,
-            unproved: false,
-            stored: None,
-            altered: false,
-            stripped: 0,
-            step,
-            sweeps,
-        };
-        task.phase = Phase::Work(work);
-        self.decide(state, task, work);
-    }
-
-    fn decide(&self, state: &mut State, mut task: Task, mut work: Work) {
-        if task.verify && self.parts.is_suspect(state.world, task.release, work.seen, task.past) {
-            task.suspect = Some(work.seen.tag);
-        }
-        let question = Question {
+    fn take_up(&self, state: &mut State, task: Task, seen: Seen, known: Known, sweeps: bool) {
+        let stand = self.parts.begin(Begun {
             world: state.world,
             release: task.release,
-            seen: work.seen,
-            known: work.known,
+            seen,
+            known,
             past: task.past,
-            follows: work.follows,
-            has_moved: work.has_moved,
-            is_stored: work.stored == Some(work.seen.tag.revision),
-            refused: work.refused.take(),
-            altered: work.altered,
+            follows: !task.processed || known.excepted == Some(seen.tag.uid),
             may_lag: task.verify && !task.verifies,
-        };
-        match self.parts.plan(question) {
-            Planned::Write(machine) => {
-                work.step = WorkStep::Sent(machine);
-                task.phase = Phase::Work(work);
-                state.task = Some(task);
-            }
-            Planned::Hold => self.conclude(state, task, work, Conclusion::Problem(Problem::Held)),
-            Planned::Stored => {
-                let conclusion = work.stored.map_or(Conclusion::Stored, Conclusion::Written);
-                self.conclude(state, task, work, conclusion);
-            }
-            Planned::Skip => self.conclude(state, task, work, Conclusion::Stored),
-        }
+        });
+        self.go_on(state, task, stand, sweeps);
     }
 
-    fn again(&self, state: &mut State, mut task: Task, mut work: Work, lacked: bool) {
-        work.step = WorkStep::Read { lacked };
-        task.phase = Phase::Work(work);
+    /// Does what the object's machine asks for.
+    fn go_on(&self, state: &mut State, mut task: Task, stand: Stand, sweeps: bool) {
+        let Stand { machine, seen, is_suspect, next } = stand;
+        if is_suspect {
+            task.suspect = Some(seen.tag);
+        }
+        let step = match next {
+            NextStep::Write(write) => WorkStep::Sent(write),
+            NextStep::Read => WorkStep::Read,
+            NextStep::Done(conclusion) => return self.conclude(state, task, seen, sweeps, conclusion),
+            NextStep::Stop { has_lost_owners: true } => {
+                state.broken = state.broken.or(Some(Law::Owners));
+                return;
+            }
+            NextStep::Stop { has_lost_owners: false } => {
+                task.sweep_again(0);
+                state.task = Some(task);
+                return;
+            }
+        };
+        task.phase = Phase::Work(Work { machine, seen, step, sweeps });
         state.task = Some(task);
     }
 
     /// Goes on after an answer.
-    fn go_on(&self, state: &mut State, task: Task, mut work: Work, machine: Id, answer: Answer) {
-        let last = match &answer {
-            Answer::Object(seen) => Some(*seen),
-            Answer::Refused(_) => None,
-        };
-        let end = match self.parts.answered(machine, answer) {
-            Next::Send(machine) => {
-                work.step = WorkStep::Sent(machine);
-                let task = Task { phase: Phase::Work(work), ..task };
-                state.task = Some(task);
+    fn answered(&self, state: &mut State, task: Task, work: Work, write: Id, answer: Answer) {
+        let taken = match self.parts.answered(write, answer) {
+            Next::Send(write) => {
+                let phase = Phase::Work(Work { step: WorkStep::Sent(write), ..work });
+                state.task = Some(Task { phase, ..task });
                 return;
             }
-            Next::Failed => return self.again(state, task, work, false),
-            Next::Done(end) => end,
+            Next::Done(write) => Taken::Ended(write),
+            Next::Failed => Taken::Unanswered,
         };
-        match (end, last) {
-            (End::Unproved, Some(seen)) if self.parts.is(Sabotage::BelievesEveryAnswer) => {
-                self.conclude(state, task, work, Conclusion::Written(seen.tag.revision));
-            }
-            (End::Written(_), _) if work.altered => {
-                self.conclude(state, task, work, Conclusion::Problem(Problem::Rejected));
-            }
-            (End::Written(revision), _) if self.goes_on_after(machine, state, &task, &work) => {
-                work.stored = Some(revision);
-                self.again(state, task, work, false);
-            }
-            (End::Written(revision), _) => self.conclude(state, task, work, Conclusion::Written(revision)),
-            (End::AlreadyStored, _) if work.unproved || work.stored.is_some() => {
-                self.conclude(state, task, work, Conclusion::Written(work.seen.tag.revision));
-            }
-            (End::AlreadyStored, _) => self.conclude(state, task, work, Conclusion::AlreadyStored),
-            (End::Followed(seen), _) => {
-                work.seen = seen;
-                work.has_moved = true;
-                self.next_attempt(state, task, work);
-            }
-            (End::Gone, _) => self.conclude(state, task, work, Conclusion::Gone),
-            (End::Rejected, _) => self.conclude(state, task, work, Conclusion::Problem(Problem::Rejected)),
-            (End::OwnersLost, _) => state.broken = state.broken.or(Some(Law::Owners)),
-            (End::NeedsRewrite, _) => {
-                work.refused = Some(self.parts.machines.get(machine).write);
-                self.again(state, task, work, false);
-            }
-            (End::Unproved, _) => {
-                work.unproved = true;
-                self.again(state, task, work, true);
-            }
-            (End::Altered, _) => {
-                (work.unproved, work.altered) = (true, true);
-                self.again(state, task, work, false);
-            }
-            (End::Again, _) => self.again(state, task, work, false),
-        }
+        self.take(state, task, work, taken);
     }
 
-    /// Whether what follows a changed default comes after a write.
-    fn goes_on_after(&self, machine: Id, state: &State, task: &Task, work: &Work) -> bool {
-        let has_changes = || self.parts.has_changes(state.world, task.release, &task.past);
-        let is_rewrite = self.parts.is_rewrite(machine) && !self.parts.is(Sabotage::EndsWithARewrite);
-        work.follows && is_rewrite && has_changes()
-    }
-
-    fn next_attempt(&self, state: &mut State, task: Task, mut work: Work) {
-        work.attempt += 1;
-        match u32::from(work.attempt) > ATTEMPTS {
-            true => self.conclude(state, task, work, Conclusion::Problem(Problem::Unknown)),
-            false => self.decide(state, task, work),
-        }
+    fn take(&self, state: &mut State, task: Task, work: Work, taken: Taken) {
+        let stand = self.parts.take(work.machine, taken);
+        self.go_on(state, task, stand, work.sweeps);
     }
 
     /// Notes the outcome for the object, and judges what is reported of it.
-    fn conclude(&self, state: &mut State, mut task: Task, work: Work, conclusion: Conclusion) {
+    fn conclude(&self, state: &mut State, mut task: Task, seen: Seen, sweeps: bool, conclusion: Conclusion) {
         let tag = match conclusion {
-            Conclusion::Written(revision) => Tag { revision, ..work.seen.tag },
-            _ => work.seen.tag,
+            Conclusion::Written(revision) => Tag { revision, ..seen.tag },
+            _ => seen.tag,
         };
         let is_said = match conclusion {
             Conclusion::Stored => true,
@@ -267,7 +192,7 @@ impl System {
         // Reports are about the release that Etch knows, and its conditions name that.
         let is_current = state.crd == task.release && !state.restored;
         if let Some(live) = state.live.filter(|live| is_said && is_current && live.tag == tag) {
-            let was_behind = live.is_late || work.seen.by < task.release;
+            let was_behind = live.is_late || seen.by < task.release;
             let may_be_wrong = conclusion == Conclusion::Stored && task.verify && was_behind;
             if !may_be_wrong && !self.parts.is_stored(state.world, task.release, live.content) {
                 state.broken = state.broken.or(Some(Law::Persisted));
@@ -280,7 +205,7 @@ impl System {
         };
         task.wrote |= matches!(conclusion, Conclusion::Written(_));
         task.asked |= !matches!(conclusion, Conclusion::Stored | Conclusion::Problem(Problem::Held));
-        if work.sweeps {
+        if sweeps {
             self.end_sweep(state, task);
             return;
         }
@@ -312,8 +237,7 @@ impl System {
             servers_lag: task.known.servers_lag,
         };
         if !is_verified && task.sweep < VERIFICATIONS {
-            task.sweep += 1;
-            (task.wrote, task.asked, task.phase) = (false, false, Phase::List);
+            task.sweep_again(task.sweep + 1);
             state.task = Some(task);
             return;
         }
@@ -391,14 +315,14 @@ impl System {
                 task.verifies = true;
                 task.known.servers_lag = true;
                 task.covered = task.known.through;
-                (task.sweep, task.wrote, task.asked, task.phase) = (0, false, false, Phase::List);
+                task.sweep_again(0);
                 state.task = Some(task);
             }
             (Action::Answer(server), Phase::Work(work)) => {
                 let WorkStep::Sent(machine) = work.step else { return };
                 Self::spend(state, server);
                 let answer = self.process_ours(state, server, self.parts.pending(machine));
-                self.go_on(state, task, work, machine, answer);
+                self.answered(state, task, work, machine, answer);
                 if self.parts.is(Sabotage::CreatesWhatIsGone) && state.live.is_none() {
                     let menu = &self.parts.worlds[state.world as usize].menu;
                     let request = self.parts.requests.id(menu[0].clone());
@@ -418,20 +342,12 @@ impl System {
                 state.stray = Some(self.parts.pending(machine));
                 self.unanswered(state, task, work);
             }
-            (Action::Read(server), Phase::Work(mut work)) => {
-                let WorkStep::Read { lacked } = work.step else { return };
+            (Action::Read(server), Phase::Work(work)) => {
                 Self::spend(state, server);
-                let Some(fresh) = seen(state, server) else {
-                    return self.conclude(state, task, work, Conclusion::Gone);
-                };
-                work.seen = fresh;
-                if lacked {
-                    work.stripped += u8::from(!self.parts.has_gap(state.world, task.release, fresh));
-                    if u32::from(work.stripped) >= STRIPPED {
-                        return self.conclude(state, task, work, Conclusion::Problem(Problem::Rejected));
-                    }
+                match seen(state, server) {
+                    Some(fresh) => self.take(state, task, work, Taken::Read(fresh)),
+                    None => self.conclude(state, task, work.seen, work.sweeps, Conclusion::Gone),
                 }
-                self.next_attempt(state, task, work);
             }
             _ => {}
         }
@@ -439,9 +355,7 @@ impl System {
 
     /// Goes on where no answer has come.
     fn unanswered(&self, state: &mut State, task: Task, work: Work) {
-        match self.parts.is(Sabotage::BelievesInSilence) {
-            true => self.conclude(state, task, work, Conclusion::AlreadyStored),
-            false => self.again(state, task, work, false),
-        }
+        let believes = self.parts.is(Sabotage::BelievesInSilence);
+        self.take(state, task, work, if believes { Taken::Believed } else { Taken::Unanswered });
     }
 }

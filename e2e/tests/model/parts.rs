@@ -1,22 +1,21 @@
-//! The real decision and the real write machine of Etch, and the model's server, as functions from small
-//! numbers to small numbers. It must not decide anything that Etch decides, nor repair what it sends: only a
-//! sabotage changes a request, on its way out.
+//! The write machine of Etch, and the model's server, as functions from small numbers to small numbers. It
+//! must not decide anything that Etch decides, nor repair what it sends: only a sabotage changes a request,
+//! on its way out.
 
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use etch_core::api::Mode;
 use etch_core::object::Object;
+use etch_core::object_machine::Rules;
 use etch_core::ownership::MANAGER;
 use etch_core::plan::{
-    Change, Exceptions, HiddenFields, Outcome, PatchKind, Plan, Record, Step, Strategy, Terms, Write,
-    WriteMachine, changes, decide, follow, has_gap, past, past_of, pinned, rewritten, shows_past,
-    with_lag_check,
+    self, Change, HiddenFields, Outcome, PatchKind, Step, Strategy, Terms, Write, WriteMachine, changes,
+    past, past_of,
 };
-use serde_json::json;
 
-use crate::server::{
-    self, Content, Effect, Refused, Request, Revision, Tag, Uid, Verb, document, refusal, uid,
-};
+use crate::object::{Begun, History, Stand, Taken};
+use crate::server::{self, Content, Effect, Refused, Request, Revision, Tag, Uid, Verb, document, refusal};
 use crate::tables::{Id, Memo, Table};
 use crate::worlds::World;
 use e2e::simulator::sabotage::{Sabotage, is_release};
@@ -41,46 +40,13 @@ pub(crate) struct Known {
 /// An earlier release, and whether its pass had ended.
 pub(crate) type Past = Option<(u8, bool)>;
 
-/// What a decision depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Question {
-    pub(crate) world: u8,
-    /// The release that Etch knows.
-    pub(crate) release: u8,
-    pub(crate) seen: Seen,
-    pub(crate) known: Known,
-    /// The releases before, the latest first.
-    pub(crate) past: [Past; 3],
-    /// Whether values of changed defaults are still to follow.
-    pub(crate) follows: bool,
-    /// Whether some have been moved.
-    pub(crate) has_moved: bool,
-    /// Whether a rewrite of the owners has just stored all that was missing.
-    pub(crate) is_stored: bool,
-    /// The write that could not be carried out in the owners' terms.
-    pub(crate) refused: Option<Id>,
-    /// Whether a repeat has changed the object again.
-    pub(crate) altered: bool,
-    /// Whether servers may lag behind.
-    pub(crate) may_lag: bool,
-}
-
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Planned {
-    Stored,
-    Skip,
-    Hold,
-    Write(Id),
-}
-
 /// A write under way: everything that it was begun with, and the answers so far.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Machine {
     world: u8,
     release: u8,
-    pub(crate) seen: Seen,
-    pub(crate) write: Id,
+    seen: Seen,
+    write: Id,
     answers: Vec<Answer>,
 }
 
@@ -94,28 +60,16 @@ pub(crate) enum Answer {
 /// What follows an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Next {
+    /// This write waits for another answer.
     Send(Id),
-    Done(End),
+    /// This write has ended.
+    Done(Id),
+    /// The server could not answer.
     Failed,
 }
 
-/// What came of a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum End {
-    Written(Revision),
-    Followed(Seen),
-    AlreadyStored,
-    Gone,
-    Again,
-    Unproved,
-    Altered,
-    NeedsRewrite,
-    Rejected,
-    OwnersLost,
-}
-
-/// A write, told from others by all that it says.
-pub(crate) struct Named(Write, String);
+/// Something that is told from others by what is printed of it.
+pub(crate) struct Named<T>(pub(crate) T, [u64; 2]);
 
 /// A request that waits to be processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -144,14 +98,14 @@ pub(crate) struct Parts {
     pub(crate) requests: Table<Request>,
     pub(crate) machines: Table<Machine>,
     answers: Table<Answer>,
-    writes: Table<Named>,
-    plans: Memo<Question, Planned>,
+    writes: Table<Named<Write>>,
+    pub(crate) objects: Table<Named<History>>,
+    pub(crate) begun: Memo<Begun, Stand>,
+    pub(crate) taken: Memo<(Id, Taken), Stand>,
     steps: Memo<(Id, Id), Next>,
     pending: Memo<Id, Pending>,
     handled: Memo<Handled, Done>,
     stored: Memo<(u8, u8, Id), bool>,
-    suspects: Memo<(u8, u8, Seen, [Past; 3]), bool>,
-    gaps: Memo<(u8, u8, Seen), bool>,
 }
 
 impl Parts {
@@ -164,13 +118,13 @@ impl Parts {
             machines: Table::default(),
             answers: Table::default(),
             writes: Table::default(),
-            plans: Memo::default(),
+            objects: Table::default(),
+            begun: Memo::default(),
+            taken: Memo::default(),
             steps: Memo::default(),
             pending: Memo::default(),
             handled: Memo::default(),
             stored: Memo::default(),
-            suspects: Memo::default(),
-            gaps: Memo::default(),
         }
     }
 
@@ -184,7 +138,7 @@ impl Parts {
         releases[by as usize].has(releases[release as usize].storage())
     }
 
-    fn object(&self, world: u8, release: u8, seen: Seen) -> Object {
+    pub(crate) fn object(&self, world: u8, release: u8, seen: Seen) -> Object {
         let releases = &self.worlds[world as usize].releases;
         let version = releases[release as usize].storage();
         let content = self.contents.get(seen.content);
@@ -201,7 +155,7 @@ impl Parts {
     }
 
     /// What has changed since the releases before.
-    fn changes(&self, world: u8, release: u8, before: &[Past; 3]) -> Vec<Change> {
+    pub(crate) fn changes(&self, world: u8, release: u8, before: &[Past; 3]) -> Vec<Change> {
         let world = &self.worlds[world as usize];
         let history = before.iter().rev().flatten().fold(Vec::new(), |older, (release, is_finished)| {
             past(past_of(&world.releases[*release as usize].crd), *is_finished, older)
@@ -219,98 +173,25 @@ impl Parts {
         self.writes.get(self.machines.get(machine).write).0.strategy == Strategy::Rewrite
     }
 
-    /// Whether an object shows what a changed default gave before.
-    pub(crate) fn is_suspect(&self, world: u8, release: u8, seen: Seen, before: [Past; 3]) -> bool {
-        self.suspects.of((world, release, seen, before), |_| {
-            let changes = self.changes(world, release, &before);
-            shows_past(&self.object(world, release, seen), &changes)
-        })
-    }
-
-    /// Whether an object lacks a default even as it is shown.
-    pub(crate) fn has_gap(&self, world: u8, release: u8, seen: Seen) -> bool {
-        self.gaps.of((world, release, seen), |_| {
-            let crd = &self.worlds[world as usize].releases[release as usize].crd;
-            has_gap(&self.object(world, release, seen), crd)
-        })
-    }
-
-    /// Decides, as the reconciler of objects has it decided.
-    pub(crate) fn plan(&self, question: Question) -> Planned {
-        self.plans.of(question, |question| self.work_out(question))
-    }
-
-    fn work_out(&self, question: &Question) -> Planned {
-        let Question {
-            world,
-            release,
-            seen,
-            known,
-            past,
-            follows,
-            has_moved,
-            is_stored,
-            refused,
-            altered,
-            may_lag,
-        } = *question;
-        let crd = &self.worlds[world as usize].releases[release as usize].crd;
-        let (object, terms) = (self.object(world, release, seen), self.terms(world));
-        let record = Record {
-            through: known.through.map(u64::from),
-            exceptions: known.excepted.map(uid).into_iter().collect::<Exceptions>(),
-            versions_disagree: known.versions_disagree,
-            servers_lag: known.servers_lag,
-            ..Record::default()
-        };
-        let changes = self.changes(world, release, &past);
-        let plan = match is_stored {
-            true => Plan::Stored(etch_core::plan::Proof::UnchangedSincePass),
-            false => decide(&object, crd, &terms, &record),
-        };
-        let may_follow = match &plan {
-            Plan::Stored(_) => true,
-            Plan::Write(write) => write.strategy != Strategy::Rewrite,
-            Plan::Skip(_) | Plan::Hold(_) => false,
-        };
-        let plan = match may_follow && follows && !changes.is_empty() {
-            true => match follow(&self.unowned(&object), crd, &terms, &changes).plan {
-                Some(Plan::Hold(held)) if held.reason == etch_core::plan::Hold::InvalidDefaults => plan,
-                instead => instead.unwrap_or(plan),
-            },
-            false => plan,
-        };
-        let refused = refused.map(|id| self.writes.get(id));
-        let write = match (refused, plan) {
-            (_, Plan::Stored(_)) => return Planned::Stored,
-            (_, Plan::Skip(_)) => return Planned::Skip,
-            (_, Plan::Hold(_)) => return Planned::Hold,
-            (Some(refused), Plan::Write(_)) => rewritten(&object, crd, &terms, &refused.0),
-            (None, Plan::Write(write)) => write,
-        };
-        let write = Write { prove: write.prove && !altered && !self.is(Sabotage::ProvesNothing), ..write };
-        let write = match has_moved || self.is(Sabotage::SendsNoChangedValues) {
-            true => write,
-            false => pinned(write, &object, crd, &terms, &changes),
-        };
-        let write = match may_lag && !has_moved && !self.is(Sabotage::DoubtsNothing) {
-            true => with_lag_check(write, &object, &changes),
-            false => write,
+    /// A write of an object as it was seen.
+    pub(crate) fn write(&self, world: u8, release: u8, seen: Seen, write: Write) -> Id {
+        let write = match self.sabotage {
+            Some(sabotage) => sabotage.change_write(write),
+            None => write,
         };
         let text = format!("{write:?}");
-        let write = self.writes.id(Named(write, text));
-        Planned::Write(self.machines.id(Machine { world, release, seen, write, answers: Vec::new() }))
+        let write = self.writes.id(Named::new(write, &text));
+        self.machines.id(Machine { world, release, seen, write, answers: Vec::new() })
     }
 
-    fn unowned(&self, object: &Object) -> Object {
-        let mut object = object.clone();
-        if self.is(Sabotage::FollowsWhatIsOwned) {
-            let mut json = object.json().clone();
-            let entries = json["metadata"]["managedFields"].as_array_mut().into_iter().flatten();
-            entries.for_each(|entry| entry["fieldsV1"] = json!({ "f:spec": { "f:note": {} } }));
-            object = Object::from(json);
+    /// What Etch decides by.
+    pub(crate) fn rules(&self, world: u8, release: u8) -> Rules {
+        Rules {
+            crd: self.worlds[world as usize].releases[release as usize].crd.clone(),
+            terms: self.terms(world),
+            mode: Mode::Persist,
+            since: Arc::default(),
         }
-        object
     }
 
     /// The request of a write that waits for an answer.
@@ -379,44 +260,38 @@ impl Parts {
             machine.answers.push(answer);
             let write = &self.writes.get(machine.write).0;
             match self.run(&machine, write) {
-                Step::Send(request) if self.is(Sabotage::LeavesItsEntry) && is_release(&request.body) => {
-                    let last = machine.answers.iter().rev().find_map(|answer| match answer {
-                        Answer::Object(seen) => Some(seen.tag.revision),
-                        Answer::Refused(_) => None,
-                    });
-                    last.map_or(Next::Failed, |revision| Next::Done(End::Written(revision)))
+                Step::Send(request) if !self.leaves_it_there(&request) => {
+                    Next::Send(self.machines.id(machine))
                 }
-                Step::Send(_) => Next::Send(self.machines.id(machine)),
+                Step::Send(_) | Step::Done(_) => Next::Done(self.machines.id(machine)),
                 Step::Failed(_) => Next::Failed,
-                Step::Done(outcome) => Next::Done(self.end(&machine, outcome)),
             }
         })
     }
 
-    fn end(&self, machine: &Machine, outcome: Outcome) -> End {
+    fn leaves_it_there(&self, request: &plan::Request) -> bool {
+        self.is(Sabotage::LeavesItsEntry) && is_release(&request.body)
+    }
+
+    /// How a write has ended, and the object as it was answered last.
+    pub(crate) fn ended(&self, machine: Id) -> (Outcome, Option<Seen>) {
+        let machine = self.machines.get(machine);
         let last = machine.answers.iter().rev().find_map(|answer| match answer {
             Answer::Object(seen) => Some(*seen),
             Answer::Refused(_) => None,
         });
-        match outcome {
-            Outcome::Written { resource_version, .. } => {
-                End::Written(resource_version.parse().expect("the model's versions are numbers"))
-            }
-            Outcome::Followed(_) => End::Followed(last.expect("it was answered with an object")),
-            Outcome::AlreadyStored(_) => End::AlreadyStored,
-            Outcome::Gone => End::Gone,
-            // The task reads the CRD again, and then the object.
-            Outcome::Conflict
-            | Outcome::Harmful { .. }
-            | Outcome::FieldsDropped { .. }
-            | Outcome::CrdChanged => End::Again,
-            Outcome::Unproved => End::Unproved,
-            Outcome::Altered => End::Altered,
-            Outcome::Mutated { .. } => unreachable!("the model has no admission"),
-            Outcome::NeedsRewrite => End::NeedsRewrite,
-            Outcome::Rejected(_) | Outcome::Forbidden { .. } => End::Rejected,
-            Outcome::OwnersLost { .. } => End::OwnersLost,
-        }
+        let written = || Outcome::Written {
+            resource_version: last.map(|seen| seen.tag.revision.to_string()).unwrap_or_default(),
+            proof: plan::Proof::WriteAnswered,
+        };
+        let outcome = match self.run(&machine, &self.writes.get(machine.write).0) {
+            Step::Done(Outcome::Unproved) if self.is(Sabotage::BelievesEveryAnswer) => written(),
+            Step::Done(outcome) => outcome,
+            // What it would send is the removal of its entry: see `leaves_it_there`.
+            Step::Send(_) => written(),
+            Step::Failed(_) => unreachable!("a write that has failed has not ended"),
+        };
+        (outcome, last)
     }
 
     /// What a server that serves `release` makes of a request.
@@ -442,15 +317,27 @@ impl Parts {
     }
 }
 
-impl PartialEq for Named {
+impl<T> Named<T> {
+    /// Two hashes of what is printed stand for it: texts would take more room than all else.
+    pub(crate) fn new(value: T, text: &str) -> Self {
+        let hash = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            (salt, text).hash(&mut hasher);
+            hasher.finish()
+        };
+        Self(value, [hash(0), hash(1)])
+    }
+}
+
+impl<T> PartialEq for Named<T> {
     fn eq(&self, other: &Self) -> bool {
         self.1 == other.1
     }
 }
 
-impl Eq for Named {}
+impl<T> Eq for Named<T> {}
 
-impl Hash for Named {
+impl<T> Hash for Named<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.1.hash(state);
     }

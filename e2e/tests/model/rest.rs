@@ -2,10 +2,11 @@
 //! It must not do it.
 
 use etch_core::object_machine::ATTEMPTS;
-use etch_core::plan::Ownership;
+use etch_core::plan::{Outcome, Ownership};
 
 use crate::laws::{self, Law};
-use crate::parts::{Answer, End, Known, Next, Planned, Question, Seen};
+use crate::object::{Begun, NextStep};
+use crate::parts::{Answer, Known, Next, Seen};
 use crate::state::{Action, Server, State};
 use crate::system::System;
 use crate::task::{Phase, Problem, Task, Work, WorkStep};
@@ -36,20 +37,16 @@ impl System {
         if world.terms.ownership == Ownership::Own {
             return;
         }
-        let question = Question {
+        let stand = self.parts.begin(Begun {
             world: state.world,
             release: task.release,
             seen: Seen { by: state.crd, content: live.content, tag: live.tag },
             known: Known { versions_disagree: true, ..Known::default() },
             past: [None; 3],
             follows: false,
-            has_moved: true,
-            is_stored: false,
-            refused: None,
-            altered: false,
             may_lag: false,
-        };
-        let Planned::Write(mut machine) = self.parts.plan(question) else { return };
+        });
+        let NextStep::Write(mut machine) = stand.next else { return };
         // Owners in the terms of a version that is gone: moving them is a change, and nothing else could ask.
         if self.parts.is_rewrite(machine) {
             return;
@@ -68,8 +65,11 @@ impl System {
             };
             match self.parts.answered(machine, answer) {
                 Next::Send(next) => machine = next,
-                Next::Done(End::AlreadyStored | End::Written(_)) => return,
-                Next::Done(_) | Next::Failed => break,
+                Next::Done(ended) => match self.parts.ended(ended) {
+                    (Outcome::AlreadyStored(_) | Outcome::Written { .. }, _) => return,
+                    _ => break,
+                },
+                Next::Failed => break,
             }
         }
         state.broken = Some(Law::Idempotence);
@@ -147,7 +147,7 @@ impl System {
         match task.phase {
             Phase::Idle => {}
             Phase::List => by_any(Action::List),
-            Phase::Work(Work { step: WorkStep::Read { .. }, .. }) => by_any(Action::Read),
+            Phase::Work(Work { step: WorkStep::Read, .. }) => by_any(Action::Read),
             Phase::Work(Work { step: WorkStep::Sent(_), .. }) => {
                 by_any(Action::Answer);
                 if state.left.faults > 0 {

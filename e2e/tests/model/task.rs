@@ -1,12 +1,11 @@
 //! What the operator remembers between two requests, and what it does next: the smallest form of
-//! `operator::{object, crd}` that has their laws.
+//! `etch_core::engine` that has its laws.
 //!
-//! Real, and called here: the decision, what follows a changed default, the values that are pinned, the write
-//! machine with its proofs and the meaning of every refusal, what an object that shows an old default is.
-//! Modelled, since it lives in tasks, timers and the API server: the loop around a write (with the numbers of
-//! `etch_core::object_machine`), the sweeps of a pass and those that verify it (`crd/{pass,verify}.rs`), the
-//! watch, and what a report keeps for the next run (`etch_core::report`). Left out: how far an interrupted
-//! pass had come, policies that change, pauses, and fields that were dropped.
+//! Real, and run here: the machine of an object, from its read to its result, and that of each write.
+//! Modelled, since timers, counts and whole reports would be in every state: the sweeps of a pass and those
+//! that verify it (`engine/pass.rs`), the watch, and what a report keeps for the next run
+//! (`etch_core::report`). `tests/machines` explores those as they are, within smaller bounds. Left out: how
+//! far an interrupted pass had come, policies that change, pauses, and fields that were dropped.
 
 use crate::parts::{Known, Past, Seen};
 use crate::server::{Revision, Tag, Uid};
@@ -69,6 +68,13 @@ pub(crate) struct Task {
     pub(crate) heard: Option<Tag>,
 }
 
+impl Task {
+    /// Begins a sweep of the pass.
+    pub(crate) fn sweep_again(&mut self, sweep: u8) {
+        (self.sweep, self.wrote, self.asked, self.phase) = (sweep, false, false, Phase::List);
+    }
+}
+
 /// What it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Phase {
@@ -93,18 +99,9 @@ pub(crate) enum Problem {
 /// The object, being reconciled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Work {
+    /// Its machine.
+    pub(crate) machine: Id,
     pub(crate) seen: Seen,
-    pub(crate) known: Known,
-    pub(crate) attempt: u8,
-    /// Whether values of changed defaults are still to follow.
-    pub(crate) follows: bool,
-    pub(crate) has_moved: bool,
-    pub(crate) refused: Option<Id>,
-    pub(crate) unproved: bool,
-    /// In which version a rewrite of the owners has left it: what follows comes after that.
-    pub(crate) stored: Option<Revision>,
-    pub(crate) altered: bool,
-    pub(crate) stripped: u8,
     pub(crate) step: WorkStep,
     /// Whether it is part of a sweep.
     pub(crate) sweeps: bool,
@@ -115,8 +112,8 @@ pub(crate) struct Work {
 pub(crate) enum WorkStep {
     /// The answer to a write.
     Sent(Id),
-    /// A fresh read; whether the last answer lacked a default.
-    Read { lacked: bool },
+    /// A fresh read.
+    Read,
 }
 
 /// The outcome for the object.
