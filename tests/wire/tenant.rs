@@ -233,6 +233,43 @@ async fn events_of_one_namespace_do_not_hide_that_the_watch_of_another_fails() {
     operator.abort();
 }
 
+/// What a report records was delivered by every watch: else a restart would pass over what one has not shown.
+#[tokio::test(start_paused = true)]
+async fn a_restart_finds_what_a_silent_watch_has_not_shown() {
+    let (granted, is_silent) = (Granted::to(&["team-a", "team-b"]), Arc::new(AtomicBool::new(false)));
+    let world = world(&granted);
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 60 * MINUTE));
+    // Once the pass is verified, its record follows the watches.
+    tokio::time::sleep(20 * MINUTE).await;
+    let silent = is_silent.clone();
+    world.fails(move |request| {
+        let is_of_a = request.is_watch() && namespace_of(request) == Some("team-a");
+        if is_of_a && silent.load(Ordering::Relaxed) {
+            return Some(Answer::open_watch([]));
+        }
+        granted.answer(request)
+    });
+    is_silent.store(true, Ordering::Relaxed);
+    world.end_watches();
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    world.put_unfilled_object(THINGS, thing_in("team-a", "a2"));
+    world.put_unfilled_object(THINGS, thing_in("team-b", "b2"));
+    // Totals alone are reported some minutes later.
+    tokio::time::sleep(Duration::from_secs(270)).await;
+    assert_eq!(["a2", "b2"].map(|name| world.is_persisted(name)), [false, true]);
+    assert_eq!(world.persisted(), persisted("all 3 selected objects"));
+    let recorded = world.report(CRD).expect("a report")["status"]["through"].clone();
+    let not_shown = world.stored(THINGS, "a2").expect("an object")["metadata"]["resourceVersion"].clone();
+    let [recorded, not_shown] = [recorded, not_shown].map(|version| version.as_str()?.parse::<u64>().ok());
+    assert!(recorded.is_some() && recorded < not_shown, "{recorded:?}, {not_shown:?}");
+    operator.abort();
+    is_silent.store(false, Ordering::Relaxed);
+    world.operate(MINUTE).await;
+    assert!(world.is_persisted("a2"));
+    assert_eq!(world.persisted(), persisted("all 4 selected objects"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_permission_that_is_taken_back_is_named_with_its_namespace() {
     let granted = Granted::to(&["team-a", "team-b"]);
