@@ -103,7 +103,7 @@ pub struct Account {
     pub name: String,
 }
 
-/// The ClusterRole that grants exactly this: see [`rules`].
+/// The ClusterRole that grants exactly this. Two grants for the same objects become one that allows both.
 pub fn role(name: &str, grants: impl IntoIterator<Item = Grant>) -> ClusterRole {
     ClusterRole {
         metadata: labelled(name, AGGREGATION_LABEL),
