@@ -4,9 +4,8 @@ use std::io::Write;
 
 use clap::Args;
 use etch_admission::installed_crds;
-use serde_json::json;
 
-use crate::commands::emit::emit_object;
+use crate::commands::emit::emit_objects;
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
@@ -23,19 +22,7 @@ pub(crate) struct Crds {
 
 impl Crds {
     pub(crate) fn run(&self, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        let crds = installed_crds::crds();
-        match self.output {
-            Format::Yaml => {
-                for crd in crds {
-                    writeln!(out, "---")?;
-                    emit_object(out, Format::Yaml, &crd)?;
-                }
-            }
-            Format::Json => {
-                let list = json!({ "apiVersion": "v1", "kind": "List", "items": crds });
-                emit_object(out, Format::Json, &list)?;
-            }
-        }
+        emit_objects(out, self.output, &installed_crds::crds())?;
         Ok(Outcome::Clean)
     }
 }

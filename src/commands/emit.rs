@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use etch::report;
 use serde::Serialize;
+use serde_json::json;
 
 use super::failure;
 use super::global::{Format, Output};
@@ -30,6 +31,24 @@ pub(crate) fn emit_object(out: &mut dyn Write, format: Format, object: &impl Ser
     match format {
         Format::Json => report::write_json(out, object),
         Format::Yaml => report::write_yaml(out, object),
+    }
+}
+
+/// Writes Kubernetes objects as `kubectl apply` takes them.
+pub(crate) fn emit_objects(
+    out: &mut dyn Write,
+    format: Format,
+    objects: &[impl Serialize],
+) -> io::Result<()> {
+    match format {
+        Format::Yaml => objects.iter().try_for_each(|object| {
+            writeln!(out, "---")?;
+            emit_object(out, format, object)
+        }),
+        Format::Json => {
+            let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+            emit_object(out, format, &list)
+        }
     }
 }
 

@@ -16,12 +16,12 @@ use etch_core::selection::Selection;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::policy::{Labels, labels};
 use super::{each, none_of};
-use crate::commands::emit::emit_object;
+use crate::commands::emit::{emit_object, emit_objects};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
@@ -108,25 +108,11 @@ impl Rbac {
             let (role, binding) = role_in(namespace, &name, &self.service_account, limited.clone());
             roles.extend([serde_json::to_value(role)?, serde_json::to_value(binding)?]);
         }
-        self.print(out, &roles)?;
-        Ok(Outcome::Clean)
-    }
-
-    fn print(&self, out: &mut dyn Write, roles: &[Value]) -> anyhow::Result<()> {
-        match (self.output, roles) {
-            (_, [role]) => emit_object(out, self.output, role)?,
-            (Format::Yaml, _) => {
-                for role in roles {
-                    writeln!(out, "---")?;
-                    emit_object(out, Format::Yaml, role)?;
-                }
-            }
-            (Format::Json, _) => {
-                let list = json!({ "apiVersion": "v1", "kind": "List", "items": roles });
-                emit_object(out, Format::Json, &list)?;
-            }
+        match &roles[..] {
+            [role] => emit_object(out, self.output, role)?,
+            roles => emit_objects(out, self.output, roles)?,
         }
-        Ok(())
+        Ok(Outcome::Clean)
     }
 
     /// What Etch is to be granted for a CRD; `None` if it does nothing with its objects.
