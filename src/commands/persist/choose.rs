@@ -72,10 +72,14 @@ impl Persist {
                 Err(error @ ResolveError::Unknown { .. }) => {
                     writeln!(io::stderr(), "note: {}: skipped", report::plain(&error.to_string()))?;
                 }
-                name => existing.push(name?),
+                name => {
+                    let name = name?;
+                    if !existing.contains(&name) {
+                        existing.push(name);
+                    }
+                }
             }
         }
-        // None at all would be taken for every CRD.
-        if existing.is_empty() { Ok(existing) } else { crds_named(cluster, &existing).await }
+        Ok(existing)
     }
 }
