@@ -27,10 +27,10 @@ pub(super) type Permitted = Vec<((Resource, Scope, Verb), Instant)>;
 pub(super) struct NamespacesInUse(StdMutex<Vec<Weak<[String]>>>);
 
 impl NamespacesInUse {
-    fn note(&self, namespaces: Option<&Namespaces>) {
+    fn note(&self, namespaces: &Namespaces) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.strong_count() > 0);
-        all.extend(namespaces.map(Namespaces::downgrade));
+        all.push(namespaces.downgrade());
     }
 
     /// Their names, in order.
@@ -64,24 +64,12 @@ impl Cluster {
         names: Option<&Namespaces>,
         verbs: &[Verb],
     ) -> Result<Allowed, CallError> {
-        let missing = match (self.missing(resource, verbs).await?, names) {
-            (None, _) => return Ok(Allowed::Everywhere),
-            (Some(missing), None) => return Ok(Allowed::Missing(missing)),
-            (Some(_), Some(names)) => {
-                self.missing_in(resource, &Scope::Namespaces(names.clone()), verbs).await?
-            }
-        };
-        match (missing, names) {
-            (Some(missing), _) => {
-                self.permitted_in.note(missing.namespaces.as_ref());
-                Ok(Allowed::Missing(missing))
-            }
-            (None, Some(names)) => {
-                self.permitted_in.note(Some(names));
-                Ok(Allowed::Within(names.clone()))
-            }
-            (None, None) => Ok(Allowed::Everywhere),
-        }
+        let Some(missing) = self.missing(resource, verbs).await? else { return Ok(Allowed::Everywhere) };
+        let Some(names) = names else { return Ok(Allowed::Missing(missing)) };
+        let missing = self.missing_in(resource, &Scope::Namespaces(names.clone()), verbs).await?;
+        self.permitted_in
+            .note(missing.as_ref().and_then(|missing| missing.namespaces.as_ref()).unwrap_or(names));
+        Ok(missing.map_or_else(|| Allowed::Within(names.clone()), Allowed::Missing))
     }
 
     /// Which of these verbs Etch may not use on the objects of a resource that are in a scope; `None` if all

@@ -4,12 +4,9 @@
 //! Its resource version is that of its very first page, and the later lists are not older, as each is read from
 //! etcd: whatever they lack, a watch from there on brings.
 
-use super::crds::{METADATA_LIST, accepting};
-use super::read::collection;
 use super::{CallError, Cluster, Form, RawPage};
 use etch_core::crd::Resource;
 use etch_core::namespaces::Namespaces;
-use kube_structural_schema::json::Json;
 
 impl Cluster {
     /// The page that begins at `after`: a namespace, a slash, and the token of the page before, which is empty
@@ -57,9 +54,7 @@ impl Cluster {
     ) -> Result<Option<u64>, CallError> {
         let Some(mut total) = first else { return Ok(None) };
         for namespace in namespaces {
-            let path = format!("{}?limit=1", collection(resource, Some(namespace)));
-            let list = self.call(accepting(&path, METADATA_LIST)).await?;
-            let list = Json::parse(&list).map_err(CallError::malformed)?;
+            let list = self.list_of_one(resource, Some(namespace)).await?;
             let items = list["items"].as_array().map_or(0, Vec::len) as u64;
             total += items + list["metadata"]["remainingItemCount"].as_u64().unwrap_or_default();
         }

@@ -16,6 +16,7 @@ use etch_core::crd::Resource;
 use etch_core::engine::sweep::{self, Form, Listed};
 use etch_core::object::{Identity, Object};
 use etch_core::report::versions::key;
+use kube_structural_schema::json::Json;
 
 /// A part of a list.
 #[derive(Debug)]
@@ -116,6 +117,17 @@ impl Cluster {
             }
             page => page,
         }
+    }
+
+    /// A list with at most one object, of which it has the metadata: for what a list says besides.
+    pub(super) async fn list_of_one(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+    ) -> Result<Json, CallError> {
+        let path = format!("{}?limit=1", collection(resource, namespace));
+        let list = self.call(accepting(&path, METADATA_LIST)).await?;
+        Json::parse(&list).map_err(CallError::malformed)
     }
 
     async fn page_at(

@@ -4,13 +4,10 @@
 
 use jiff::Timestamp;
 
-use super::crds::{METADATA_LIST, accepting};
 use super::memory::Memory;
-use super::read::collection;
 use super::{CallError, Cluster, Form, Scope, crds, reports};
 use etch_core::crd::{Crd, Resource};
 use etch_core::plan::{Clock, History, Witness};
-use kube_structural_schema::json::Json;
 
 /// How many witnesses of one kind are read, at least, where there are more.
 const ENOUGH: usize = 2_000;
@@ -101,9 +98,7 @@ impl Cluster {
     /// The resource version of the etcd in which a resource lies.
     async fn revision_of(&self, resource: &Resource, scope: &Scope) -> Result<Option<u64>, CallError> {
         let namespace = scope.lists().into_iter().next().flatten();
-        let path = format!("{}?limit=1", collection(resource, namespace));
-        let list = self.call(accepting(&path, METADATA_LIST)).await?;
-        let list = Json::parse(&list).map_err(CallError::malformed)?;
+        let list = self.list_of_one(resource, namespace).await?;
         Ok(list["metadata"]["resourceVersion"].as_str().and_then(|revision| revision.parse().ok()))
     }
 }
