@@ -28,14 +28,26 @@ pub fn recipe() -> Result<String> {
 }
 
 /// The CRD of the recipe, whose objects have these fields.
-pub fn released_crd(fields: &Value) -> Value {
+fn released_crd(fields: &Value) -> Value {
     let spec = json!({ "type": "object", "properties": fields });
     let schema = json!({ "type": "object", "properties": { "spec": spec } });
     crd(GROUP, "CronTab", &[("v1", true, schema)])
 }
 
-/// Releases the CRD again and again, the recipe beside it: `release` takes the CRD, and returns why it was not
-/// applied. Meanwhile [`run_jobs`] has to run.
+/// How a release by a program ended: the inner error has what the program printed.
+///
+/// # Errors
+/// The program cannot be run.
+pub async fn ended(program: &mut Command) -> Result<Result<(), String>> {
+    let output = program.kill_on_drop(true).output().await?;
+    Ok(match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    })
+}
+
+/// Releases the CRD again and again, the recipe beside it, while Jobs are run: `release` takes the CRD, and
+/// returns why it was not applied.
 ///
 /// The first release finds no CRD. Later ones must store what objects show before the CRD changes, and must
 /// not change it where an object is held, until it is gone.
@@ -43,6 +55,17 @@ pub fn released_crd(fields: &Value) -> Value {
 /// # Errors
 /// Anything that is not as it should be.
 pub async fn values_stay(
+    cluster: &Cluster,
+    control_plane: &ControlPlane,
+    release: impl AsyncFnMut(Value) -> Result<Result<(), String>>,
+) -> Result<()> {
+    tokio::select! {
+        ended = releases(cluster, release) => ended,
+        error = run_jobs(cluster, control_plane) => Err(error),
+    }
+}
+
+async fn releases(
     cluster: &Cluster,
     mut release: impl AsyncFnMut(Value) -> Result<Result<(), String>>,
 ) -> Result<()> {
@@ -104,7 +127,7 @@ async fn default_of_size(cluster: &Cluster) -> Result<Value> {
 }
 
 /// Runs Jobs as a node and the Job controller do, each once, with the image of Etch; ends with an error only.
-pub async fn run_jobs(cluster: &Cluster, control_plane: &ControlPlane) -> anyhow::Error {
+async fn run_jobs(cluster: &Cluster, control_plane: &ControlPlane) -> anyhow::Error {
     loop {
         if let Err(error) = run_next_jobs(cluster, control_plane).await {
             return error.context("a Job");

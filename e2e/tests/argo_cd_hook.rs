@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::Cluster;
 use e2e::control_plane::{ControlPlane, Options};
 use e2e::install::argo_sync_program;
-use e2e::pre_upgrade::{recipe, run_jobs, values_stay};
+use e2e::pre_upgrade::{ended, recipe, values_stay};
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -54,15 +54,8 @@ async fn syncs(program: &Path, recipe: &str) -> Result<()> {
     let release = async |crd: Value| -> Result<Result<(), String>> {
         fs::write(folder.join("crd.yaml"), crd.to_string())?;
         let mut sync = Command::new(program);
-        sync.arg(&folder).env("KUBECONFIG", control_plane.kubeconfig(0)).kill_on_drop(true);
-        let ended = sync.output().await?;
-        Ok(match ended.status.success() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&ended.stderr).into_owned()),
-        })
+        sync.arg(&folder).env("KUBECONFIG", control_plane.kubeconfig(0));
+        ended(&mut sync).await
     };
-    tokio::select! {
-        ended = values_stay(&cluster, release) => ended,
-        error = run_jobs(&cluster, &control_plane) => Err(error),
-    }
+    values_stay(&cluster, &control_plane, release).await
 }

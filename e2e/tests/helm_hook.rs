@@ -9,7 +9,7 @@ use anyhow::Result;
 use e2e::cluster::Cluster;
 use e2e::control_plane::{ControlPlane, Options};
 use e2e::install::helm_program;
-use e2e::pre_upgrade::{recipe, run_jobs, values_stay};
+use e2e::pre_upgrade::{ended, recipe, values_stay};
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -26,16 +26,9 @@ async fn a_chart_stores_what_it_is_about_to_change() -> Result<()> {
     let release = async |crd: Value| -> Result<Result<(), String>> {
         fs::write(chart.join("templates/crd.yaml"), crd.to_string())?;
         let mut helm = Command::new(&program);
-        helm.args(["upgrade", "--install", "crontabs"]).arg(&chart).kill_on_drop(true);
+        helm.args(["upgrade", "--install", "crontabs"]).arg(&chart);
         helm.env("KUBECONFIG", control_plane.kubeconfig(0)).env("HOME", dir.path());
-        let ended = helm.output().await?;
-        Ok(match ended.status.success() {
-            true => Ok(()),
-            false => Err(String::from_utf8_lossy(&ended.stderr).into_owned()),
-        })
+        ended(&mut helm).await
     };
-    tokio::select! {
-        ended = values_stay(&cluster, release) => ended,
-        error = run_jobs(&cluster, &control_plane) => Err(error),
-    }
+    values_stay(&cluster, &control_plane, release).await
 }
