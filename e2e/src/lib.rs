@@ -27,6 +27,7 @@ pub mod releases;
 pub mod scene;
 pub mod serving;
 pub mod simulator;
+pub mod sized_widgets;
 pub mod target;
 pub mod usage;
 pub mod webhook;

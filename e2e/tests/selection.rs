@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually};
+use e2e::cluster::{Cluster, GUARD, Patch, eventually};
 use e2e::operator::binary;
 use e2e::scene::{Scene, apply};
+use e2e::sized_widgets::{definition, stored};
 use serde_json::{Value, json};
 
 const GROUP: &str = "scoped.example.com";
@@ -24,7 +25,11 @@ async fn objects_are_stored_as_soon_as_they_are_selected() -> Result<()> {
     let said = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
     let expected = "all 2 selected objects store their defaults; 4 not selected by DefaultsPolicy scoped";
     ensure!(said.message == expected, "{said:?}");
-    ensure!(stored(cluster).await? == names(&["team-a/gold", "team-b/gold"]), "{:?}", stored(cluster).await?);
+    ensure!(
+        stored(cluster, GROUP).await? == names(&["team-a/gold", "team-b/gold"]),
+        "{:?}",
+        stored(cluster, GROUP).await?
+    );
     let status = scene.report(CRD).await?["status"].clone();
     ensure!(status["counts"]["notSelected"] == 4 && status["counts"]["objects"] == 6, "{status}");
     let why = explained(&scene, "team-a", "iron").await?;
@@ -40,12 +45,12 @@ async fn objects_are_stored_as_soon_as_they_are_selected() -> Result<()> {
     let operator = scene.replica("two", &[])?;
     let all_but = names(&["team-a/gold", "team-b/gold", "team-a/iron", "other/gold", "other/iron"]);
     eventually(GUARD, "what is selected by now is stored", async || {
-        Ok((stored(cluster).await? == all_but).then_some(()))
+        Ok((stored(cluster, GROUP).await? == all_but).then_some(()))
     })
     .await?;
     let expected = "all 4 selected objects store their defaults; 2 not selected by DefaultsPolicy scoped";
     message(cluster, expected).await?;
-    ensure!(stored(cluster).await? == all_but, "{:?}", stored(cluster).await?);
+    ensure!(stored(cluster, GROUP).await? == all_but, "{:?}", stored(cluster, GROUP).await?);
 
     // And while it runs: by the policy, and by a label that a user sets.
     select(
@@ -55,12 +60,12 @@ async fn objects_are_stored_as_soon_as_they_are_selected() -> Result<()> {
     .await?;
     message(cluster, "all 3 selected objects store their defaults; 3 not selected by DefaultsPolicy scoped")
         .await?;
-    ensure!(stored(cluster).await? == all_but, "{:?}", stored(cluster).await?);
+    ensure!(stored(cluster, GROUP).await? == all_but, "{:?}", stored(cluster, GROUP).await?);
     let label = json!({ "metadata": { "labels": { "tier": "gold" } } });
     cluster.patch(&path("team-b", "iron"), Patch::Merge, "user", &label).await?.ok()?;
     message(cluster, "all 4 selected objects store their defaults; 2 not selected by DefaultsPolicy scoped")
         .await?;
-    ensure!(stored(cluster).await?.len() == 6, "{:?}", stored(cluster).await?);
+    ensure!(stored(cluster, GROUP).await?.len() == 6, "{:?}", stored(cluster, GROUP).await?);
     operator.stop().await
 }
 
@@ -117,15 +122,8 @@ async fn select(scene: &Scene, objects: Value) -> Result<()> {
     scene.policy("scoped", json!({ "selector": { "groups": [GROUP] }, "objects": objects })).await
 }
 
-/// The CRD, with a default or without one.
 async fn define(cluster: &Cluster, has_default: bool) -> Result<()> {
-    let mut properties = json!({ "name": { "type": "string" } });
-    if has_default {
-        properties["size"] = json!({ "type": "integer", "default": 1 });
-    }
-    let spec = json!({ "type": "object", "properties": properties });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, schema)])).await.map(drop)
+    cluster.apply_crd(&definition(GROUP, has_default)).await.map(drop)
 }
 
 fn path(namespace: &str, name: &str) -> String {
@@ -134,19 +132,6 @@ fn path(namespace: &str, name: &str) -> String {
 
 fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-/// The objects that hold the default in etcd.
-async fn stored(cluster: &Cluster) -> Result<BTreeSet<String>> {
-    let mut stored = BTreeSet::new();
-    for value in cluster.etcd().list(&format!("/registry/{GROUP}/widgets/")).await? {
-        let object: Value = serde_json::from_slice(&value.bytes)?;
-        if object["spec"]["size"] == 1 {
-            let text = |field: &str| object["metadata"][field].as_str().context("metadata");
-            stored.insert(format!("{}/{}", text("namespace")?, text("name")?));
-        }
-    }
-    Ok(stored)
 }
 
 async fn message(cluster: &Cluster, expected: &str) -> Result<()> {

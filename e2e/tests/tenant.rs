@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, GUARD, crd, eventually};
+use e2e::cluster::{Cluster, GUARD, eventually};
 use e2e::operator::binary;
 use e2e::scene::{Scene, apply};
+use e2e::sized_widgets::{definition, stored};
 use serde_json::{Value, json};
 
 const GROUP: &str = "tenant.example.com";
@@ -26,7 +27,11 @@ async fn roles_in_namespaces_are_enough() -> Result<()> {
     define(cluster, true).await?;
     let said = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
     ensure!(said.message == format!("all 2 selected objects store their defaults; {ONLY}"), "{said:?}");
-    ensure!(stored(cluster).await? == names(&["team-a/one", "team-b/one"]), "{:?}", stored(cluster).await?);
+    ensure!(
+        stored(cluster, GROUP).await? == names(&["team-a/one", "team-b/one"]),
+        "{:?}",
+        stored(cluster, GROUP).await?
+    );
     let status = scene.report(CRD).await?["status"].clone();
     ensure!(status["readNamespaces"] == json!(["team-a", "team-b"]), "{status}");
     ensure!(status["counts"]["objects"] == 2 && status["counts"]["notSelected"] == 0, "{status}");
@@ -60,7 +65,7 @@ async fn roles_in_namespaces_are_enough() -> Result<()> {
     message(cluster, &with_ignored(2)).await?;
     // New objects have the default from the API server.
     let all_but = ["team-a/one", "team-a/two", "team-b/one", "team-b/two", "other/two"];
-    ensure!(stored(cluster).await? == names(&all_but), "{:?}", stored(cluster).await?);
+    ensure!(stored(cluster, GROUP).await? == names(&all_but), "{:?}", stored(cluster, GROUP).await?);
     operator.stop().await
 }
 
@@ -86,7 +91,7 @@ fn policy() -> Value {
 /// Grants what `etch rbac` prints for the policy; the namespaces of the RoleBindings.
 async fn grant(scene: &Scene) -> Result<BTreeSet<String>> {
     let files = [
-        scene.file("crd.json", &definition(true).to_string())?,
+        scene.file("crd.json", &definition(GROUP, true).to_string())?,
         scene.file("policy.json", &policy().to_string())?,
     ];
     let mut command = tokio::process::Command::new(binary()?);
@@ -102,19 +107,8 @@ async fn grant(scene: &Scene) -> Result<BTreeSet<String>> {
     Ok(bound)
 }
 
-/// The CRD, with a default or without one.
-fn definition(has_default: bool) -> Value {
-    let mut properties = json!({ "name": { "type": "string" } });
-    if has_default {
-        properties["size"] = json!({ "type": "integer", "default": 1 });
-    }
-    let spec = json!({ "type": "object", "properties": properties });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    crd(GROUP, "Widget", &[("v1", true, schema)])
-}
-
 async fn define(cluster: &Cluster, has_default: bool) -> Result<()> {
-    cluster.apply_crd(&definition(has_default)).await.map(drop)
+    cluster.apply_crd(&definition(GROUP, has_default)).await.map(drop)
 }
 
 /// Creates an object; one by the name `two` is counted at once, as one that is ignored.
@@ -130,19 +124,6 @@ async fn create(cluster: &Cluster, namespace: &str, name: &str) -> Result<()> {
 
 fn names(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
-}
-
-/// The objects that hold the default in etcd.
-async fn stored(cluster: &Cluster) -> Result<BTreeSet<String>> {
-    let mut stored = BTreeSet::new();
-    for value in cluster.etcd().list(&format!("/registry/{GROUP}/widgets/")).await? {
-        let object: Value = serde_json::from_slice(&value.bytes)?;
-        if object["spec"]["size"] == 1 {
-            let text = |field: &str| object["metadata"][field].as_str().context("metadata");
-            stored.insert(format!("{}/{}", text("namespace")?, text("name")?));
-        }
-    }
-    Ok(stored)
 }
 
 /// How the message begins with so many objects more, which are ignored.

@@ -82,6 +82,18 @@ fn world(granted: &Granted) -> World {
     world
 }
 
+/// Ends all watches, and answers those of one namespace so until what is returned is false.
+fn disturb(world: &World, granted: Granted, answer: fn() -> Answer) -> Arc<AtomicBool> {
+    let lasts = Arc::new(AtomicBool::new(true));
+    let still = lasts.clone();
+    world.fails(move |request| {
+        let is_of_a = request.is_watch() && namespace_of(request) == Some("team-a");
+        if is_of_a && still.load(Ordering::Relaxed) { Some(answer()) } else { granted.answer(request) }
+    });
+    world.end_watches();
+    lasts
+}
+
 /// The namespaces in which the requests are that `which` picks, in order.
 fn namespaces(log: &Log, which: impl Fn(&Request) -> bool) -> Vec<String> {
     let of_things = log.of(|request| which(request) && request.path.starts_with("/apis/example.com/"));
@@ -203,23 +215,12 @@ async fn one_watch_that_expires_expires_all() {
 
 #[tokio::test(start_paused = true)]
 async fn events_of_one_namespace_do_not_hide_that_the_watch_of_another_fails() {
-    let (granted, fails) = (Granted::to(&["team-a", "team-b"]), Arc::new(AtomicBool::new(false)));
+    let granted = Granted::to(&["team-a", "team-b"]);
     let world = world(&granted);
     let (cluster, _) = world.serve();
     let operator = tokio::spawn(operate(cluster, 60 * MINUTE));
     tokio::time::sleep(MINUTE).await;
-    let is_failing = fails.clone();
-    world.fails(move |request| {
-        let is_refused = request.is_watch()
-            && namespace_of(request) == Some("team-a")
-            && is_failing.load(Ordering::Relaxed);
-        if is_refused {
-            return Some(Answer::status(500, "InternalError", "no"));
-        }
-        granted.answer(request)
-    });
-    fails.store(true, Ordering::Relaxed);
-    world.end_watches();
+    let fails = disturb(&world, granted, || Answer::status(500, "InternalError", "no"));
     for index in 0..10 {
         tokio::time::sleep(Duration::from_secs(20)).await;
         world.put_unfilled_object(THINGS, thing_in("team-b", &format!("new{index}")));
@@ -236,22 +237,13 @@ async fn events_of_one_namespace_do_not_hide_that_the_watch_of_another_fails() {
 /// What a report records was delivered by every watch: else a restart would pass over what one has not shown.
 #[tokio::test(start_paused = true)]
 async fn a_restart_finds_what_a_silent_watch_has_not_shown() {
-    let (granted, is_silent) = (Granted::to(&["team-a", "team-b"]), Arc::new(AtomicBool::new(false)));
+    let granted = Granted::to(&["team-a", "team-b"]);
     let world = world(&granted);
     let (cluster, _) = world.serve();
     let operator = tokio::spawn(operate(cluster, 60 * MINUTE));
     // Once the pass is verified, its record follows the watches.
     tokio::time::sleep(20 * MINUTE).await;
-    let silent = is_silent.clone();
-    world.fails(move |request| {
-        let is_of_a = request.is_watch() && namespace_of(request) == Some("team-a");
-        if is_of_a && silent.load(Ordering::Relaxed) {
-            return Some(Answer::open_watch([]));
-        }
-        granted.answer(request)
-    });
-    is_silent.store(true, Ordering::Relaxed);
-    world.end_watches();
+    let is_silent = disturb(&world, granted, || Answer::open_watch([]));
     tokio::time::sleep(Duration::from_secs(20)).await;
     world.put_unfilled_object(THINGS, thing_in("team-a", "a2"));
     world.put_unfilled_object(THINGS, thing_in("team-b", "b2"));
