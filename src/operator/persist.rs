@@ -24,6 +24,8 @@ use etch_core::report::state::object_problem;
 
 /// How often progress is shown.
 const SHOWN_EVERY: Duration = Duration::from_millis(100);
+/// How often Etch asks whether a StorageVersionMigration has ended.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What is to be done.
 #[derive(Clone, Debug)]
@@ -77,6 +79,8 @@ pub struct Progress {
     pub expected: Option<u64>,
     /// Whether what was written is being verified.
     pub verifies: bool,
+    /// The StorageVersionMigration whose end the pass waits for before it begins.
+    pub migration: Option<String>,
 }
 
 /// A pass that was not completed. What was done until then is done.
@@ -101,6 +105,7 @@ impl Stopped {
 }
 
 /// Stores the defaults of all objects of a CRD, and verifies it. `progress` is called several times a second.
+/// While a StorageVersionMigration writes the objects, the pass waits.
 ///
 /// # Errors
 /// See [`Stopped`]. Objects that are refused or held stop nothing.
@@ -125,6 +130,7 @@ pub async fn persist(
         let checkpoint = Checkpoint { record, ..Checkpoint::default() };
         engine::pass::Pass::begin(rules.clone(), limits, checkpoint, Ledger::default())
     };
+    await_migration(cluster, &pass, progress).await;
     let check = Arc::new(GenerationCheck::new(&pass.crd, None));
     let (mut ended, mut ledger) =
         drive(cluster, &pass, begin(pass.record.clone()), &rules, &check, progress).await;
@@ -152,6 +158,18 @@ pub async fn persist(
             let passed = passed(&last, &ledger, false);
             let upto = if in_first { last.reached.take().max(pass.after) } else { pass.after };
             Err(Box::new(Stopped { passed, upto, reason }))
+        }
+    }
+}
+
+/// Waits until no StorageVersionMigration writes the objects. Where these cannot be listed, it does not wait:
+/// two that write the same are slower, and harm nothing.
+async fn await_migration(cluster: &Cluster, pass: &Pass, progress: &mut (dyn FnMut(Progress) + Send)) {
+    while let Ok(Some(migration)) = cluster.running_migration(&pass.crd).await {
+        progress(Progress { migration: Some(migration), ..Progress::default() });
+        tokio::select! {
+            () = tokio::time::sleep(ASK_AGAIN) => {}
+            () = pass.ended.cancelled() => return,
         }
     }
 }
@@ -241,5 +259,6 @@ fn so_far(pass: &engine::pass::Pass<Admission>) -> Progress {
         left_out: tally.left_out(),
         expected: tally.expected(),
         verifies: pass.earlier().is_some(),
+        migration: None,
     }
 }

@@ -1,6 +1,8 @@
 //! A pass by hand.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use etch::cluster::{Pace, PaceMode, Scope};
 use etch::operator::{self, Pass, Passed, Progress};
@@ -11,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::generation::{forget_name, slow};
 use super::server::Answer;
+use super::stored_versions::migrate;
 use super::world::{CRDS, THINGS, World, is_write};
 
 /// A pass over all objects of a world's CRD as it is now.
@@ -45,6 +48,38 @@ async fn a_record_from_before_a_restore_of_etcd_proves_nothing() {
     assert!(passed.verified && passed.proved.is_some());
     assert_eq!(passed.counts.written, 1);
     assert!(world.is_persisted("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_begins_when_no_migration_writes_the_objects() {
+    let world = World::with(&["a"]);
+    let is_over = Arc::new(AtomicBool::new(false));
+    migrate(&world, "Running", is_over.clone());
+    let (cluster, log) = world.serve();
+    let (mut asked, log_of_writes) = (0, log.clone());
+    let mut progress = |progress: Progress| {
+        if progress.migration.as_deref() == Some("things") {
+            assert_eq!(log_of_writes.count(is_write), 0);
+            asked += 1;
+            is_over.store(asked == 3, Relaxed);
+        }
+    };
+    let passed = operator::persist(&cluster, pass(&world), &mut progress).await.expect("it comes to its end");
+    assert_eq!((asked, passed.counts.written), (3, 1));
+    assert!(world.is_persisted("a"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_waits_for_a_migration_can_be_cancelled() {
+    let world = World::with(&["a"]);
+    migrate(&world, "Running", Arc::default());
+    let (cluster, log) = world.serve();
+    let begun = pass(&world);
+    let ended = begun.ended.clone();
+    let mut progress = |_: Progress| ended.cancel();
+    let stopped = operator::persist(&cluster, begun, &mut progress).await.expect_err("it stops");
+    assert!(stopped.is_ended());
+    assert_eq!(log.count(is_write), 0);
 }
 
 #[tokio::test(start_paused = true)]

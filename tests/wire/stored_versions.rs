@@ -126,7 +126,7 @@ fn is_trim(request: &Request) -> bool {
 }
 
 /// Has the server tell of a migration of the objects with this condition, until it is over.
-fn migrate(world: &World, condition: &'static str, is_over: Arc<AtomicBool>) {
+pub(super) fn migrate(world: &World, condition: &'static str, is_over: Arc<AtomicBool>) {
     world.fails(move |request: &Request| match &*request.path {
         "/apis/storagemigration.k8s.io" => {
             let version = json!({ "groupVersion": "storagemigration.k8s.io/v1beta1" });

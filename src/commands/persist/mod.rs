@@ -45,6 +45,8 @@ use crate::commands::values::{PaceArg, in_flight};
 /// The pass covers all namespaces unless --namespace names one; the namespace of the context does not count. On a terminal, a
 /// pass over all CRDs asks for confirmation.
 ///
+/// While a StorageVersionMigration writes the objects of a CRD, the pass waits for its end.
+///
 /// A pass without --ownership Own releases the fields that the manager `etch` owns because of an earlier pass with it: the values
 /// stay, and nobody owns them.
 #[derive(Args, Debug)]

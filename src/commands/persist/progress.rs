@@ -1,12 +1,11 @@
-//! How far a pass has come, in one line on a terminal.
-//! It must not print anywhere else.
+//! How far a pass has come, in one line on a terminal, and what it waits for.
 
 use std::io::{self, IsTerminal, Write};
 
 use etch::operator::Progress;
 use etch::report::{self, counted};
 
-/// One line on a terminal that is written over; nothing elsewhere.
+/// One line on a terminal that is written over. Elsewhere, only what the pass waits for.
 pub(super) struct Line {
     crd: String,
     last: Progress,
@@ -19,7 +18,14 @@ impl Line {
     }
 
     pub(super) fn show(&mut self, progress: Progress) {
-        if io::stderr().is_terminal() {
+        if let Some(migration) = &progress.migration {
+            if progress.migration != self.last.migration {
+                let (crd, migration) = (report::plain(&self.crd), report::plain(migration));
+                let note =
+                    format!("waiting for the StorageVersionMigration {migration}, which writes the objects");
+                let _ = writeln!(io::stderr(), "note: {crd}: {note}");
+            }
+        } else if io::stderr().is_terminal() {
             self.is_shown = true;
             let text = text(&progress);
             // A terminal that is gone stops nothing.
@@ -38,7 +44,7 @@ impl Line {
 }
 
 fn text(progress: &Progress) -> String {
-    let Progress { counts, left_out, expected, verifies } = progress;
+    let Progress { counts, left_out, expected, verifies, migration: _ } = progress;
     let objects = match expected {
         Some(expected) => {
             format!("{} of {}", counts.objects, counted(expected.saturating_sub(*left_out), "object"))
@@ -58,7 +64,7 @@ mod tests {
     #[test]
     fn a_total_is_shown_where_it_is_known() {
         let counts = Counts { objects: 70, written: 60, ..Counts::default() };
-        let mut progress = Progress { counts, left_out: 20, expected: Some(120), verifies: false };
+        let mut progress = Progress { counts, left_out: 20, expected: Some(120), ..Progress::default() };
         assert_eq!(text(&progress), "70 of 100 objects processed, 60 written");
         (progress.expected, progress.verifies) = (None, true);
         assert_eq!(text(&progress), "70 objects verified, 60 written");
