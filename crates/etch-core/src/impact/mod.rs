@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::crd::Crd;
 use crate::decode::{Decoder, Undecodable, View};
 use crate::object::Object;
-use crate::plan::{Broken, Change, Prediction, Record, Terms, has_gap, predict};
+use crate::plan::{Broken, Change, History, Prediction, Record, Terms, has_gap, predict};
 use difference::{Difference, difference, place};
 use effect::open;
 use known::known;
@@ -26,6 +26,7 @@ use kube_structural_schema::path::Path;
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
 pub use schemas::{Changed, SchemaChanges, compare, compare_crds};
+use stored::with_nulls;
 pub use stored::{presumed, proved};
 pub use tally::{Counted, Counts, Place, Tally};
 
@@ -83,6 +84,11 @@ impl<'a> Upgrade<'a> {
     /// What happens to an object as a server returned it, if what its owners claim is stored; and to one that
     /// a user wrote (without a uid), as if exactly that were stored.
     pub fn object(&self, object: &Object) -> Effect {
+        self.presumed(object, &History::default())
+    }
+
+    /// Like [`Self::object`], with the states of the CRD that are known.
+    fn presumed(&self, object: &Object, history: &History) -> Effect {
         if object.is_too_deep() {
             return Effect { problems: vec![Problem::TooDeep], ..Effect::default() };
         }
@@ -90,7 +96,7 @@ impl<'a> Upgrade<'a> {
         let version = version_of(object);
         let is_returned = !object.uid().is_empty();
         if is_returned && version == storage {
-            return self.presumed_effect(object);
+            return self.presumed_effect(object, history);
         }
         if !self.old.names_fields_alike(version) {
             let problem = Problem::NotConverted { version: version.to_owned(), storage: storage.clone() };
@@ -101,7 +107,7 @@ impl<'a> Upgrade<'a> {
             Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
         };
         if is_returned {
-            return self.presumed_effect(&Object::from(view));
+            return self.presumed_effect(&Object::from(view), history);
         }
         let stored = Stored { value: object.json().clone(), version: version.to_owned() };
         self.effect(&view, &stored)
@@ -115,7 +121,7 @@ impl<'a> Upgrade<'a> {
                 let stored = Stored { value, version: self.old.storage().name.clone() };
                 (self.effect(object.json(), &stored), true)
             }
-            None => (self.object(object), false),
+            None => (self.presumed(object, &record.history), false),
         }
     }
 
@@ -134,7 +140,7 @@ impl<'a> Upgrade<'a> {
     }
 
     /// What happens to an object by whatever etcd may hold of it, together.
-    fn presumed_effect(&self, object: &Object) -> Effect {
+    fn presumed_effect(&self, object: &Object, history: &History) -> Effect {
         let storage = &self.old.storage().name;
         // Stored at S, it would show all defaults of S (fact R2).
         let others = self.old.versions().iter().filter(|version| &version.name != storage);
@@ -155,6 +161,8 @@ impl<'a> Upgrade<'a> {
         if !all.iter().any(|stored| stored.version == whole.version && stored.value == whole.value) {
             all.push(whole);
         }
+        let with_nulls = with_nulls(object, self.old, history);
+        all.extend(with_nulls.map(|value| Stored { value, version: all[0].version.clone() }));
         let effects: Vec<Effect> = all.iter().map(|stored| self.effect(object.json(), stored)).collect();
         let open = open(&effects);
         let mut effects = effects.into_iter();

@@ -7,7 +7,7 @@ use crate::audit::{State, by_view};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Owner, is_covered, is_named, owners};
-use crate::plan::Record;
+use crate::plan::{History, Record};
 use crate::without::remove;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::Json;
@@ -28,6 +28,19 @@ pub fn proved(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
         missing.iter().for_each(|missing| remove(&mut stored, missing.path.steps()));
         stored
     })
+}
+
+/// The object without the defaults that may stand in place of a null, which an owner names as it names a
+/// value; `None` if there are none.
+pub(super) fn with_nulls(object: &Object, crd: &Crd, history: &History) -> Option<Json> {
+    let mut nulls = Vec::new();
+    crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &Value| {
+        let path = at.to_path();
+        nulls.extend(history.may_be_null(object, &path).then_some(path));
+    });
+    let mut stored = object.json().clone();
+    nulls.iter().for_each(|path| remove(&mut stored, path.steps()));
+    (!nulls.is_empty()).then_some(stored)
 }
 
 /// How many levels of nested defaults are distinguished.

@@ -554,3 +554,23 @@ fn what_no_write_can_have_stored_changes_for_certain() {
     assert!(is_certain && effect.open.is_none());
     assert_eq!(told(&effect), ["changes .spec.d", "protected .spec.d"]);
 }
+
+/// The owner of a null owns the field, and nothing shows which it has stored.
+#[test]
+fn what_may_be_null_may_change() {
+    let with_d = |d: Value| crd(&[("v1", true, spec(json!({ "d": d })))]);
+    let nullable = with_d(json!({ "type": "integer", "nullable": true }));
+    let defaulted = |default: i64| with_d(json!({ "type": "integer", "default": default }));
+    let (old, new) = (defaulted(1), defaulted(2));
+    let upgrade = Upgrade::new(&old, &new);
+    let owned = tab(json!({ "d": 1 }), json!({ "f:d": {} }));
+    let of = |first: Crd| {
+        let record =
+            Record { history: History::of_states([(1, first), (9, defaulted(1))]), ..Record::default() };
+        let (effect, is_certain) = upgrade.on_record(&owned, &record);
+        assert!(!is_certain);
+        told(&effect)
+    };
+    assert_eq!(of(nullable), ["changes .spec.d", "protected .spec.d"]);
+    assert_eq!(of(defaulted(1)), [""; 0]);
+}

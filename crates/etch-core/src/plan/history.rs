@@ -43,6 +43,9 @@ enum Holds {
     Nothing,
     /// A value that a client has written there.
     Written,
+    /// The same, or a null that a client has written there or above: its owner owns the field, and a default
+    /// takes its place as soon as the schema no longer allows it.
+    WrittenOrNull,
     /// A value that a client has written, or a default; or it is unknown.
     Anything,
 }
@@ -92,17 +95,23 @@ impl History {
     pub fn lacks(&self, object: &Object, path: &Path) -> bool {
         match self.before(object).flat_map(|crd| held(crd, path)).max() {
             Some(Holds::Nothing) => true,
-            Some(Holds::Written) => self.is_as_created(object, path, false),
+            Some(Holds::Written | Holds::WrittenOrNull) => self.is_as_created(object, path, false),
             Some(Holds::Anything) | None => false,
         }
     }
 
     /// Whether etcd holds the value that the object shows at this place, although a default gives the same:
     /// the creator of the object set it, and the object was last written when every version declared the
-    /// field and none had a default there.
+    /// field, and none had a default there or allowed a null.
     pub fn gives(&self, object: &Object, path: &Path) -> bool {
         let mut before = self.before(object).flat_map(|crd| held(crd, path));
         before.all(|holds| holds == Holds::Written) && self.is_as_created(object, path, true)
+    }
+
+    /// Whether etcd may hold a null at this place, or above, whatever owners name it: a version allowed that
+    /// until the object was last written.
+    pub fn may_be_null(&self, object: &Object, path: &Path) -> bool {
+        self.before(object).flat_map(|crd| held(crd, path)).any(|holds| holds == Holds::WrittenOrNull)
     }
 
     /// Like [`is_as_created`], by the schema under which the object was last written: owners name fields in
@@ -141,7 +150,11 @@ fn holds_at(pruner: Pruner<'_>, steps: &[Step]) -> Holds {
         return Holds::Anything;
     }
     let Some((step, rest)) = steps.split_first() else {
-        return if has_default(schema) { Holds::Anything } else { Holds::Written };
+        return match has_default(schema) {
+            true => Holds::Anything,
+            false if schema.nullable => Holds::WrittenOrNull,
+            false => Holds::Written,
+        };
     };
     // Owners name an atomic value as a whole, and nothing in it.
     let (inside, is_atomic) = match step {
@@ -154,7 +167,8 @@ fn holds_at(pruner: Pruner<'_>, steps: &[Step]) -> Holds {
         Step::Values => return Holds::Anything,
     };
     match inside.map_or(Holds::Anything, |inside| holds_at(inside, rest)) {
-        Holds::Written if is_atomic => Holds::Anything,
+        Holds::Written | Holds::WrittenOrNull if is_atomic => Holds::Anything,
+        Holds::Written if schema.nullable => Holds::WrittenOrNull,
         holds => holds,
     }
 }

@@ -99,6 +99,43 @@ fn a_field_without_a_default_holds_what_somebody_gave_it() {
     }
 }
 
+/// Its owner set it, and etcd holds the null; the default shows since the field is no longer nullable.
+#[test]
+fn a_field_that_may_be_null_is_not_known_to_have_a_value() {
+    let nullable = json!({ "type": "string", "nullable": true });
+    let history = history(&json!({ "a": text(), "color": nullable }), json!({}));
+    let both = json!({ "f:spec": { "f:a": {}, "f:color": {} } });
+    let given = object(15, both, json!({}));
+    assert!(!history.0.gives(&given, &color()) && !lacks(&history, &given));
+    assert!(history.0.may_be_null(&given, &color()));
+    assert!(lacks(&history, &object(15, of_a(), json!({}))));
+}
+
+#[test]
+fn a_null_above_a_field_is_owned_as_it_is() {
+    let inner = |color: Value| json!({ "type": "object", "properties": { "color": color } });
+    let with = |mut inner: Value, name: &str, value: Value| {
+        inner[name] = value;
+        inner
+    };
+    let gives = |first: Value| {
+        let last = with(inner(red()), "default", json!({}));
+        let (first, last) =
+            (document(1, &json!({ "in": first }), json!({})), document(2, &json!({ "in": last }), json!({})));
+        let crd = Crd::read(&last).expect("a CRD");
+        let mut builder = HistoryBuilder::default();
+        builder.add(10, &first);
+        builder.add(20, &last);
+        let given = object(15, json!({ "f:spec": { "f:in": { "f:color": {} } } }), json!({}));
+        let mut given = given.json().clone();
+        given["spec"] = json!({ "in": { "color": "red" } });
+        let place = ["spec", "in", "color"].map(|name| Step::Field(name.to_owned())).into_iter().collect();
+        builder.of(&crd).expect("a history").gives(&Object::from(given), &place)
+    };
+    assert!(gives(inner(text())));
+    assert!(!gives(with(inner(text()), "nullable", json!(true))));
+}
+
 #[test]
 fn a_write_through_a_version_without_the_field_may_have_dropped_it() {
     let version = |name: &str, properties: Value| {
