@@ -63,6 +63,12 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             ),
         ),
         (
+            "ETCH004 .spec.a the default is invalid: must be of type integer,string; the server accepts it, and refuses the objects \
+             that get it",
+            object(json!({"a": {"x-kubernetes-int-or-string": true, "default": 1.5}})),
+            object(json!({"a": {"x-kubernetes-int-or-string": true, "default": 1.0}})),
+        ),
+        (
             "ETCH004 .spec.a the default, with the defaults below it, is invalid: must have at most 1 item; the server accepts it, and \
              refuses the objects that get it",
             object(json!({"a": {"type": "object", "maxProperties": 1, "default": {"c": 1},

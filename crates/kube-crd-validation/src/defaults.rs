@@ -7,7 +7,7 @@
 //!
 //! An object gets more than the server checks: the default as it was pruned, with the defaults below it.
 //! Whether that is valid decides the second kind. The server checks it for no default, nor whether a set or a
-//! list map has an item twice (fact D14).
+//! list map has an item twice, nor the type of an int-or-string (fact D14).
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,8 @@ pub struct DefaultFindings {
     /// The errors of the API server when the CRD is written. Empty means that it accepts the defaults.
     pub by_server: Vec<Finding>,
     /// The errors of the server for every object that gets a default which it accepts: it does not look below
-    /// `additionalProperties`, at sets and list maps, nor at a default together with the defaults below it.
+    /// `additionalProperties`, at sets and list maps, at the type of an int-or-string, nor at a default together
+    /// with the defaults below it.
     pub beyond_server: Vec<Finding>,
     /// Where the server stops at one of several findings, and which one it is differs from time to time: all
     /// of them. The first of each group is in `by_server`.
@@ -222,9 +223,10 @@ impl Walk {
     /// Checks what an object gets: the default with the defaults below it, which have been checked. A default
     /// that gets an invalid one is not judged: that one is to be corrected first.
     fn whole(&mut self, schema: &Schema, is_object: bool, standing: &Standing<'_>, at: &mut Field) {
-        let is_whole =
+        let is_scalar =
             schema.default.as_ref().is_none_or(|default| !default.is_object() && !default.is_array());
-        if is_whole && !standing.beyond_server || self.room == 0 {
+        let is_checked = is_scalar && !schema.int_or_string && !standing.beyond_server;
+        if is_checked || self.room == 0 {
             return;
         }
         let place = standing.trail.to_path();
@@ -248,6 +250,11 @@ impl Walk {
         let found = self.beyond.found.len();
         if standing.beyond_server || schema.default.as_ref() != Some(&value) {
             judge(&self.patterns, schema, &value, is_object, standing, at, &mut self.beyond);
+        } else {
+            // The server has checked this very value, but takes one of any type for an int-or-string.
+            let place = at.to_string();
+            let violations = value::check(Form::Props, &self.patterns, schema, &value);
+            self.beyond.found.extend(violations.iter().map(|violation| violation.finding(&place)));
         }
         lists::check(schema, &value, at, &mut self.beyond.found);
         self.sites.extend((self.beyond.found.len() > found).then_some(place));

@@ -184,6 +184,7 @@ fn a_default_is_judged_with_the_defaults_below_it() {
         json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
             "items": item, "default": default})
     };
+    let int_or_string = |default: Value| json!({"x-kubernetes-int-or-string": true, "default": default});
     let text = json!({"type": "string"});
     let inner = set(text.clone(), json!(["b", "b"]));
     let cases = [
@@ -270,6 +271,24 @@ fn a_default_is_judged_with_the_defaults_below_it() {
                 json!({"required": ["n"], "default": {}}))})), json!({}))}),
             &[],
             &[],
+        ),
+        // The type of an int-or-string, wherever it stands.
+        (int_or_string(json!(1.5)), &["TypeInvalid default"], &[".d"]),
+        (int_or_string(json!(true)), &["TypeInvalid default"], &[".d"]),
+        (int_or_string(json!("80%")), &[], &[]),
+        (int_or_string(json!(80)), &[], &[]),
+        (
+            json!({"type": "array", "items": {"x-kubernetes-int-or-string": true}, "default": [1, "x", 1.5]}),
+            &["TypeInvalid default.[2]"],
+            &[".d"],
+        ),
+        (
+            with(
+                object(json!({"p": {"x-kubernetes-int-or-string": true}})),
+                json!({"default": {"p": false}}),
+            ),
+            &["TypeInvalid default.p"],
+            &[".d"],
         ),
         // What is never filled in.
         (

@@ -161,11 +161,19 @@ async fn d14_combined(cluster: &Cluster) -> Result<()> {
         "few": {"type": "object", "maxProperties": 1, "default": {"a": 1}, "properties": both},
         "ruled": {"type": "object", "default": {"a": 1}, "properties": both,
                   "x-kubernetes-validations": [{"rule": "!has(self.b) || !has(self.a)"}]},
+        "port": {"x-kubernetes-int-or-string": true, "default": 1.5},
+        "ports": {"type": "array", "items": {"x-kubernetes-int-or-string": true}, "default": [80, true]},
     })))
     .await?;
     for (name, spec, field) in [
-        ("few", json!({"ruled": {"b": 1}}), "spec.few: Too many"),
-        ("ruled", json!({"few": {"b": 1}}), "spec.ruled: Invalid value"),
+        ("few", json!({"ruled": {"b": 1}, "port": 1, "ports": []}), "spec.few: Too many"),
+        ("ruled", json!({"few": {"b": 1}, "port": 1, "ports": []}), "spec.ruled: Invalid value"),
+        ("port", json!({"few": {"b": 1}, "ruled": {"b": 1}, "ports": []}), "spec.port: Invalid value"),
+        (
+            "ports",
+            json!({"few": {"b": 1}, "ruled": {"b": 1}, "port": "http"}),
+            "spec.ports[1]: Invalid value",
+        ),
     ] {
         let refused = tabs.apply("v1", name, "owner", json!({"spec": spec})).await?;
         refused.refused(422, "Invalid", field)?;
