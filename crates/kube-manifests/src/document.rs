@@ -74,7 +74,10 @@ pub(crate) fn hand_over(
         && is_list(&document)
         && let Some(Value::Array(items)) = document.get_mut("items")
     {
-        for (index, item) in std::mem::take(items).into_iter().enumerate() {
+        let items = std::mem::take(items);
+        let kind = ItemType::of(&document);
+        for (index, mut item) in items.into_iter().enumerate() {
+            kind.complete(&mut item);
             let prefix = [At::Field("items".to_owned()), At::Item(index)];
             let inside = duplicates.extract_if(.., |key| key.place.starts_with(&prefix));
             let inside =
@@ -84,6 +87,34 @@ pub(crate) fn hand_over(
         }
     }
     found(Piece { json: document, item: None, duplicates, is_too_deep })
+}
+
+/// What the items of a list are. The API server leaves it out of the items where it answers with a list of a
+/// built-in type, such as CRDs, and kubectl supplies it.
+#[derive(Default)]
+pub(crate) struct ItemType {
+    /// `apiVersion` and `kind`; none where the list does not have both, or is one of any type.
+    named: Option<(String, String)>,
+}
+
+impl ItemType {
+    /// By the fields of a list.
+    pub(crate) fn of(list: &Value) -> Self {
+        let text = |field| list.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let kind = text("kind").and_then(|kind| kind.strip_suffix("List")).filter(|kind| !kind.is_empty());
+        let named = text("apiVersion").zip(kind);
+        Self { named: named.map(|(version, kind)| (version.to_owned(), kind.to_owned())) }
+    }
+
+    /// Names the type of an item that has none.
+    pub(crate) fn complete(&self, item: &mut Value) {
+        if let (Some((version, kind)), Value::Object(fields)) = (&self.named, item)
+            && !["apiVersion", "kind"].iter().any(|field| fields.contains_key(*field))
+        {
+            fields.insert("apiVersion".to_owned(), version.as_str().into());
+            fields.insert("kind".to_owned(), kind.as_str().into());
+        }
+    }
 }
 
 fn is_list(document: &Value) -> bool {

@@ -8,7 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Map, Value};
 
 use super::budget::Budget;
-use crate::document::{At, DuplicateKey, Found, Piece, hand_over};
+use crate::document::{At, DuplicateKey, Found, ItemType, Piece, hand_over};
 use crate::malformed::Malformed;
 use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::mismatch::without_values;
@@ -90,6 +90,7 @@ struct Part<'r, 'a, 'f> {
 /// The items of a list, handed over one by one.
 struct Items<'r, 'a, 'f> {
     reading: &'r mut Reading<'a, 'f>,
+    kind: ItemType,
 }
 
 impl<'de> DeserializeSeed<'de> for Root<'_, '_, '_> {
@@ -201,13 +202,14 @@ impl<'de> Visitor<'de> for Items<'_, '_, '_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
-        let reading = self.reading;
+        let Self { reading, kind } = self;
         let left = reading.budget.left();
         for number in 1.. {
             reading.budget.restore(left);
-            let Some(item) = access.next_element_seed(Part { reading: &mut *reading, depth: 0 })? else {
+            let Some(mut item) = access.next_element_seed(Part { reading: &mut *reading, depth: 0 })? else {
                 break;
             };
+            kind.complete(&mut item);
             let duplicates = std::mem::take(&mut reading.duplicates);
             let is_too_deep = std::mem::take(&mut reading.is_too_deep);
             let piece = Piece { json: item, item: Some(number), duplicates, is_too_deep };
@@ -229,6 +231,7 @@ fn map<'de, A: MapAccess<'de>>(
 ) -> Result<Json, A::Error> {
     let mut document = Json::from(Value::Object(Map::new()));
     while let Some(name) = access.next_key::<String>()? {
+        let kind = if is_root && name == "items" { ItemType::of(&document) } else { ItemType::default() };
         let Value::Object(fields) = &mut *document else { break };
         let taken = reading.budget.field(name.len(), fields.is_empty());
         reading.within(taken)?;
@@ -240,7 +243,7 @@ fn map<'de, A: MapAccess<'de>>(
             reading.duplicates.push(DuplicateKey { place: reading.place.clone(), line: None });
         }
         let value = if is_items {
-            access.next_value_seed(Items { reading: &mut *reading })?;
+            access.next_value_seed(Items { reading: &mut *reading, kind })?;
             Value::Array(Vec::new())
         } else {
             let value = access.next_value_seed(Part { reading: &mut *reading, depth })?.into_inner();

@@ -93,9 +93,10 @@ pub fn decoded(bytes: Vec<u8>) -> Result<String, Malformed> {
     };
     let text = if text.is_some() { text } else { String::from_utf8(bytes).ok() };
     let text = text.filter(|text| !text.contains('\0')).ok_or(Malformed::Binary)?;
-    Ok(match text.strip_prefix('\u{feff}') {
-        Some(text) => text.to_owned(),
-        None => text,
+    // kubectl reads each document for itself, so each may have a mark, as files have it that were put together.
+    Ok(match text.contains('\u{feff}') {
+        true => text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\n\u{feff}", "\n"),
+        false => text,
     })
 }
 

@@ -36,6 +36,23 @@ fn items_of_lists_are_documents() {
     assert_eq!(read(json), expected);
 }
 
+#[test]
+fn items_without_a_type_have_that_of_their_list() {
+    let items = "stdin, item 1: {\"a\":1,\"apiVersion\":\"g/v1\",\"kind\":\"K\"}\n\
+                 stdin, item 2: {\"b\":{},\"kind\":\"L\"}";
+    for text in [
+        r#"{"kind":"KList","apiVersion":"g/v1","items":[{"a":1},{"b":{},"kind":"L"}]}"#,
+        r#"{"apiVersion":"g/v1","items":[{"a":1},{"b":{},"kind":"L"}],"kind":"KList"}"#,
+        "kind: KList\napiVersion: g/v1\nitems:\n- {a: 1}\n- {b: {}, kind: L}\n",
+        "apiVersion: g/v1\nitems:\n- {a: 1}\n- {b: {}, kind: L}\nkind: KList\n",
+    ] {
+        assert_eq!(read(text), items, "{text}");
+    }
+    for text in ["{apiVersion: v1, kind: List, items: [{a: 1}]}", "{kind: KList, items: [{a: 1}]}"] {
+        assert_eq!(read(&format!("---\n{text}")), "stdin, item 1: {\"a\":1}", "{text}");
+    }
+}
+
 /// The keys that occur again, each with its document, place and line.
 fn duplicates(text: &str) -> Vec<String> {
     let mut seen = Vec::new();
@@ -92,6 +109,8 @@ fn editors_on_windows_are_understood() {
     for bytes in [little, big, utf_8] {
         assert_eq!(read_bytes(&bytes), "stdin: {\"a\":\"\u{e9}\"}", "{bytes:?}");
     }
+    let together = "\u{feff}a: 1\r\n---\r\n\u{feff}a: \"\u{feff}\"\r\n";
+    assert_eq!(read(together), "stdin: {\"a\":1}\nstdin, document 2: {\"a\":\"\u{feff}\"}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::budget::Budget;
 use super::json::begins_list;
 use super::scalar;
-use crate::document::{At, DuplicateKey, Found, Piece, hand_over};
+use crate::document::{At, DuplicateKey, Found, ItemType, Piece, hand_over};
 use crate::malformed::{Malformed, OPEN};
 use kube_structural_schema::json::{DEPTH, Json};
 
@@ -197,13 +197,21 @@ impl Composer<'_, '_> {
     }
 
     /// Puts a value of so many levels where it belongs. `left` is what was left before it.
-    fn place(&mut self, value: Json, anchor: usize, left: usize, depth: usize) -> Flow {
+    fn place(&mut self, mut value: Json, anchor: usize, left: usize, depth: usize) -> Flow {
         if anchor != 0 {
             let cost = left - self.budget.left();
             self.budget.take(cost)?;
             self.anchors.insert(anchor, Anchored { value: value.clone(), cost, depth });
         }
         let in_list = self.in_list();
+        if in_list
+            && let [
+                Frame { holder: Holder::Mapping { fields, .. }, .. },
+                Frame { holder: Holder::List { .. }, .. },
+            ] = &self.frames[..]
+        {
+            ItemType::of(fields).complete(&mut value);
+        }
         let Some(frame) = self.frames.last_mut() else {
             let is_too_deep = std::mem::take(&mut self.is_too_deep);
             return Ok(hand_over(value, std::mem::take(&mut self.duplicates), is_too_deep, self.found));
