@@ -46,8 +46,11 @@ pub enum Reason {
         found: String,
     },
     /// A CRD of a version that no supported Kubernetes knows.
-    #[error("is a CustomResourceDefinition of apiextensions.k8s.io/v1beta1; convert it to v1")]
-    OldCrd,
+    #[error("is a CustomResourceDefinition of {api_version}; convert it to apiextensions.k8s.io/v1")]
+    OtherCrd {
+        /// What it is of.
+        api_version: String,
+    },
     /// A CRD that cannot be read.
     #[error("CustomResourceDefinition: {0}")]
     Crd(#[source] CrdError),

@@ -116,7 +116,7 @@ pub fn is_current_crd(document: &Document) -> Result<(), SourceError> {
     let reason = match document.is_crd() {
         false => Reason::NoCrd { found: document.what() },
         true if document.api_version() == "apiextensions.k8s.io/v1" => return Ok(()),
-        true => Reason::OldCrd,
+        true => Reason::OtherCrd { api_version: document.api_version().to_owned() },
     };
     Err(SourceError { origin: document.origin.clone(), reason })
 }

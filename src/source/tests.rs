@@ -38,9 +38,14 @@ fn documents_become_crds_and_objects() {
         error("kind: Deployment\napiVersion: apps/v1"),
         "stdin: contains no CustomResourceDefinition: found Deployment of apps/v1"
     );
-    assert!(
-        error("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1beta1").contains("v1beta1")
-    );
+    for version in ["v1beta1", "v2"] {
+        assert_eq!(
+            error(&format!("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/{version}")),
+            format!(
+                "stdin: is a CustomResourceDefinition of apiextensions.k8s.io/{version}; convert it to apiextensions.k8s.io/v1"
+            )
+        );
+    }
     assert!(
         error("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1")
             .contains("spec is missing")
