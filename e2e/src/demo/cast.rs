@@ -209,6 +209,12 @@ impl Kind {
         PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../yaml")).join(self.folder).join(name)
     }
 
+    /// The columns that show the choice of each object, as kubectl takes them.
+    pub(super) fn columns(&self) -> String {
+        let name = self.choice.names().last().unwrap_or_default().to_uppercase();
+        format!("NAME:.metadata.name,{name}:{}", self.choice)
+    }
+
     /// Where objects of this kind are in the API.
     pub(super) fn collection(&self) -> String {
         let Self { group, version, plural, .. } = self;
@@ -273,6 +279,12 @@ mod tests {
     use serde_json::json;
 
     use super::{ACTORS, CERTIFICATES, CRONTABS, LATECOMER, Role};
+
+    #[test]
+    fn columns_are_about_the_kind() {
+        assert_eq!(CERTIFICATES.columns(), "NAME:.metadata.name,KIND:.spec.issuerRef.kind");
+        assert_eq!(CRONTABS.columns(), "NAME:.metadata.name,REPLICAS:.spec.replicas");
+    }
 
     #[test]
     fn the_files_hold_what_the_story_tells() {

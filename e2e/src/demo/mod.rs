@@ -107,7 +107,7 @@ fn suggest<W: Write>(screen: &mut Screen<W>, stage: &Stage) -> io::Result<()> {
     for command in [
         format!("export KUBECONFIG={}", stage.kubeconfig().display()),
         "kubectl get defaultsreports,defaultspolicies".to_owned(),
-        format!("kubectl get {plural} -o custom-columns=NAME:.metadata.name,REPLICAS:.spec.replicas"),
+        format!("kubectl get {plural} -o custom-columns={}", example.kind.columns()),
         format!("kubectl get {plural} {name} -o yaml --show-managed-fields"),
         "# What etcd holds of it:".to_owned(),
         format!("key=$(printf %s {key} | base64 | tr -d '\\n')"),
