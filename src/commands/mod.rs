@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, ObjectSource, Scope};
+use etch::source::{self, Document};
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
 use futures::TryStreamExt;
@@ -86,9 +87,16 @@ pub(crate) async fn each(
     Ok(())
 }
 
-/// Makes sure that requests for a CRD's objects reach those. If Etch may not read APIServices, that is taken
-/// for granted.
+/// Makes sure that the API server answers requests at the storage version, and with the CRD's own objects. If
+/// Etch may not read APIServices, the latter is taken for granted.
 pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<()> {
+    if !crd.storage().served {
+        bail!(
+            "the storage version {} is not served, so its objects cannot be read there: serve it, or make a served version the \
+             storage version",
+            crd.storage().name
+        );
+    }
     if let Some(shadowed) = crd.shadowed() {
         bail!("{shadowed}");
     }
@@ -99,6 +107,20 @@ pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<(
         }
         Ok(None) | Err(_) => Ok(()),
     }
+}
+
+/// The documents before an upgrade: those of files, or of a revision at the paths of the files after it.
+pub(crate) fn documents_before(
+    paths: &[PathBuf],
+    new: &[PathBuf],
+    stdin: &mut dyn io::Read,
+) -> Result<Vec<Document>> {
+    let revisions = paths.iter().filter_map(|path| source::git::revision(path)).collect::<Vec<_>>();
+    Ok(match (&revisions[..], paths.len()) {
+        ([], _) => source::documents(paths, stdin)?,
+        ([revision], 1) => source::git::documents(revision, new)?,
+        _ => bail!("git:REVISION takes the place of files: give --old once"),
+    })
 }
 
 /// The error that the files contain none of what was asked for, with what they contain instead.

@@ -63,8 +63,8 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             ),
         ),
         (
-            "ETCH004 .spec.a the default is invalid: must be of type integer,string; the server accepts it, and refuses the objects \
-             that get it",
+            "ETCH004 .spec.a the default is invalid: must be of type integer,string: \"number\"; the server accepts it, and refuses the \
+             objects that get it",
             object(json!({"a": {"x-kubernetes-int-or-string": true, "default": 1.5}})),
             object(json!({"a": {"x-kubernetes-int-or-string": true, "default": 1.0}})),
         ),

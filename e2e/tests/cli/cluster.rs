@@ -108,7 +108,8 @@ async fn a_cluster_is_asked_for_what_it_has() -> Result<()> {
     many_objects_are_summed_up(&stage)?;
     markdown_is_bounded(&stage)?;
     an_upgrade_is_planned(&stage)?;
-    the_policy_is_named(&stage)
+    the_policy_is_named(&stage)?;
+    a_storage_version_that_is_not_served_is_named(&stage).await
 }
 
 /// What a plan learns from a cluster: the API server's answer, the objects and the versions that are stored.
@@ -206,6 +207,31 @@ fn what_is_not_there_is_told_in_one_line(stage: &Stage) -> Result<()> {
     ] {
         stage.fails(&admin, line, says)?;
     }
+    Ok(())
+}
+
+/// No request reaches its objects: the answer of the API server, 404, names neither the reason nor a way out.
+async fn a_storage_version_that_is_not_served_is_named(stage: &Stage) -> Result<()> {
+    let cluster = Cluster::of(&stage.control_plane).await?;
+    let defaulted = schema(&json!({ "type": "integer", "default": 1 }));
+    let mut gizmos = crd(GROUP, "Gizmo", &[("v1", false, defaulted.clone()), ("v2", true, defaulted)]);
+    gizmos["spec"]["versions"][1]["served"] = false.into();
+    cluster.apply_crd(&gizmos).await?;
+    stage.file("gizmos.json", &gizmos)?;
+    let says = "the storage version v2 is not served, so its objects cannot be read there: serve it, or make a \
+                served version the storage version";
+    let admin = stage.control_plane.kubeconfig(0);
+    for line in [
+        &["audit", "gizmos"][..],
+        &["audit", "gizmos", "--stored-versions"],
+        &["explain", "gizmos", "a"],
+        &["revert", "gizmos"],
+        &["impact", "-f", "gizmos.json", "--live"],
+    ] {
+        stage.fails(&admin, line, says)?;
+    }
+    let ended = stage.etch(&["persist", "gizmos"])?;
+    ensure!(ended.code == Some(2) && ended.err.contains(says), "{ended:?}");
     Ok(())
 }
 

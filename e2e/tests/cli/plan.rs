@@ -80,6 +80,9 @@ fn files_are_compared_with_a_revision_of_their_repository() -> Result<()> {
     }
     let impact = repository.etch(".", &["impact", "-f", "config/crd", "--old", "git:HEAD", "-o", "json"])?;
     ensure!(impact.json()?["crds"][0]["defaultsChanged"][0]["old"] == 1, "{impact:?}");
+    // The command that a plan gives for what is incompatible shows it.
+    let lint = repository.etch(".", &["lint", "--old", "git:main", "config/crd"])?;
+    ensure!(lint.code == Some(1) && lint.out.contains("ETCH323"), "{lint:?}");
     Ok(())
 }
 
@@ -124,6 +127,7 @@ fn steps_are_numbered_and_have_their_commands() -> Result<()> {
     for says in [
         "widgets.stable.example.com (v1)\n\nBefore the upgrade\n",
         "     - .spec.a: 1 becomes 5\n",
+        "lint --old git:main config/crd\n",
         "persist widgets.stable.example.com\n",
         "\nUpgrade\n",
         " kubectl apply --server-side -f config/crd\n",

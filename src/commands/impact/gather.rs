@@ -24,7 +24,7 @@ use kube_structural_schema::schema::DEEPEST;
 use super::super::etcd::{evidence, report_on};
 use super::super::failures::way_out;
 use super::super::policy::{Known, Labels, labels};
-use super::super::{none_of, scope, serves_its_objects};
+use super::super::{documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
 
 /// The sources of everything except the CRDs after the upgrade.
@@ -126,7 +126,9 @@ impl Sources<'_> {
         // What proves objects to be stored that are shown as the API server reads them.
         let record = match (source, &self.cluster, present) {
             (Some(ObjectSource::Cluster(_)), Some(cluster), Some((document, served))) => {
-                is_served(old, served)?;
+                if !self.old.is_empty() {
+                    is_served(old, served)?;
+                }
                 serves_its_objects(cluster, old).await.context(name.to_owned())?;
                 match self.old.is_empty() {
                     true => evidence(cluster, document, old, report.as_ref(), scope, witnesses).await,
@@ -194,15 +196,7 @@ pub(crate) fn given_before(
     new: &[PathBuf],
     stdin: &mut dyn io::Read,
 ) -> anyhow::Result<BTreeMap<String, Given>> {
-    let is_revision = |path: &&PathBuf| source::git::revision(path).is_some();
-    match paths.iter().filter(is_revision).count() {
-        0 => given(paths, stdin),
-        1 if paths.len() == 1 => {
-            let revision = source::git::revision(&paths[0]).unwrap_or_default();
-            among(&source::git::documents(revision, new)?, paths)
-        }
-        _ => bail!("git:REVISION takes the place of files: give --old once"),
-    }
+    among(&documents_before(paths, new, stdin)?, paths)
 }
 
 /// The CRDs in files, by name.

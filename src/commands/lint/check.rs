@@ -16,7 +16,7 @@ use kube_structural_schema::json::Json;
 use serde_json::Value;
 
 use super::super::openapi::Live;
-use super::super::{asynchronous, each, none_of};
+use super::super::{asynchronous, documents_before, each, none_of};
 use super::place::place;
 use super::publishing::Publishing;
 use crate::commands::global::Global;
@@ -288,9 +288,9 @@ fn targets(schemas: &[(Json, Option<Document>)]) -> BTreeSet<(String, String)> {
     targets.map(|target| (text(&target["group"]), text(&target["resource"]))).collect()
 }
 
-/// The CRDs before, by name.
-pub(super) fn old(paths: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
-    let documents = source::documents(paths, &mut io::stdin().lock()).context("--old")?;
+/// The CRDs before, by name. `new` are the files after.
+pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
+    let documents = documents_before(paths, new, &mut io::stdin().lock()).context("--old")?;
     let other = documents.first().map(Document::what);
     let crds = documents.into_iter().filter(|document| document.is_crd() && !document.is_part_of_crd());
     let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();

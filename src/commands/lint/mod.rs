@@ -54,7 +54,8 @@ pub(crate) struct Lint {
     /// Check the CRDs and EmbeddedSchemas in the cluster
     #[arg(long)]
     live: bool,
-    /// The existing CRDs, to check the new ones as updates of them: files, folders, or - for standard input
+    /// The existing CRDs, to check the new ones as updates of them: files, folders, - for standard input, or git:REVISION for the
+    /// same files in that revision of their repository
     #[arg(long, value_name = "OLD", conflicts_with_all = ["live", "explain"])]
     old: Vec<PathBuf>,
     /// Findings to accept, each with its code, path and reason: files, folders, or - for standard input
@@ -117,7 +118,8 @@ impl Lint {
         let releases =
             if self.kubernetes.is_empty() { Release::ALL.to_vec() } else { self.kubernetes.clone() };
         let with_lines = matches!(self.output, Output::Sarif | Output::Github);
-        let mut checked = Checked { old: old(&self.old)?, releases, with_lines, ..Checked::default() };
+        let mut checked =
+            Checked { old: old(&self.old, &self.files)?, releases, with_lines, ..Checked::default() };
         if self.openapi && self.live {
             live_types(&mut checked, global)?;
         } else if self.openapi {

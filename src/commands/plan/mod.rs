@@ -5,7 +5,7 @@ mod print;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
@@ -147,7 +147,8 @@ impl Plan {
             writes: rules.settings().is_some() && rules.idle().is_none(),
             terms: rules.terms(),
         };
-        let words = self.words(global, persist_flags(&rules.terms()));
+        let is_from_cluster = self.old.is_empty() && old.is_some();
+        let words = self.words(global, persist_flags(&rules.terms()), is_from_cluster.then_some(name));
         let plan = UpgradePlan::new(&Upgrade {
             old: old.as_ref().zip(read.as_ref()),
             new: (&new.written, &new.crd),
@@ -162,21 +163,27 @@ impl Plan {
         Ok(Planned { impact, dry_run, plan })
     }
 
-    /// The words of the commands that a plan names.
-    fn words(&self, global: &Global, persist: String) -> Words {
+    /// The words of the commands that a plan names. `installed` is the CRD that the cluster has, if the new one
+    /// is compared with that.
+    fn words(&self, global: &Global, persist: String, installed: Option<&str>) -> Words {
         let path = |path: &PathBuf| quoted(&path.display().to_string());
         let listed = |option: &str, paths: &[PathBuf]| -> String {
             paths.iter().map(|file| format!(" {option} {}", path(file))).collect()
         };
         let options = global.words_of_cluster();
-        Words {
-            etch: program(),
-            new: listed("-f", &self.new).trim_start().to_owned(),
-            lint: self.new.iter().map(path).collect::<Vec<_>>().join(" "),
-            cluster: options.iter().map(|word| format!(" {}", quoted(word))).collect(),
-            old: listed("--old", &self.old),
-            persist,
-        }
+        let cluster: String = options.iter().map(|word| format!(" {}", quoted(word))).collect();
+        let (etch, old) = (program(), listed("--old", &self.old));
+        let new: String = self.new.iter().map(|file| format!(" {}", path(file))).collect();
+        // Standard input is read once.
+        let installed = installed.filter(|_| !self.new.iter().any(|file| file == Path::new("-")));
+        let lint = match installed {
+            Some(name) => {
+                let name = quoted(name);
+                format!("kubectl get crd {name}{cluster} --output yaml | {etch} lint --old -{new}")
+            }
+            None => format!("{etch} lint{old}{new}"),
+        };
+        Words { etch, new: listed("-f", &self.new).trim_start().to_owned(), lint, cluster, old, persist }
     }
 }
 

@@ -70,11 +70,11 @@ pub struct Words {
     pub etch: String,
     /// The files after the upgrade, each behind `-f`.
     pub new: String,
-    /// The same files, as `etch lint` takes them.
+    /// The command with which `etch lint` shows what is refused and what is incompatible.
     pub lint: String,
     /// The options that lead to the cluster, with a space before each.
     pub cluster: String,
-    /// What `etch impact` and `etch lint` compare with, with a space before each option.
+    /// What `etch impact` compares with, with a space before each option.
     pub old: String,
     /// The flags with which `etch persist` writes on the terms of the policy, with a space before each.
     pub persist: String,

@@ -98,6 +98,16 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         why.insert(0, format!("objects are stored at {before}, and the storage version is {after}"));
     }
     let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
+    let storage = upgrade.new.1.storage();
+    if !storage.served {
+        let what = format!(
+            "Serve {}, or make a served version the storage version: nothing stores the defaults of a version \
+             that is not served",
+            storage.name
+        );
+        plan.after(StepKind::Store, what, first(why), None);
+        return;
+    }
     let (what, command) = match upgrade.policy.writes {
         true => (
             "Wait until the operator has stored the defaults of the new schema",

@@ -5,8 +5,7 @@ use super::step::{StepKind, UpgradePlan, first};
 use crate::rule::{Finding, Severity};
 
 pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
-    let Words { etch, lint, old, .. } = upgrade.words;
-    let command = || Some(format!("{etch} lint{old} {lint}"));
+    let command = || Some(upgrade.words.lint.clone());
     // That a stored version goes is not a fault of the CRD: steps about versions correct it.
     let is_of_crd = |refusal: &&Finding| !refusal.place().starts_with("status.storedVersions");
     let refusals: Vec<&Finding> = upgrade.refusals.iter().filter(is_of_crd).collect();

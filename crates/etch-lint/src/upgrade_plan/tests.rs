@@ -38,6 +38,9 @@ struct Case {
 struct State {
     /// The versions: the last one is the storage version, and all are served.
     versions: Vec<(String, Value)>,
+    /// All but this one.
+    #[serde(default)]
+    unserved: Option<String>,
     #[serde(default)]
     stored: Option<Vec<String>>,
     #[serde(default)]
@@ -69,7 +72,8 @@ fn document(state: &State) -> Json {
     let last = state.versions.len() - 1;
     let version = |(index, (name, spec)): (usize, &(String, Value))| {
         let schema = json!({ "type": "object", "properties": { "spec": spec } });
-        json!({ "name": name, "served": true, "storage": index == last, "schema": { "openAPIV3Schema": schema } })
+        let served = state.unserved.as_ref() != Some(name);
+        json!({ "name": name, "served": served, "storage": index == last, "schema": { "openAPIV3Schema": schema } })
     };
     let versions: Vec<Value> = state.versions.iter().enumerate().map(version).collect();
     let names = json!({ "plural": "things", "kind": "Thing", "singular": "thing", "listKind": "ThingList" });
@@ -114,7 +118,7 @@ fn planned(case: &Case) -> UpgradePlan {
     let words = Words {
         etch: "etch".to_owned(),
         new: "-f new.yaml".to_owned(),
-        lint: "new.yaml".to_owned(),
+        lint: "etch lint --old old.yaml new.yaml".to_owned(),
         old: " --old old.yaml".to_owned(),
         ..Words::default()
     };
