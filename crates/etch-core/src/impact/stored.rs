@@ -30,8 +30,8 @@ pub fn proved(object: &Object, crd: &Crd, record: &Record) -> Option<Json> {
     })
 }
 
-/// The object without the defaults that may stand in place of a null, which an owner names as it names a
-/// value; `None` if there are none.
+/// The object with a null for each default that may stand in place of one: an owner names a null as it names
+/// a value. `None` if there are no such defaults.
 pub(super) fn with_nulls(object: &Object, crd: &Crd, history: &History) -> Option<Json> {
     let mut nulls = Vec::new();
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &Value| {
@@ -39,8 +39,24 @@ pub(super) fn with_nulls(object: &Object, crd: &Crd, history: &History) -> Optio
         nulls.extend(history.may_be_null(object, &path).then_some(path));
     });
     let mut stored = object.json().clone();
-    nulls.iter().for_each(|path| remove(&mut stored, path.steps()));
+    nulls.iter().for_each(|path| put_null(&mut stored, path.steps()));
     (!nulls.is_empty()).then_some(stored)
+}
+
+/// Puts a null in place of what is at a place.
+fn put_null(value: &mut Value, path: &[Step]) {
+    let Some((step, rest)) = path.split_first() else {
+        *value = Value::Null;
+        return;
+    };
+    let inside = match step {
+        Step::Field(name) | Step::Key(name) => value.get_mut(name),
+        Step::Index(index) => value.get_mut(*index),
+        Step::Items | Step::Values => None,
+    };
+    if let Some(inside) = inside {
+        put_null(inside, rest);
+    }
 }
 
 /// How many levels of nested defaults are distinguished.

@@ -573,4 +573,13 @@ fn what_may_be_null_may_change() {
     };
     assert_eq!(of(nullable), ["changes .spec.d", "protected .spec.d"]);
     assert_eq!(of(defaulted(1)), [""; 0]);
+    // A map's value gets its default only in place of a null.
+    let map = |value: Value| with_d(json!({ "type": "object", "additionalProperties": value }));
+    let defaulted = |default: i64| map(json!({ "type": "integer", "default": default }));
+    let (old, new) = (defaulted(1), defaulted(2));
+    let first = map(json!({ "type": "integer", "nullable": true }));
+    let record = Record { history: History::of_states([(1, first), (9, defaulted(1))]), ..Record::default() };
+    let owned = tab(json!({ "d": { "x": 1 } }), json!({ "f:d": { "f:x": {} } }));
+    let (effect, _) = Upgrade::new(&old, &new).on_record(&owned, &record);
+    assert_eq!(told(&effect), ["changes .spec.d[\"x\"]", "protected .spec.d[\"x\"]"]);
 }
