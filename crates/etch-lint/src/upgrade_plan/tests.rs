@@ -199,6 +199,7 @@ fn no_name_runs_anything_in_a_shell() {
     let conversion = json!({ "strategy": "Webhook", "webhook": { "clientConfig": { "service": service } } });
     let state = |name: &str, conversion| State {
         versions: vec![(name.to_owned(), json!({ "type": "object" }))],
+        unserved: None,
         stored: Some(vec!["it's".to_owned(), name.to_owned()]),
         conversion,
     };
