@@ -34,8 +34,8 @@ pub struct DefaultFindings {
     /// The errors of the API server when the CRD is written. Empty means that it accepts the defaults.
     pub by_server: Vec<Finding>,
     /// The errors of the server for every object that gets a default which it accepts: it does not look below
-    /// `additionalProperties`, at sets and list maps, at the type of an int-or-string, nor at a default together
-    /// with the defaults below it.
+    /// `additionalProperties`, at sets and list maps, at the type of an int-or-string, nor at a default
+    /// together with the defaults below it.
     pub beyond_server: Vec<Finding>,
     /// Where the server stops at one of several findings, and which one it is differs from time to time: all
     /// of them. The first of each group is in `by_server`.

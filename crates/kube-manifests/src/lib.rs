@@ -93,7 +93,7 @@ pub fn decoded(bytes: Vec<u8>) -> Result<String, Malformed> {
     };
     let text = if text.is_some() { text } else { String::from_utf8(bytes).ok() };
     let text = text.filter(|text| !text.contains('\0')).ok_or(Malformed::Binary)?;
-    // kubectl reads each document for itself, so each may have a mark, as files have it that were put together.
+    // kubectl reads each document for itself, so each may have a mark, as in files that were put together.
     Ok(match text.contains('\u{feff}') {
         true => text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\n\u{feff}", "\n"),
         false => text,
