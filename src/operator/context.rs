@@ -21,8 +21,9 @@ use super::status::writer::StatusWriter;
 use crate::cluster::{Cluster, Events, GenerationCheck, Pace, Permissions, random};
 use etch_core::api::Settings;
 use etch_core::crd::Crd;
+use etch_core::engine::canary::CanaryRun;
 use etch_core::engine::crd::machine::CrdMachine;
-use etch_core::engine::crd::task::{Gate, Task};
+use etch_core::engine::crd::task::Task;
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::status::{Status, Subject};
 use etch_core::event::ObjectKind;
@@ -205,8 +206,8 @@ impl Context {
             permissions: Permissions::of(&self.permissions),
         };
         let pause = signals.pause.borrow().clone();
-        let gate = Gate::new(*signals.resumed.borrow());
-        let task = Task { crd, settings, pause, findings, revision, gate, within: None };
+        let canary = CanaryRun::new(&crd, settings.canary, *signals.resumed.borrow());
+        let task = Task { crd, settings, pause, findings, revision, canary, within: None };
         let mut machine = Box::new(CrdMachine::new(task, status, restore_check, random()));
         machine.add_dropped(dropped);
         CrdTask {

@@ -11,9 +11,10 @@ use etch_core::api::{DefaultsReport, DefaultsReportStatus, Pause, Settings};
 use etch_core::call_error::{CallError, Server as ServerName};
 use etch_core::condition::present;
 use etch_core::crd::Crd;
+use etch_core::engine::canary::CanaryRun;
 use etch_core::engine::crd::machine::CrdMachine;
 use etch_core::engine::crd::protocol::{Command, Next, Question};
-use etch_core::engine::crd::task::{Gate, Task as Assignment};
+use etch_core::engine::crd::task::Task as Assignment;
 use etch_core::engine::pass;
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::status::{self, Status, Subject};
@@ -238,12 +239,12 @@ impl Driver {
         let settings = Settings { pause: pause.clone(), ..settings.clone() };
         let findings = resource.generations[knows].findings.clone();
         let task = Assignment {
+            canary: CanaryRun::new(&crd, settings.canary, None),
             crd,
             settings,
             pause,
             findings,
             revision: resource.revision.to_string(),
-            gate: Gate::default(),
             within: None,
         };
         let status = Status::new(subject, present(&document), at.dice.seed(1 << 30));

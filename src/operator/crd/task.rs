@@ -131,7 +131,7 @@ impl CrdTask {
     pub(crate) fn has_pause_changed(&self) -> bool {
         let task = self.machine.task();
         *self.signals.pause.borrow() != task.settings.pause
-            || task.is_resumed_by(*self.signals.resumed.borrow())
+            || task.canary.is_resumed_by(*self.signals.resumed.borrow())
     }
 
     /// Repairs our conditions where somebody may have changed them; how long until the next check.

@@ -14,12 +14,17 @@
 //!
 //! An object counts when a write has changed it. One that a write finds to be stored shows nothing about the
 //! others, and one that is held is not tried.
+//!
+//! [`CanaryRun`] has the progress and the hold, and every transition of this picture is a method of it; the
+//! [trials](Trials) count what a sweep does with the objects.
 
 use std::collections::BTreeSet;
 
 use crate::api::{AfterCanary, Amount, Canary, CanaryProgress, CanaryState};
 use crate::condition::Reason;
+use crate::crd::Crd;
 use crate::object_state::ObjectState;
+use crate::report::state::ReportState;
 
 /// How many objects may be written.
 #[derive(Clone, Copy, Debug)]
@@ -136,9 +141,144 @@ impl CanaryHold {
     }
 }
 
+/// The canary of a CRD at one generation: how far it has come, and whether it keeps the present attempt from
+/// writing.
+#[derive(Clone, Debug)]
+pub struct CanaryRun {
+    crd: String,
+    generation: i64,
+    policy: Option<Canary>,
+    /// The generation that a user has resumed, by an annotation of the CRD.
+    resumed: Option<i64>,
+    /// What a report says may be older; none where the canary has not begun.
+    progress: Option<CanaryProgress>,
+    /// Why the present attempt writes no object; none where it may.
+    hold: Option<CanaryHold>,
+}
+
+/// What follows a pass that has written a canary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterTrials {
+    /// The attempt goes on and writes no other object.
+    Hold,
+    /// Another pass writes the others; the canary has written so many.
+    Others(u64),
+    /// Another pass tries those again about which there was no answer.
+    Again,
+}
+
+impl CanaryRun {
+    /// That of a CRD under a policy that may ask for none. `resumed` is the generation that a user has resumed.
+    pub fn new(crd: &Crd, policy: Option<Canary>, resumed: Option<i64>) -> Self {
+        let (crd, generation) = (crd.name().to_owned(), crd.generation());
+        Self { crd, generation, policy, resumed, progress: None, hold: None }
+    }
+
+    /// Why the present attempt writes no object; none where it may.
+    pub(super) fn hold(&self) -> Option<&CanaryHold> {
+        self.hold.as_ref()
+    }
+
+    /// Why the next attempt would write none either, by what is known now.
+    pub(super) fn lasting_hold(&self) -> Option<&CanaryHold> {
+        self.hold().filter(|_| !self.is_resumed())
+    }
+
+    /// Whether a user has resumed what the present attempt holds.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed_by(self.resumed)
+    }
+
+    /// Whether a user resumes what the present attempt holds by naming this generation.
+    pub fn is_resumed_by(&self, resumed: Option<i64>) -> bool {
+        self.hold.is_some() && resumed == Some(self.generation)
+    }
+
+    /// Takes in the generation that a user has resumed.
+    pub(super) fn set_resumed(&mut self, resumed: Option<i64>) {
+        self.resumed = resumed;
+    }
+
+    /// Begins an attempt: whether it may write depends on the report that is to be read.
+    pub(super) fn begin_attempt(&mut self) {
+        self.hold = None;
+    }
+
+    /// Continues what this run or else the report knows, and finds out whether that holds the attempt. One that
+    /// may write nothing, whatever the canary is, changes nothing.
+    pub(super) fn open(&mut self, may_write: bool, report: &mut ReportState) {
+        let known = self.progress.take().or_else(|| report.canary().cloned());
+        let known = known.filter(|known| known.generation == self.generation);
+        let opened = match self.policy {
+            None => None,
+            Some(_) if !may_write => known,
+            Some(canary) => {
+                let progress = progress(canary, known.as_ref(), self.generation, self.resumed);
+                self.hold = CanaryHold::of(&progress, &self.crd);
+                // One that has not begun may not be needed.
+                Some(progress).filter(|progress| known.is_some() || progress.state == CanaryState::Passed)
+            }
+        };
+        self.set(opened, report);
+    }
+
+    /// Begins a pass that writes: the canary that it begins with, if any is left. It needs none where every
+    /// object `is_on_record`.
+    pub(super) fn begin_pass(&mut self, is_on_record: bool, report: &mut ReportState) -> Option<CanaryLimit> {
+        let canary = self.policy?;
+        let progress = self.continued(canary);
+        if progress.state != CanaryState::Running {
+            return None;
+        }
+        if is_on_record {
+            self.covers_all(progress.written, report);
+            return None;
+        }
+        let limit = CanaryLimit { objects: canary.objects, written: progress.written };
+        self.set(Some(progress), report);
+        Some(limit)
+    }
+
+    /// Takes in that no other object needs a write than those of the canary, if it has begun.
+    pub(super) fn covers_all(&mut self, written: u64, report: &mut ReportState) {
+        if let Some(progress) = self.progress.take() {
+            self.set(Some(CanaryProgress { state: CanaryState::Passed, written, ..progress }), report);
+        }
+    }
+
+    /// Takes in the outcomes for the canary's objects, in a pass that was completed or was not.
+    pub(super) fn swept(&mut self, counts: CanaryCounts, is_complete: bool, report: &mut ReportState) {
+        if let Some(canary) = self.policy {
+            let progress = after(canary, &self.continued(canary), counts, is_complete);
+            self.set(Some(progress), report);
+        }
+    }
+
+    /// Ends the trials of a pass that was completed: finds out whether they hold the rest of the attempt.
+    pub(super) fn end_trials(&mut self) -> AfterTrials {
+        let progress = self.progress.as_ref();
+        self.hold = progress.and_then(|progress| CanaryHold::of(progress, &self.crd));
+        match progress {
+            Some(_) if self.hold.is_some() => AfterTrials::Hold,
+            Some(CanaryProgress { state: CanaryState::Passed, written, .. }) => AfterTrials::Others(*written),
+            Some(_) | None => AfterTrials::Again,
+        }
+    }
+
+    /// The progress that a pass goes on from: a user resumes an attempt, not a pass.
+    fn continued(&self, canary: Canary) -> CanaryProgress {
+        progress(canary, self.progress.as_ref(), self.generation, None)
+    }
+
+    fn set(&mut self, progress: Option<CanaryProgress>, report: &mut ReportState) {
+        report.set_canary(progress.clone());
+        self.progress = progress;
+    }
+}
+
 /// How far the canary of a generation has come: `known`, unless it is of another generation, the policy no
 /// longer waits, or `resumed` is the generation that a user has resumed.
-pub fn progress(
+fn progress(
     canary: Canary,
     known: Option<&CanaryProgress>,
     generation: i64,
@@ -152,12 +292,7 @@ pub fn progress(
 }
 
 /// How far the canary has come after a sweep with these results, complete or not.
-pub fn after(
-    canary: Canary,
-    before: &CanaryProgress,
-    counts: CanaryCounts,
-    is_complete: bool,
-) -> CanaryProgress {
+fn after(canary: Canary, before: &CanaryProgress, counts: CanaryCounts, is_complete: bool) -> CanaryProgress {
     let state = match () {
         () if counts.refused > 0 => CanaryState::Rejected,
         () if counts.unanswered > 0 || !is_complete => CanaryState::Running,
@@ -169,7 +304,10 @@ pub fn after(
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::crd::sample::{things, with_spec};
     use crate::plan::{Rejection, RejectionKind};
 
     fn written() -> ObjectState {
@@ -250,6 +388,79 @@ mod tests {
             let holds = matches!(expected, CanaryState::Waiting | CanaryState::Rejected);
             assert_eq!(CanaryHold::of(&found, "things.example.com").is_some(), holds);
         }
+    }
+
+    fn run(then: AfterCanary, resumed: Option<i64>) -> CanaryRun {
+        let crd = things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
+        CanaryRun::new(&crd, Some(canary(then)), resumed)
+    }
+
+    fn reported(run: &CanaryRun, state: CanaryState) -> ReportState {
+        let mut report = ReportState::default();
+        report.set_canary(Some(CanaryProgress { generation: run.generation, state, written: 1 }));
+        report
+    }
+
+    #[test]
+    fn the_report_shows_each_step_and_an_attempt_is_held_from_the_end_of_the_trials_until_it_is_resumed() {
+        let mut run = run(AfterCanary::Wait, None);
+        let (generation, mut report) = (run.generation, ReportState::default());
+        let shown = |report: &ReportState| report.canary().map(|canary| (canary.state, canary.written));
+        run.begin_attempt();
+        run.open(true, &mut report);
+        assert_eq!((shown(&report), run.hold()), (None, None), "it has not begun");
+        let limit = run.begin_pass(false, &mut report).expect("it begins");
+        assert_eq!((limit.written, shown(&report)), (0, Some((CanaryState::Running, 0))));
+        run.swept(CanaryCounts { written: 1, ..CanaryCounts::default() }, false, &mut report);
+        assert_eq!(shown(&report), Some((CanaryState::Running, 1)), "the pass was interrupted");
+        assert_eq!(run.begin_pass(false, &mut report).expect("it goes on").written, 1);
+        run.swept(CanaryCounts { written: 1, withheld: 3, ..CanaryCounts::default() }, true, &mut report);
+        assert_eq!((shown(&report), run.hold()), (Some((CanaryState::Waiting, 2)), None));
+        assert_eq!(run.end_trials(), AfterTrials::Hold);
+        assert!(run.lasting_hold().is_some() && !run.is_resumed_by(Some(generation + 1)));
+        run.set_resumed(Some(generation));
+        assert!(run.hold().is_some() && run.lasting_hold().is_none(), "the attempt is held to its end");
+        run.begin_attempt();
+        let mut older = ReportState::default();
+        run.open(true, &mut older);
+        assert_eq!((shown(&older), run.hold()), (Some((CanaryState::Passed, 2)), None));
+        assert!(run.begin_pass(false, &mut older).is_none(), "it is over");
+    }
+
+    #[test]
+    fn another_pass_follows_trials_that_hold_nothing() {
+        for (written, unanswered, expected) in [(2, 0, AfterTrials::Others(3)), (1, 1, AfterTrials::Again)] {
+            let mut run = run(AfterCanary::Continue, None);
+            let mut report = reported(&run, CanaryState::Running);
+            run.open(true, &mut report);
+            run.swept(CanaryCounts { written, unanswered, ..CanaryCounts::default() }, true, &mut report);
+            assert_eq!((run.end_trials(), run.hold()), (expected, None));
+        }
+    }
+
+    #[test]
+    fn what_a_report_says_holds_only_an_attempt_that_may_write_under_a_policy_with_a_canary() {
+        let held = run(AfterCanary::Wait, None);
+        let without = CanaryRun { policy: None, ..held.clone() };
+        for (mut run, may_write, is_shown, holds) in
+            [(held.clone(), true, true, true), (held, false, true, false), (without, true, false, false)]
+        {
+            let mut report = reported(&run, CanaryState::Rejected);
+            run.open(may_write, &mut report);
+            assert_eq!((report.canary().is_some(), run.hold().is_some()), (is_shown, holds));
+        }
+    }
+
+    #[test]
+    fn a_canary_that_has_begun_is_over_once_every_object_is_on_record() {
+        let mut run = run(AfterCanary::Wait, None);
+        let mut report = reported(&run, CanaryState::Running);
+        run.open(true, &mut report);
+        assert!(run.begin_pass(true, &mut report).is_none());
+        assert_eq!(report.canary().map(|canary| canary.state), Some(CanaryState::Passed));
+        let (mut new, mut report) = (CanaryRun { progress: None, ..run }, ReportState::default());
+        assert!(new.begin_pass(true, &mut report).is_none());
+        assert!(report.canary().is_none(), "one that has not begun is not needed");
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! The report on a CRD as it was read, with what continues it: nothing is done for the objects before there
 //! is one.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -19,7 +17,7 @@ use crate::report::tally::Tally;
 #[derive(Clone, Debug)]
 pub struct OpenReport {
     /// The part of the report that does not depend on the objects.
-    pub state: Arc<ReportState>,
+    pub state: ReportState,
     /// What is counted beside the states of objects; a pass and the watch take it along.
     pub ledger: Ledger,
 }
@@ -44,7 +42,7 @@ impl OpenReport {
                 dropped: DroppedFields::open(report, crd),
             }
         });
-        Self { state: Arc::new(state), ledger }
+        Self { state, ledger }
     }
 }
 

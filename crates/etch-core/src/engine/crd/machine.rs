@@ -1,7 +1,6 @@
 //! In which order an attempt goes on.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -13,17 +12,16 @@ use super::opening::{self, Opening};
 use super::passing::{Passed, Passing, Purpose};
 use super::protocol::{Answer, Command, Next, Note, Question};
 use super::steady::{self, Outcome, Steady};
-use super::task::{Gate, Task};
+use super::task::Task;
 use super::versions::{COUNT_AGAIN, VersionCount};
-use crate::api::{Canary, CanaryProgress, CanaryState};
 use crate::api::{DefaultsReport, DefaultsReportStatus, Pause};
 use crate::call_error::CallError;
 use crate::condition::Reason;
 use crate::crd::Unserved;
 use crate::engine::Now;
 use crate::engine::backoff::Backoff;
-use crate::engine::canary::{self, CanaryCounts, CanaryHold, CanaryLimit};
-use crate::engine::pass::{self, Interrupted, Pass, Verified};
+use crate::engine::canary::{AfterTrials, CanaryLimit};
+use crate::engine::pass::{self, Pass, Verified};
 use crate::engine::pass_state::PassState;
 use crate::engine::restore_check::RestoreCheck;
 use crate::engine::retries::Retries;
@@ -36,7 +34,6 @@ use crate::object::Identity;
 use crate::plan::record_on;
 use crate::rbac::{Allowed, MissingPermissions};
 use crate::report::checkpoint::Checkpoint;
-use crate::report::ledger::Ledger;
 use crate::report::open_report::OpenReport;
 use crate::report::rejected::Rejected;
 use crate::report::state::{LAG, ReportState};
@@ -53,8 +50,8 @@ const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(120)];
 pub struct CrdMachine<H> {
     task: Task,
     status: Status,
-    /// The report as it was last opened; none before it was read, and where what is counted is to be read
-    /// again.
+    /// The report as it was last opened; none before it was read, where what is counted is to be read again, and
+    /// while a pass or the steady state has it.
     open: Option<OpenReport>,
     /// What is known of the objects, from before the last pass ended.
     checkpoint: Option<Checkpoint>,
@@ -63,8 +60,6 @@ pub struct CrdMachine<H> {
     is_restored: bool,
     /// What writes have dropped that were planned for an earlier generation, until it is on record.
     dropped: Vec<(Identity, Vec<Path>)>,
-    /// How far the canary has come: what the report says may be older.
-    canary: Option<CanaryProgress>,
     retries: Retries,
     verification: Verification,
     backoff: Backoff,
@@ -156,7 +151,6 @@ impl<H> CrdMachine<H> {
             checkpoint: None,
             is_restored: false,
             dropped: Vec::new(),
-            canary: None,
             retries: Retries::new(seed),
             verification: Verification::Unknown,
             backoff: Backoff::new(first, last, seed),
@@ -227,7 +221,7 @@ impl<H> CrdMachine<H> {
     /// Begins an attempt.
     pub fn start(&mut self) {
         self.task.settings.pause.clone_from(&self.task.pause);
-        self.task.gate.hold = None;
+        self.task.canary.begin_attempt();
         let opening = Opening::of(&self.task);
         if let Some(at_rest) = opening.at_rest() {
             self.status.set_conditions(at_rest.clone());
@@ -245,7 +239,7 @@ impl<H> CrdMachine<H> {
 
     /// Takes in the generation that somebody has resumed after its canary.
     pub fn set_resumed(&mut self, now: Instant, resumed: Option<i64>) {
-        self.task.gate.resumed = resumed;
+        self.task.canary.set_resumed(resumed);
         if self.task.has_pause_changed() {
             self.pause(now);
         }
@@ -453,7 +447,7 @@ impl<H> CrdMachine<H> {
         }
         let report = self.status.report().cloned();
         let mut open = self.opened(report.as_deref(), now);
-        self.open_canary(&mut open);
+        self.task.canary.open(self.task.may_write(), &mut open.state);
         self.open = Some(open);
         match self.version_count.is_due(&self.task, now.at) {
             true => self.ask(Question::StoredVersions, Asked::Versions(opening)),
@@ -470,7 +464,7 @@ impl<H> CrdMachine<H> {
             Err(error) => stored_versions::unread(crd, &error),
         };
         if let Some(open) = &mut self.open {
-            Arc::make_mut(&mut open.state).set_stored_versions(Some(counted));
+            open.state.set_stored_versions(Some(counted));
         }
     }
 
@@ -504,7 +498,7 @@ impl<H> CrdMachine<H> {
         if self.checkpoint.is_none() {
             self.checkpoint = recorded.and_then(|report| Checkpoint::from_report(report, &self.task.crd));
         }
-        if let (None, Some(_), Some(report)) = (&self.checkpoint, &self.task.gate.hold, recorded) {
+        if let (None, Some(_), Some(report)) = (&self.checkpoint, self.task.canary.hold(), recorded) {
             let rejected = Rejected::from_report(report);
             self.checkpoint = Some(Checkpoint { rejected, ..Checkpoint::empty(&self.task.crd) });
         }
@@ -516,75 +510,13 @@ impl<H> CrdMachine<H> {
         self.settle_or_pass(&opening, now);
     }
 
-    /// Finds out how far the canary has come, and whether that keeps objects from being written.
-    fn open_canary(&mut self, open: &mut OpenReport) {
-        let known = self.canary.take().or_else(|| open.state.canary().cloned());
-        let known = known.filter(|known| known.generation == self.task.crd.generation());
-        self.canary = match (self.task.settings.canary, self.task.canary()) {
-            (None, _) => None,
-            (Some(_), None) => known,
-            (Some(_), Some(canary)) => {
-                let Gate { resumed, .. } = self.task.gate;
-                let progress = canary::progress(canary, known.as_ref(), self.task.crd.generation(), resumed);
-                self.task.gate.hold = CanaryHold::of(&progress, self.task.crd.name());
-                // One that has not begun may not be needed.
-                Some(progress).filter(|progress| known.is_some() || progress.state == CanaryState::Passed)
-            }
-        };
-        Arc::make_mut(&mut open.state).set_canary(self.canary.clone());
-    }
-
-    /// The canary that the pass begins with; none where it writes nothing, where every object is on record, and
-    /// where the canary is over.
-    fn begin_canary(&mut self, checkpoint: &Checkpoint) -> Option<CanaryLimit> {
-        let canary = self.task.canary().filter(|_| self.task.writes())?;
-        let Checkpoint { record, upto, .. } = checkpoint;
-        let is_same_selection = record.selection == self.task.settings.terms.selection;
-        let is_on_record =
-            record.through.is_some() && upto.is_none() && !record.storage_changed && is_same_selection;
-        let progress = canary::progress(canary, self.canary.as_ref(), self.task.crd.generation(), None);
-        if progress.state != CanaryState::Running {
-            return None;
-        }
-        if is_on_record {
-            self.canary_covers_all(progress.written);
-            return None;
-        }
-        let limit = CanaryLimit { objects: canary.objects, written: progress.written };
-        self.set_canary(progress);
-        Some(limit)
-    }
-
-    /// Notes that no other object needs a write than those of the canary, if it has begun.
-    fn canary_covers_all(&mut self, written: u64) {
-        if let Some(progress) = self.canary.clone() {
-            self.set_canary(CanaryProgress { state: CanaryState::Passed, written, ..progress });
-        }
-    }
-
-    fn set_canary(&mut self, progress: CanaryProgress) {
-        if let Some(open) = &mut self.open {
-            Arc::make_mut(&mut open.state).set_canary(Some(progress.clone()));
-        }
-        if let Phase::Passes(passing) = &mut self.phase {
-            Arc::make_mut(&mut passing.state).set_canary(Some(progress.clone()));
-        }
-        self.canary = Some(progress);
-    }
-
-    /// Takes in what became of the canary's objects.
-    fn canary_swept(&mut self, canary: Canary, counts: CanaryCounts, is_complete: bool) {
-        let before = canary::progress(canary, self.canary.as_ref(), self.task.crd.generation(), None);
-        self.set_canary(canary::after(canary, &before, counts, is_complete));
-    }
-
     /// The report as it was read, with what continues it.
     fn opened(&mut self, report: Option<&DefaultsReportStatus>, now: Now) -> OpenReport {
         let Task { crd, settings, revision, .. } = &self.task;
         let before = self.open.take().map(|open| open.ledger);
         let mut open = OpenReport::new(report, crd, settings, revision, now.date, before);
         let verify_at = self.schedule_verification(open.state.verify_at(), now);
-        Arc::make_mut(&mut open.state).set_verify_at(verify_at);
+        open.state.set_verify_at(verify_at);
         if verify_at.is_some() {
             open.ledger.changes.watch_suspects();
         }
@@ -661,7 +593,7 @@ impl<H> CrdMachine<H> {
     /// Goes on with the objects of these namespaces, or with all.
     fn read_within(&mut self, within: Option<Namespaces>) {
         if let Some(open) = &mut self.open {
-            Arc::make_mut(&mut open.state).set_within(within.clone());
+            open.state.set_within(within.clone());
         }
         self.task.within = within;
         self.ask(Question::Server, Asked::Server);
@@ -669,14 +601,13 @@ impl<H> CrdMachine<H> {
 
     fn begin_pass(&mut self, now: Now) {
         let checkpoint = self.checkpoint.take().unwrap_or_else(|| Checkpoint::empty(&self.task.crd));
-        let canary = self.begin_canary(&checkpoint);
-        let Some(open) = &mut self.open else { return };
+        let Some(mut open) = self.open.take() else { return };
+        let canary = self.begin_canary(&checkpoint, &mut open.state);
         let purpose = match (canary, self.verification) {
             (Some(limit), _) => Purpose::Canary(limit),
             (None, Verification::At(_, at)) if at <= now.at => Purpose::Verify,
             (None, _) => Purpose::Store,
         };
-        let open = OpenReport { state: open.state.clone(), ledger: std::mem::take(&mut open.ledger) };
         let rules = self.task.rules(&open.state);
         self.commands.push_back(Command::Begin(rules.clone()));
         let passing = Passing::begin(&self.task, rules, open, &mut self.status, purpose, checkpoint, now);
@@ -689,23 +620,29 @@ impl<H> CrdMachine<H> {
         }
     }
 
+    /// The canary that the pass begins with, if any is needed.
+    fn begin_canary(&mut self, checkpoint: &Checkpoint, report: &mut ReportState) -> Option<CanaryLimit> {
+        let Checkpoint { record, upto, .. } = checkpoint;
+        let is_same_selection = record.selection == self.task.settings.terms.selection;
+        let is_on_record =
+            record.through.is_some() && upto.is_none() && !record.storage_changed && is_same_selection;
+        let writes = self.task.writes();
+        writes.then(|| self.task.canary.begin_pass(is_on_record, report)).flatten()
+    }
+
     /// Goes on with a pass; whether it does.
     fn go_on_passing(&mut self, now: Now) -> bool {
         let Phase::Passes(passing) = &mut self.phase else { return false };
         match passing.pass.poll() {
             Some(pass::Command::End(Ok(verified))) => self.pass_completed(*verified, now),
             Some(pass::Command::End(Err(interrupted))) => {
-                let Interrupted { checkpoint, reason, canary: counts, .. } = *interrupted;
-                let is_report_other = passing.is_report_other;
-                if let (Some(canary), Some(counts)) = (self.task.settings.canary, counts) {
-                    self.canary_swept(canary, counts, false);
-                }
-                if is_report_other {
+                passing.canary_interrupted(&mut self.task, &interrupted);
+                if passing.is_report_other {
                     self.forget_record();
                 } else {
-                    self.checkpoint = Some(checkpoint);
+                    self.checkpoint = Some(interrupted.checkpoint);
                 }
-                self.halt(reason.into(), now);
+                self.halt(interrupted.reason.into(), now);
             }
             Some(command) => {
                 if let pass::Command::SweepEnds { is_complete } = command {
@@ -727,45 +664,40 @@ impl<H> CrdMachine<H> {
     }
 
     fn pass_completed(&mut self, mut verified: Verified, now: Now) {
-        match (self.task.settings.canary, verified.canary, &self.phase) {
-            (Some(canary), Some(counts), _) => self.canary_swept(canary, counts, true),
-            (Some(_), None, Phase::Passes(passing)) if passing.is_canary() => {
-                self.canary_covers_all(verified.last.tally.counts().written);
-            }
-            _ => {}
-        }
         let Phase::Passes(mut passing) = std::mem::replace(&mut self.phase, Phase::Over) else { return };
+        passing.canary_completed(&mut self.task, &verified);
         if passing.is_report_other {
-            self.keep_ledger(passing.pass.take_ledger());
+            self.open = Some(passing.into_open_report());
             return self.halt(CrdError::Restored(Sign::Report), now);
         }
         if verified.postponed > 0 {
             self.retries.postpone(now.at);
         }
-        if let (Some(counts), Some(progress)) = (verified.canary, &self.canary) {
-            self.task.gate.hold = CanaryHold::of(progress, self.task.crd.name());
-            if self.task.gate.hold.is_none() {
-                let error = match progress.state {
-                    CanaryState::Passed => CrdError::CanaryPassed(progress.written),
-                    _ => CrdError::CanaryUnanswered(counts.unanswered),
-                };
+        if let Some(counts) = verified.canary {
+            let error = match self.task.canary.end_trials() {
+                AfterTrials::Hold => None,
+                AfterTrials::Others(written) => Some(CrdError::CanaryPassed(written)),
+                AfterTrials::Again => Some(CrdError::CanaryUnanswered(counts.unanswered)),
+            };
+            if let Some(error) = error {
                 self.status.set_report(passing.unfinished(&verified));
                 self.checkpoint = Some(verified.before);
-                self.keep_ledger(passing.pass.take_ledger());
+                self.open = Some(passing.into_open_report());
                 return self.halt(error, now);
             }
         }
         if let Some(report) = passing.incomplete(&verified) {
             self.status.set_report(report);
             self.checkpoint = Some(verified.checkpoint);
-            self.keep_ledger(passing.pass.take_ledger());
+            self.open = Some(passing.into_open_report());
             return self.halt(CrdError::Incomplete, now);
         }
         let before = std::mem::take(&mut verified.before);
         let Passed { state, unchanged, asked } =
             passing.passed(&self.task, verified, self.watch_failure.clone(), now);
-        let mut ledger = passing.pass.take_ledger();
-        if passing.verifies() {
+        let verifies = passing.verifies();
+        let OpenReport { state: report_state, mut ledger } = passing.into_open_report();
+        if verifies {
             self.verification = Verification::Done;
             ledger.changes.forget_suspects();
         }
@@ -774,30 +706,24 @@ impl<H> CrdMachine<H> {
             Some(report) => {
                 let crd_status = self.task.after_pass(&ledger, &state, &self.task.settings);
                 let reason = crd_status.reason;
-                self.status.set_report(passing.state.confirmed(&ledger, &report, reason, state.times));
+                self.status.set_report(report_state.confirmed(&ledger, &report, reason, state.times));
                 self.status.set_conditions(crd_status);
             }
-            None => self.task.publish(&mut self.status, &passing.state, &ledger, &state, None),
+            None => self.task.publish(&mut self.status, &report_state, &ledger, &state, None),
         }
         let (counts, phantoms, reason) = (state.tally.counts(), state.tally.phantoms(), self.status.reason());
         self.commands.push_back(Command::Log(Note::PassEnds { counts, phantoms, asked, reason }));
         ledger.changes.set_processed();
         self.backoff.works(now.at);
         if self.task.has_nothing_left(&state.tally) {
-            self.keep_ledger(ledger);
+            self.open = Some(OpenReport { state: report_state, ledger });
             return self.halt(CrdError::NothingLeft, now);
         }
-        self.watch(passing.state, ledger, state, before, now);
+        self.watch(OpenReport { state: report_state, ledger }, state, before, now);
     }
 
-    fn watch(
-        &mut self,
-        report: Arc<ReportState>,
-        ledger: Ledger,
-        state: PassState,
-        before: Checkpoint,
-        now: Now,
-    ) {
+    fn watch(&mut self, open: OpenReport, state: PassState, before: Checkpoint, now: Now) {
+        let OpenReport { state: report, ledger } = open;
         let writes = self.task.writes();
         let verify_at = match self.verification {
             Verification::At(_, at) if writes => Some(at),
@@ -870,9 +796,9 @@ impl<H> CrdMachine<H> {
                 self.has_watched = true;
                 self.keep(*steady, &error);
             }
-            Phase::Passes(mut passing) => {
+            Phase::Passes(passing) => {
                 self.commands.push_back(Command::Abandon);
-                self.keep_ledger(passing.pass.take_ledger());
+                self.open = Some(passing.into_open_report());
             }
             Phase::Writes(_) | Phase::Asks(_) | Phase::Over => {}
         }
@@ -901,19 +827,12 @@ impl<H> CrdMachine<H> {
             }
             _ => Rejected::default(),
         };
-        self.keep_ledger(ledger);
+        self.open = Some(OpenReport { state: report, ledger });
         // Who does not write learns nothing about what is stored, and keeps what was known before.
         self.checkpoint = match self.task.writes() {
             true => state.into_checkpoint().map(|checkpoint| Checkpoint { rejected, ..checkpoint }),
             false => Some(before),
         };
-    }
-
-    /// Takes the ledger back from what has ended.
-    fn keep_ledger(&mut self, ledger: Ledger) {
-        if let Some(open) = &mut self.open {
-            open.ledger = ledger;
-        }
     }
 
     /// Decides what follows an error.

@@ -8,7 +8,7 @@ use super::task::Task;
 use crate::api::{Counts, DefaultsReportStatus};
 use crate::condition::Reason;
 use crate::engine::canary::CanaryLimit;
-use crate::engine::pass::{Limits, Pass, Verified};
+use crate::engine::pass::{Interrupted, Limits, Pass, Verified};
 use crate::engine::pass_state::PassState;
 use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
@@ -29,7 +29,7 @@ const LOG_EVERY: Duration = Duration::from_secs(30);
 pub(super) struct Passing<H> {
     pub(super) pass: Pass<H>,
     /// The part of the report that does not depend on the objects.
-    pub(super) state: Arc<ReportState>,
+    state: ReportState,
     /// The report of an earlier pass that was finished: then nothing is reported until something is written.
     report: Option<Arc<DefaultsReportStatus>>,
     times: Times,
@@ -114,7 +114,7 @@ impl<H> Passing<H> {
         let limits = Limits {
             stop_after_rejected: task.settings.stop_after_rejected,
             canary,
-            shows_rejected: task.gate.hold.is_some(),
+            shows_rejected: task.canary.hold().is_some(),
             verifies: task.writes(),
             moves_record: true,
             keeps_record: may_lag && !verifies && !asks_about_writes,
@@ -140,9 +140,27 @@ impl<H> Passing<H> {
         self.verifies
     }
 
-    /// Whether it writes a few objects before all others.
-    pub(super) fn is_canary(&self) -> bool {
-        self.is_canary
+    /// Takes in the outcomes for the objects of a canary, if it writes one, in a pass that was not completed.
+    pub(super) fn canary_interrupted(&mut self, task: &mut Task, interrupted: &Interrupted) {
+        if let Some(counts) = interrupted.canary {
+            task.canary.swept(counts, false, &mut self.state);
+        }
+    }
+
+    /// Takes in the outcomes for the objects of a canary, if it writes one.
+    pub(super) fn canary_completed(&mut self, task: &mut Task, verified: &Verified) {
+        match verified.canary {
+            Some(counts) => task.canary.swept(counts, true, &mut self.state),
+            None if self.is_canary => {
+                task.canary.covers_all(verified.last.tally.counts().written, &mut self.state);
+            }
+            None => {}
+        }
+    }
+
+    /// What remains of the report once it has ended.
+    pub(super) fn into_open_report(mut self) -> OpenReport {
+        OpenReport { ledger: self.pass.take_ledger(), state: self.state }
     }
 
     /// Begins nothing more, because a pause has begun or ended: that is reported before the writes under way

@@ -1,6 +1,5 @@
 //! The steady state of the operator: it watches the objects, and does one job at a time beside that.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::error::{CrdError, Sign};
@@ -27,7 +26,7 @@ const TRIM_SOON: Duration = Duration::from_secs(2);
 pub(super) struct Steady<H> {
     pub(super) watching: Watching<H>,
     /// The part of the report that does not depend on the objects.
-    pub(super) state: Arc<ReportState>,
+    pub(super) state: ReportState,
     /// What was recorded before the pass.
     pub(super) before: Checkpoint,
     job: Option<Job>,
@@ -77,7 +76,7 @@ pub(super) enum Outcome {
 }
 
 impl<H> Steady<H> {
-    pub(super) fn new(watching: Watching<H>, state: Arc<ReportState>, before: Checkpoint) -> Self {
+    pub(super) fn new(watching: Watching<H>, state: ReportState, before: Checkpoint) -> Self {
         Self {
             watching,
             state,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::api::{Canary, Mode, Pause, Settings, StoredVersions, StoredVersionsReport};
+use crate::api::{Mode, Pause, Settings, StoredVersions, StoredVersionsReport};
 use crate::condition::{CrdStatus, Reason};
 use crate::crd::Crd;
-use crate::engine::canary::CanaryHold;
+use crate::engine::canary::{CanaryHold, CanaryRun};
 use crate::engine::pass_state::{PassState, has_nothing_left};
 use crate::engine::status::Status;
 use crate::findings::SchemaFindings;
@@ -31,62 +31,27 @@ pub struct Task {
     pub findings: SchemaFindings,
     /// The resource version of the CRD as it was read.
     pub revision: String,
-    /// What keeps a pass from going on after its canary.
-    pub gate: Gate,
+    /// How far its canary has come, and whether that keeps the present attempt from writing.
+    pub canary: CanaryRun,
     /// The namespaces that the present attempt reads, where its permissions reach no further; none where it
     /// reads all objects.
     pub within: Option<Namespaces>,
 }
 
-/// What keeps a pass from going on after its canary, and what lets it.
-#[derive(Clone, Debug, Default)]
-pub struct Gate {
-    /// The generation that somebody has resumed, by an annotation of the CRD.
-    pub(super) resumed: Option<i64>,
-    /// Why the present attempt writes no object; none where it may.
-    pub(super) hold: Option<CanaryHold>,
-}
-
-impl Gate {
-    /// With the generation that somebody has resumed.
-    pub fn new(resumed: Option<i64>) -> Self {
-        Self { resumed, hold: None }
-    }
-}
-
 impl Task {
     /// Whether objects may be written.
     pub fn writes(&self) -> bool {
-        self.may_write() && self.gate.hold.is_none()
+        self.may_write() && self.canary.hold().is_none()
     }
 
-    /// The same, apart from a canary.
-    fn may_write(&self) -> bool {
+    /// Whether they may be, apart from a canary.
+    pub(super) fn may_write(&self) -> bool {
         self.settings.mode == Mode::Persist && self.settings.pause.is_none()
-    }
-
-    /// The canary that a pass begins with, if it writes at all.
-    pub(super) fn canary(&self) -> Option<Canary> {
-        self.settings.canary.filter(|_| self.may_write())
-    }
-
-    /// Whether the pass goes on that the present attempt holds, now that this generation was resumed.
-    pub fn is_resumed_by(&self, resumed: Option<i64>) -> bool {
-        self.gate.hold.is_some() && resumed == Some(self.crd.generation())
-    }
-
-    fn is_resumed(&self) -> bool {
-        self.is_resumed_by(self.gate.resumed)
-    }
-
-    /// What holds the pass now.
-    fn hold(&self) -> Option<&CanaryHold> {
-        self.gate.hold.as_ref().filter(|_| !self.is_resumed())
     }
 
     /// Whether a pause has begun, changed or ended, or a canary was resumed, since the present attempt began.
     pub(super) fn has_pause_changed(&self) -> bool {
-        self.settings.pause != self.pause || self.is_resumed()
+        self.settings.pause != self.pause || self.canary.is_resumed()
     }
 
     /// The reason of `DefaultsPersisted` where it is for a pause or a canary that nothing is written.
@@ -94,7 +59,7 @@ impl Task {
         let is_paused = self.settings.mode == Mode::Persist && self.settings.pause.is_some();
         match is_paused {
             true => Some(Reason::Paused),
-            false => self.gate.hold.as_ref().map(CanaryHold::reason),
+            false => self.canary.hold().map(CanaryHold::reason),
         }
     }
 
@@ -118,7 +83,7 @@ impl Task {
         Rules {
             crd: self.crd.clone(),
             terms: self.settings.terms.clone(),
-            mode: match self.settings.pause.is_some() || self.gate.hold.is_some() {
+            mode: match self.settings.pause.is_some() || self.canary.hold().is_some() {
                 true => Mode::Audit,
                 false => self.settings.mode,
             },
@@ -189,14 +154,16 @@ impl Task {
     /// The status while a pass is under way, or has just been paused.
     pub(super) fn in_progress(&self, tally: &Tally, verified: Option<u64>) -> CrdStatus {
         let pause = self.pause.as_ref().filter(|_| self.settings.mode == Mode::Persist);
-        self.shown(message::in_progress(&self.findings, pause, self.hold(), tally, verified))
+        let hold = self.canary.lasting_hold();
+        self.shown(message::in_progress(&self.findings, pause, hold, tally, verified))
     }
 
     /// The status after a pass, with what became of the values of changed defaults.
     pub(super) fn after_pass(&self, ledger: &Ledger, pass: &PassState, settings: &Settings) -> CrdStatus {
+        let (hold, within) = (self.canary.lasting_hold(), self.within.as_ref());
         let mut crd_status = match self.only_moves() {
-            true => message::moved(&self.findings, self.hold(), self.within.as_ref(), &pass.tally),
-            false => message::held(&self.findings, settings, self.hold(), self.within.as_ref(), &pass.tally),
+            true => message::moved(&self.findings, hold, within, &pass.tally),
+            false => message::held(&self.findings, settings, hold, within, &pass.tally),
         };
         let changes = ledger.changes.summary();
         if !changes.is_empty() {
