@@ -168,7 +168,8 @@ pub(super) enum AfterTrials {
 }
 
 impl CanaryRun {
-    /// That of a CRD under a policy that may ask for none. `resumed` is the generation that a user has resumed.
+    /// That of a CRD under a policy that may ask for none. `resumed` is the generation that a user has
+    /// resumed.
     pub fn new(crd: &Crd, policy: Option<Canary>, resumed: Option<i64>) -> Self {
         let (crd, generation) = (crd.name().to_owned(), crd.generation());
         Self { crd, generation, policy, resumed, progress: None, hold: None }
@@ -204,8 +205,8 @@ impl CanaryRun {
         self.hold = None;
     }
 
-    /// Continues what this run or else the report knows, and finds out whether that holds the attempt. One that
-    /// may write nothing, whatever the canary is, changes nothing.
+    /// Continues what this run or else the report knows, and finds out whether that holds the attempt. One
+    /// that may write nothing, whatever the canary is, changes nothing.
     pub(super) fn open(&mut self, may_write: bool, report: &mut ReportState) {
         let known = self.progress.take().or_else(|| report.canary().cloned());
         let known = known.filter(|known| known.generation == self.generation);

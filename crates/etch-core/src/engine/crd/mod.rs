@@ -16,18 +16,27 @@
 //! | file | what it decides |
 //! |---|---|
 //! | [`protocol`] | nothing: the machine's questions and commands, and the answers |
-//! | [`machine`] | in which order an attempt goes on |
+//! | [`machine`] | in which order an attempt goes on; `start` up to its pass, `end` what follows it |
+//! | `phase` | nothing: how far an attempt has come |
+//! | [`task`] | what the CRD and its policy ask for, and what is reported of a pass |
 //! | `opening` | whether anything is to be done, by the CRD and its report |
+//! | `known` | what is known between two passes |
+//! | `settling` | how long a schema stands before objects are written |
 //! | `passing` | how a pass begins, what is reported of it, what is recorded at its end |
 //! | `steady` | what is done beside the objects that are watched |
 //! | `versions` | when objects are listed only to find out at which versions they are stored |
 //! | [`error`] | what follows when an attempt cannot go on |
+//!
+//! How far a canary has come, and whether it holds an attempt, is in [`canary`](super::canary).
 
 pub mod error;
+mod known;
 pub mod machine;
 mod opening;
 mod passing;
+mod phase;
 pub mod protocol;
+mod settling;
 mod steady;
 pub mod task;
 mod versions;

@@ -1,20 +1,11 @@
 //! The conditions and the report of a CRD before its objects are read, and whether they need to be read.
 
-use std::time::Duration;
-
-use jiff::Timestamp;
-
 use super::task::Task;
 use crate::api::{DefaultsReportStatus, Mode};
 use crate::condition::{CrdStatus, Reason};
 use crate::engine::pass_state::has_nothing_left;
 use crate::message;
-use crate::rbac::MissingPermissions;
 use crate::report::open_report::OpenReport;
-
-/// How often Etch checks permissions while the schema settles and none is missing. While it works on objects,
-/// a refused request shows that a permission was taken away.
-pub(super) const ASK_WHILE_IDLE: Duration = Duration::from_secs(6 * 3600);
 
 /// What a CRD itself shows, before its report is read.
 #[derive(Clone, Debug)]
@@ -85,26 +76,4 @@ impl Opening {
         }
         .or_else(|| Some(open.state.idle(state.as_str(), &open.ledger.dropped)))
     }
-}
-
-/// Status and report while the schema settles.
-pub(super) fn settling(
-    task: &Task,
-    open: &OpenReport,
-    missing: Option<&MissingPermissions>,
-) -> (CrdStatus, DefaultsReportStatus) {
-    let until = open.state.first_seen().saturating_add(task.settings.settle);
-    let until = whole_second(until.unwrap_or(Timestamp::MAX));
-    let pause = task.settings.pause.as_ref().filter(|_| task.settings.mode == Mode::Persist);
-    (
-        task.shown(message::settling(&task.findings, pause, missing, until)),
-        open.state.settling(until, &open.ledger.dropped),
-    )
-}
-
-/// The first whole second that is not before a time: Kubernetes stores no fractions of a second, and Etch
-/// takes a report that differs from what it wrote for another writer's.
-fn whole_second(time: Timestamp) -> Timestamp {
-    let second = time.as_second() + i64::from(time.subsec_nanosecond() > 0);
-    Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
 }

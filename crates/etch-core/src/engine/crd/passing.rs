@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::error::CrdError;
 use super::protocol::Note;
 use super::task::Task;
 use crate::api::{Counts, DefaultsReportStatus};
 use crate::condition::Reason;
-use crate::engine::canary::CanaryLimit;
+use crate::engine::canary::{AfterTrials, CanaryLimit};
 use crate::engine::pass::{Interrupted, Limits, Pass, Verified};
 use crate::engine::pass_state::PassState;
 use crate::engine::status::Status;
@@ -55,6 +56,13 @@ pub(super) enum Purpose {
     Verify,
     /// To store the defaults of a few objects before all others.
     Canary(CanaryLimit),
+}
+
+/// Why another pass follows, with what is reported and known until then.
+pub(super) struct Repeats {
+    pub(super) error: CrdError,
+    pub(super) report: DefaultsReportStatus,
+    pub(super) checkpoint: Checkpoint,
 }
 
 /// A pass that was completed.
@@ -231,17 +239,27 @@ impl<H> Passing<H> {
         status.set_report(report);
     }
 
-    /// The report on a pass that came to its end, and left more objects open than are known by name.
-    pub(super) fn incomplete(&self, verified: &Verified) -> Option<DefaultsReportStatus> {
+    /// Why another pass follows at once, though this one came to its end: none where the objects are watched.
+    pub(super) fn repeats(&self, task: &mut Task, verified: &mut Verified) -> Option<Repeats> {
         let tally = &verified.last.tally;
-        let is_incomplete = tally.overflows() && tally.counts().unknown > 0;
-        is_incomplete.then(|| self.unfinished(verified))
-    }
-
-    /// The report on a pass after which another begins at once.
-    pub(super) fn unfinished(&self, verified: &Verified) -> DefaultsReportStatus {
-        let tally = &verified.last.tally;
-        self.state.counted(self.pass.ledger(), Reason::InProgress, tally, None, self.times)
+        let report = || self.state.counted(self.pass.ledger(), Reason::InProgress, tally, None, self.times);
+        if let Some(counts) = verified.canary {
+            let error = match task.canary.end_trials() {
+                AfterTrials::Hold => None,
+                AfterTrials::Others(written) => Some(CrdError::CanaryPassed(written)),
+                AfterTrials::Again => Some(CrdError::CanaryUnanswered(counts.unanswered)),
+            };
+            if let Some(error) = error {
+                let report = report();
+                return Some(Repeats { error, report, checkpoint: std::mem::take(&mut verified.before) });
+            }
+        }
+        // More objects are open than are known by name.
+        (tally.overflows() && tally.counts().unknown > 0).then(|| {
+            let report = report();
+            let checkpoint = std::mem::take(&mut verified.checkpoint);
+            Repeats { error: CrdError::Incomplete, report, checkpoint }
+        })
     }
 
     /// What is known after it came to its end.

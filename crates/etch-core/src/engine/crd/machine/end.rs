@@ -1,0 +1,132 @@
+//! How an attempt ends: what is known of the objects then, what is reported, and what follows.
+
+use super::{Asked, CrdMachine, Phase, Then};
+use crate::api::{DefaultsReport, DefaultsReportStatus};
+use crate::call_error::CallError;
+use crate::crd::Unserved;
+use crate::engine::Now;
+use crate::engine::crd::error::{CrdError, Sign};
+use crate::engine::crd::protocol::{Command, Next, Note, Question};
+use crate::engine::stop_reason::StopReason;
+use crate::engine::sweep::SweepError;
+use kube_structural_schema::json::Json;
+
+/// In the order in which they follow one another.
+impl<H> CrdMachine<H> {
+    /// Ends what is under way about objects, keeps what is known of them, and finds out what follows.
+    pub(super) fn halt(&mut self, error: CrdError, now: Now) {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Watches(steady) => {
+                self.commands.push_back(Command::Abandon);
+                self.has_watched = true;
+                self.known.take_back(*steady, self.task.writes(), &error);
+            }
+            Phase::Passes(passing) => {
+                self.commands.push_back(Command::Abandon);
+                self.known.report = Some(passing.into_open_report());
+            }
+            Phase::Writes(_) | Phase::Asks(_) | Phase::Over => {}
+        }
+        if error.is_not_served() {
+            return self.ask(Question::Crd, Asked::WhyNotServed(error));
+        }
+        self.respond(error, now);
+    }
+
+    /// Takes in the CRD, which may show why its objects are not served.
+    pub(super) fn unserved_crd_read(
+        &mut self,
+        error: CrdError,
+        document: Result<Option<Json>, CallError>,
+        now: Now,
+    ) {
+        let unserved = document.ok().flatten().as_ref().and_then(Unserved::of);
+        self.respond(unserved.map_or(error, CrdError::NotServed), now);
+    }
+
+    /// Decides what follows an error.
+    pub(super) fn respond(&mut self, error: CrdError, now: Now) {
+        match &error {
+            CrdError::Interrupted(SweepError::Stop(StopReason::FieldsDropped { .. })) => {
+                return self.ask(Question::Generation, Asked::Generation(error));
+            }
+            // What follows a changed default is counted anew from the report.
+            CrdError::Interrupted(SweepError::Stop(StopReason::Pause)) => self.known.report = None,
+            CrdError::Restored(_) => self.forget_record(),
+            _ => {}
+        }
+        let next = error.next(&mut self.backoff, now.at);
+        self.end(error, next);
+    }
+
+    /// Forgets what is on record, which is about another past.
+    pub(super) fn forget_record(&mut self) {
+        self.known.forget_record(&self.task.crd);
+        self.status.forget_report();
+    }
+
+    /// Decides what follows a write that has dropped fields.
+    pub(super) fn generation_read(&mut self, error: CrdError, answer: Result<bool, CallError>, now: Now) {
+        let next = match answer {
+            Ok(false) => Next::Changed,
+            // The server that answered lags behind, or admission removes fields.
+            Ok(true) => Next::Wait(self.backoff.failed(now.at, None)),
+            Err(failed) => Next::Wait(self.backoff.failed(now.at, failed.retry_after())),
+        };
+        self.end(error, next);
+    }
+
+    /// Reports why it does not go on, and ends. What ends the steady state may be a restore of etcd, and only
+    /// the report shows that: it is read before it is replaced.
+    fn end(&mut self, error: CrdError, next: Next) {
+        self.commands.push_back(Command::Log(Note::Halted(error.to_string(), next.clone())));
+        let is_known = matches!(error, CrdError::Restored(_));
+        let is_reported = error.crd_status(&self.task.findings).is_some();
+        if std::mem::take(&mut self.has_watched) && is_reported && !is_known {
+            self.phase = Phase::Writes(Then::ReportEnd(error, next));
+            return;
+        }
+        self.set_conditions_of(&error);
+        self.set_report_of(&error);
+        self.phase = Phase::Writes(Then::End(next));
+    }
+
+    /// Reports why the steady state has ended, unless etcd was restored.
+    pub(super) fn report_end(
+        &mut self,
+        error: &CrdError,
+        next: Next,
+        answer: Result<Option<Box<DefaultsReport>>, CallError>,
+        now: Now,
+    ) {
+        // A report that cannot be read is not replaced.
+        if let Ok(report) = answer {
+            if !self.status.is_ours(report.as_deref()) {
+                return self.respond(CrdError::Restored(Sign::Report), now);
+            }
+            self.set_report_of(error);
+        }
+        self.set_conditions_of(error);
+        self.phase = Phase::Writes(Then::End(next));
+    }
+
+    fn set_conditions_of(&mut self, error: &CrdError) {
+        if let Some(crd_status) = error.crd_status(&self.task.findings) {
+            self.status.set_conditions(self.task.shown(crd_status));
+        }
+    }
+
+    fn set_report_of(&mut self, error: &CrdError) {
+        let (Some(crd_status), Some(open)) = (error.crd_status(&self.task.findings), &self.known.report)
+        else {
+            return;
+        };
+        let state = crd_status.reason.as_str();
+        let about_this = self.status.report().filter(|report| open.state.is_about(report));
+        let report = match about_this {
+            Some(report) => open.state.with_state(report, state, &open.ledger.dropped),
+            None => open.state.idle(state, &open.ledger.dropped),
+        };
+        self.status.set_report(DefaultsReportStatus { owners_lost: error.owners_lost(), ..report });
+    }
+}
