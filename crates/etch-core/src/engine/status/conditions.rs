@@ -1,0 +1,123 @@
+//! The conditions of a CRD: what stands there, what should, and which events follow from the difference.
+
+use std::sync::Arc;
+
+use kube_structural_schema::json::Json;
+
+use super::command::Subject;
+use crate::condition::{self, Condition, CrdStatus, Reason, same};
+use crate::engine::Now;
+use crate::event::{self, Event};
+use crate::message::OLD_CRDS;
+
+/// Our conditions on one CRD.
+#[derive(Clone, Debug)]
+pub(super) struct Conditions {
+    /// As the CRD was last known to carry them.
+    present: Arc<[Condition]>,
+    desired: Desired,
+    /// As they were last set; those from before are in the CRD.
+    last: Option<Arc<[Condition]>>,
+    /// Whether the CRD of reports is of an older Etch, and lacks a field of the report: the conditions name
+    /// it.
+    is_undeclared: bool,
+}
+
+/// The conditions that the CRD should carry.
+#[derive(Clone, Debug)]
+pub(super) enum Desired {
+    /// Not known yet: what stands there stays.
+    Unknown,
+    /// This.
+    Status(CrdStatus),
+    /// None.
+    None,
+}
+
+/// What brings the desired conditions there.
+pub(super) struct Change {
+    /// The reason under which the CRD counts.
+    pub(super) counted: Option<Reason>,
+    /// What is to be written; none where it stands there already.
+    pub(super) write: Option<Arc<[Condition]>>,
+    /// The events about it.
+    pub(super) news: Vec<Event>,
+}
+
+impl Conditions {
+    /// Of a CRD that carries these.
+    pub(super) fn new(present: Vec<Condition>) -> Self {
+        Self { present: present.into(), desired: Desired::Unknown, last: None, is_undeclared: false }
+    }
+
+    /// The last reason that was given.
+    pub(super) fn reason(&self) -> Option<Reason> {
+        match &self.desired {
+            Desired::Status(crd_status) => Some(crd_status.reason),
+            Desired::Unknown | Desired::None => None,
+        }
+    }
+
+    /// Whether the CRD carries this reason.
+    pub(super) fn has_reason(&self, reason: Reason) -> bool {
+        self.present.iter().any(|condition| condition.reason == reason.as_str())
+    }
+
+    /// The conditions that the CRD should carry.
+    pub(super) fn desired(&self) -> Desired {
+        self.desired.clone()
+    }
+
+    /// Takes in which ones the CRD should carry.
+    pub(super) fn set_desired(&mut self, desired: Desired) {
+        self.desired = desired;
+    }
+
+    /// Takes in whether the CRD of reports lacks a field; whether that changes what the conditions say.
+    pub(super) fn set_undeclared(&mut self, is_undeclared: bool) -> bool {
+        std::mem::replace(&mut self.is_undeclared, is_undeclared) != is_undeclared
+    }
+
+    /// What brings these there; none where what stands there stays.
+    pub(super) fn change(&mut self, desired: Desired, subject: &Subject, now: Now) -> Option<Change> {
+        match desired {
+            Desired::Unknown => None,
+            Desired::Status(crd_status) => Some(self.set(crd_status, subject, now)),
+            Desired::None => Some(self.remove()),
+        }
+    }
+
+    fn set(&mut self, mut crd_status: CrdStatus, subject: &Subject, now: Now) -> Change {
+        if self.is_undeclared {
+            crd_status.append(OLD_CRDS);
+        }
+        let counted = Some(crd_status.reason).filter(|reason| *reason != Reason::NoDefaults);
+        let present = self.present.clone();
+        let conditions: Arc<[Condition]> =
+            crd_status.conditions(subject.generation, &present, &now.date.to_string()).into();
+        let before = self.last.replace(conditions.clone()).unwrap_or_else(|| present.clone());
+        let news = event::about_crd(&subject.regarding(), &before, &conditions, crd_status.without_names());
+        if same(&conditions, &present) {
+            self.last = Some(present);
+            return Change { counted, write: None, news };
+        }
+        Change { counted, write: Some(conditions), news }
+    }
+
+    fn remove(&mut self) -> Change {
+        self.last = None;
+        let write = (!self.present.is_empty()).then(Arc::default);
+        Change { counted: None, write, news: Vec::new() }
+    }
+
+    /// Takes in that these were written.
+    pub(super) fn written(&mut self, conditions: Arc<[Condition]>) {
+        self.present = conditions;
+    }
+
+    /// Takes in what the CRD carries; whether somebody else has changed it.
+    pub(super) fn read(&mut self, document: &Json) -> bool {
+        let stood = std::mem::replace(&mut self.present, condition::present(document).into());
+        !same(&stood, &self.present)
+    }
+}

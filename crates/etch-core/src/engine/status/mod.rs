@@ -1,0 +1,420 @@
+//! The conditions of a CRD and its report: what should stand there, and the requests that bring it there. What
+//! stands there already is not written.
+//!
+//! | file | what it decides |
+//! |---|---|
+//! | `command` | nothing: the requests, and which CRD they are about |
+//! | `conditions` | whether conditions are written, and which events follow |
+//! | `report` | which requests replace the report, and whether another one stands there |
+//! | `recheck` | when it is looked whether everything stands there as it should |
+//!
+//! [`Status`] has what is wanted and what is under way: one request at a time, each attempted a few times.
+
+mod command;
+mod conditions;
+mod recheck;
+mod report;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube_structural_schema::json::Json;
+
+pub use self::command::{Command, Subject};
+use self::conditions::{Change, Conditions, Desired};
+use self::recheck::Recheck;
+use self::report::{Report, ReportWrite, Step};
+use super::Now;
+use super::backoff::Backoff;
+use crate::api::{DefaultsReport, DefaultsReportStatus};
+use crate::call_error::CallError;
+use crate::condition::{Condition, CrdStatus, Reason};
+use crate::event::Event;
+use crate::report::size;
+
+/// The waits between the attempts of one write.
+const ATTEMPT_AGAIN: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(5)];
+/// How often a write is attempted in a row.
+const ATTEMPTS: u32 = 5;
+
+/// The conditions and the report of one CRD.
+#[derive(Clone, Debug)]
+pub struct Status {
+    subject: Subject,
+    seed: u64,
+    conditions: Conditions,
+    report: Report,
+    recheck: Recheck,
+    /// Whether the report was found to be another one than was known, and so was not replaced.
+    is_other: bool,
+    /// Whether the last recheck has found conditions that somebody else had changed.
+    is_overwritten: bool,
+    wanted: VecDeque<Wanted>,
+    under_way: Option<UnderWay>,
+    commands: VecDeque<Command>,
+}
+
+#[derive(Clone, Debug)]
+enum Wanted {
+    Conditions(Desired),
+    Report(Arc<DefaultsReportStatus>),
+    Recheck,
+}
+
+/// What is being written or read.
+#[derive(Clone, Debug)]
+struct UnderWay {
+    what: What,
+    attempts: u32,
+    backoff: Backoff,
+    /// When to attempt it again; none while a request is under way.
+    again_at: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+enum What {
+    Conditions { conditions: Arc<[Condition]>, news: Vec<Event> },
+    Report(Box<ReportWrite>),
+    Recheck,
+}
+
+impl Status {
+    /// For a CRD that carries these conditions. `seed` spreads the waits of those who fail together.
+    pub fn new(subject: Subject, present: Vec<Condition>, seed: u64) -> Self {
+        Self {
+            subject,
+            seed,
+            conditions: Conditions::new(present),
+            report: Report::default(),
+            recheck: Recheck::new(seed),
+            is_other: false,
+            is_overwritten: false,
+            wanted: VecDeque::new(),
+            under_way: None,
+            commands: VecDeque::new(),
+        }
+    }
+
+    /// Which CRD it is.
+    pub fn subject(&self) -> &Subject {
+        &self.subject
+    }
+
+    /// The report as it is wanted; where none is to be written, as it was last read or written.
+    pub fn report(&self) -> Option<&Arc<DefaultsReportStatus>> {
+        let wanted = self.wanted.iter().rev().find_map(|wanted| match wanted {
+            Wanted::Report(status) => Some(status),
+            Wanted::Conditions(_) | Wanted::Recheck => None,
+        });
+        let under_way = || match &self.under_way.as_ref()?.what {
+            What::Report(write) => Some(&write.status),
+            What::Conditions { .. } | What::Recheck => None,
+        };
+        wanted.or_else(under_way).or_else(|| self.report.known())
+    }
+
+    /// Takes in the report as it was read: none where there is none for this CRD.
+    pub fn report_read(&mut self, report: Option<Box<DefaultsReport>>) {
+        self.report.read(report);
+    }
+
+    /// Forgets the report: the next read finds what there is.
+    pub fn forget_report(&mut self) {
+        self.report = Report::default();
+    }
+
+    /// Whether a report that was read is the one that was known before. A write whose answer was lost may
+    /// have been carried out.
+    pub fn is_ours(&self, read: Option<&DefaultsReport>) -> bool {
+        let (known, read) = (self.report(), read.and_then(|report| report.status.as_ref()));
+        read == known.map(|known| &**known) || self.report.is_unwritten(read)
+    }
+
+    /// The last reason that was given.
+    pub fn reason(&self) -> Option<Reason> {
+        self.conditions.reason()
+    }
+
+    /// Whether the CRD carries this reason.
+    pub fn has_reason(&self, reason: Reason) -> bool {
+        self.conditions.has_reason(reason)
+    }
+
+    /// Whether the CRD's defaults are reported as stored.
+    pub fn is_persisted(&self) -> bool {
+        match self.reason() {
+            Some(reason) => reason == Reason::AllPersisted,
+            None => self.has_reason(Reason::AllPersisted),
+        }
+    }
+
+    /// Puts the conditions on the CRD, unless they stand there already.
+    pub fn set_conditions(&mut self, crd_status: CrdStatus) {
+        self.want_conditions(Desired::Status(crd_status));
+    }
+
+    /// Takes our conditions off the CRD, if there are any.
+    pub fn remove_conditions(&mut self) {
+        self.want_conditions(Desired::None);
+    }
+
+    fn want_conditions(&mut self, conditions: Desired) {
+        self.conditions.set_desired(conditions.clone());
+        self.wanted.push_back(Wanted::Conditions(conditions));
+    }
+
+    /// Replaces the report, unless it is the same already.
+    ///
+    /// What was found out while the CRD was changed is put on no record: servers may have served another
+    /// schema by then, and by what they showed nothing is known of this one, which may come back unseen.
+    pub fn set_report(&mut self, mut report: DefaultsReportStatus) {
+        report.crd_uid.clone_from(&self.subject.uid);
+        size::fit(&mut report);
+        self.wanted.push_back(Wanted::Report(Arc::new(report)));
+    }
+
+    /// Gives the report another state, if there is one. With `forget`, it is no record any more. As long as
+    /// it is one, it keeps the generation that it is about.
+    pub fn set_report_state(&mut self, state: &str, policy: &str, forget: bool) {
+        let Some(report) = self.report.known().map(|known| (**known).clone()) else { return };
+        self.set_report(DefaultsReportStatus {
+            state: state.to_owned(),
+            policy: policy.to_owned(),
+            generation: if forget { self.subject.generation } else { report.generation },
+            settles_at: None,
+            through: report.through.clone().filter(|_| !forget),
+            ..report
+        });
+    }
+
+    /// Somebody may have changed our conditions: they are looked at some time later, for nobody is fought
+    /// over them.
+    pub fn conditions_changed(&mut self, now: Instant) {
+        self.recheck.conditions_changed(now);
+    }
+
+    /// When our conditions have to be checked; none while nothing asks for it.
+    pub fn recheck_due(&self) -> Option<Instant> {
+        self.recheck.due()
+    }
+
+    /// Reads the conditions, and sets them again where they are missing.
+    pub fn recheck(&mut self) {
+        self.recheck.begin();
+        self.wanted.push_back(Wanted::Recheck);
+    }
+
+    /// Whether the report turned out to be another one than was known when it was to be replaced: another
+    /// replica has written it, or etcd was restored. Nothing that was wanted then is written. Asked once.
+    pub fn take_other(&mut self) -> bool {
+        std::mem::take(&mut self.is_other)
+    }
+
+    /// Whether the last recheck has found conditions that somebody else had changed; asked once.
+    pub fn take_overwritten(&mut self) -> bool {
+        std::mem::take(&mut self.is_overwritten)
+    }
+
+    /// Whether nothing is under way, and nothing wanted.
+    pub fn is_idle(&self) -> bool {
+        self.commands.is_empty() && self.under_way.is_none() && self.wanted.is_empty()
+    }
+
+    /// When to come back though nothing has happened.
+    pub fn timeout(&self) -> Option<Instant> {
+        self.under_way.as_ref()?.again_at
+    }
+
+    /// What is to be done now; none until something is taken in, or the time has come.
+    pub fn poll(&mut self, now: Now) -> Option<Command> {
+        loop {
+            if let Some(command) = self.commands.pop_front() {
+                return Some(command);
+            }
+            match &mut self.under_way {
+                Some(UnderWay { again_at, .. }) => {
+                    again_at.take_if(|at| *at <= now.at)?;
+                    self.attempt();
+                }
+                None => {
+                    let wanted = self.wanted.pop_front()?;
+                    self.begin(wanted, now);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, wanted: Wanted, now: Now) {
+        let what = match wanted {
+            Wanted::Conditions(desired) => self.begin_conditions(desired, now),
+            Wanted::Report(status) => self.report.replaced_by(status).map(Box::new).map(What::Report),
+            Wanted::Recheck => Some(What::Recheck),
+        };
+        if let Some(what) = what {
+            let [first, last] = ATTEMPT_AGAIN;
+            let backoff = Backoff::new(first, last, self.seed);
+            self.under_way = Some(UnderWay { what, attempts: 0, backoff, again_at: None });
+            self.attempt();
+        }
+    }
+
+    fn begin_conditions(&mut self, desired: Desired, now: Now) -> Option<What> {
+        let Change { counted, write, news } = self.conditions.change(desired, &self.subject, now)?;
+        self.commands.push_back(Command::Count(counted));
+        match write {
+            Some(conditions) => Some(What::Conditions { conditions, news }),
+            None => {
+                self.emit(news);
+                None
+            }
+        }
+    }
+
+    fn emit(&mut self, news: Vec<Event>) {
+        self.commands.extend(news.into_iter().map(Command::Emit));
+    }
+
+    /// Sends the first request of an attempt.
+    fn attempt(&mut self) {
+        let Some(UnderWay { what, attempts, .. }) = &mut self.under_way else { return };
+        *attempts += 1;
+        let command = match what {
+            What::Conditions { conditions, .. } => Command::SetConditions(conditions.clone()),
+            What::Recheck => Command::ReadCrd,
+            What::Report(write) => self.report.first_request(write),
+        };
+        self.commands.push_back(command);
+    }
+
+    /// Takes in the answer to [`Command::SetConditions`].
+    pub fn written(&mut self, now: Instant, answer: Result<(), CallError>) {
+        let Some(UnderWay { what, .. }) = &mut self.under_way else { return };
+        match (what, answer) {
+            (What::Conditions { conditions, .. }, Ok(())) => {
+                self.conditions.written(conditions.clone());
+                self.recheck.write_succeeded();
+                self.end();
+            }
+            // A refusal alone does not show that the CRD is gone.
+            (What::Conditions { .. }, Err(error)) if matches!(error.code(), Some(404 | 409)) => {
+                self.commands.push_back(Command::ReadCrd);
+            }
+            (_, Err(error)) => self.attempt_failed(now, &error),
+            (What::Report(_) | What::Recheck, Ok(())) => {}
+        }
+    }
+
+    /// Takes in whether the CRD still has the generation of the subject.
+    pub fn generation_read(&mut self, now: Instant, answer: Result<bool, CallError>) {
+        let Some(UnderWay { what: What::Report(write), .. }) = &mut self.under_way else { return };
+        let step = self.report.generation_read(write, answer);
+        self.go_on_with_report(step, now);
+    }
+
+    /// Takes in the answer to [`Command::OpenReport`] or [`Command::SetReport`]: the report's resource version.
+    pub fn report_written(&mut self, now: Instant, answer: Result<String, CallError>) {
+        let Some(UnderWay { what: What::Report(write), .. }) = &self.under_way else { return };
+        let step = self.report.written(write, answer);
+        if matches!(&step, Step::Failed(error) if error.is_of_undeclared_field()) {
+            self.set_undeclared(true);
+        }
+        self.go_on_with_report(step, now);
+    }
+
+    /// Takes in the report as it stands where another was expected; none where there is none for this CRD.
+    pub fn report_read_again(
+        &mut self,
+        now: Instant,
+        answer: Result<Option<Box<DefaultsReport>>, CallError>,
+    ) {
+        let Some(UnderWay { what: What::Report(write), .. }) = &self.under_way else { return };
+        let step = self.report.read_again(write, answer);
+        self.go_on_with_report(step, now);
+    }
+
+    fn go_on_with_report(&mut self, step: Step, now: Instant) {
+        match step {
+            Step::Stands => self.report_stands(),
+            Step::Other => {
+                self.is_other = true;
+                self.wanted.clear();
+                self.end();
+            }
+            Step::Send(command) => self.commands.push_back(command),
+            Step::Again => self.rest(now, None),
+            Step::Failed(error) => self.attempt_failed(now, &error),
+        }
+    }
+
+    /// The report stands as it is wanted.
+    fn report_stands(&mut self) {
+        let Some(UnderWay { what: What::Report(write), .. }) = &self.under_way else { return };
+        let news = self.report.stands(write.status.clone(), &self.subject);
+        self.emit(news);
+        self.recheck.write_succeeded();
+        self.set_undeclared(false);
+        self.end();
+    }
+
+    /// Has the conditions set again where they are to name another state of the CRD of reports.
+    fn set_undeclared(&mut self, is_undeclared: bool) {
+        if self.conditions.set_undeclared(is_undeclared) {
+            self.wanted.push_front(Wanted::Conditions(self.conditions.desired()));
+        }
+    }
+
+    /// Takes in the CRD as it was read; none where it is gone.
+    pub fn crd_read(&mut self, now: Instant, answer: Result<Option<Json>, CallError>) {
+        let Some(UnderWay { what, .. }) = &self.under_way else { return };
+        let is_this = |document: &Json| document["metadata"]["uid"] == self.subject.uid.as_str();
+        let answer = answer.map(|document| document.filter(is_this));
+        match (what, answer) {
+            (What::Recheck, Ok(Some(document))) => self.rechecked(now, &document),
+            (What::Recheck, Err(_)) => {
+                self.end();
+                self.recheck.write_failed(now);
+            }
+            (_, Ok(None)) => self.end(),
+            (_, Ok(Some(_))) => self.rest(now, None),
+            (_, Err(error)) => self.attempt_failed(now, &error),
+        }
+    }
+
+    fn rechecked(&mut self, now: Instant, document: &Json) {
+        self.is_overwritten = self.conditions.read(document);
+        if self.is_overwritten {
+            self.recheck.overwritten(now);
+        }
+        if let Some(unwritten) = self.report.take_unwritten() {
+            self.wanted.push_front(Wanted::Report(unwritten));
+        }
+        self.wanted.push_front(Wanted::Conditions(self.conditions.desired()));
+        self.end();
+    }
+
+    fn attempt_failed(&mut self, now: Instant, error: &CallError) {
+        self.rest(now, error.retry_after());
+    }
+
+    /// Waits for the next attempt, unless it was the last in this row.
+    fn rest(&mut self, now: Instant, asked: Option<Duration>) {
+        let Some(write) = &mut self.under_way else { return };
+        if write.attempts < ATTEMPTS {
+            write.again_at = Some(now + write.backoff.failed(now, asked));
+            return;
+        }
+        if let What::Report(report) = &write.what {
+            self.report.set_unwritten(report.status.clone());
+        }
+        self.end();
+        self.recheck.write_failed(now);
+    }
+
+    /// Ends what is under way; its events are published whether or not the CRD could be written.
+    fn end(&mut self) {
+        if let Some(UnderWay { what: What::Conditions { news, .. }, .. }) = self.under_way.take() {
+            self.emit(news);
+        }
+    }
+}

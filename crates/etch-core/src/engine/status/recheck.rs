@@ -1,0 +1,60 @@
+//! When it is looked whether everything stands on a CRD as it should.
+
+use std::time::{Duration, Instant};
+
+use crate::engine::backoff::Backoff;
+use crate::engine::reapply_backoff::ReapplyBackoff;
+
+/// How soon what could not be written is written again, at first and at last.
+const WRITE_AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(300)];
+
+/// The next look, and the waits before it.
+#[derive(Clone, Debug)]
+pub(super) struct Recheck {
+    due: Option<Instant>,
+    /// How long to wait after nothing could be written.
+    write_backoff: Backoff,
+    /// How long to wait after somebody else has changed our conditions.
+    reapply_backoff: ReapplyBackoff,
+}
+
+impl Recheck {
+    /// Nothing asks for one. `seed` spreads the waits of those who fail together.
+    pub(super) fn new(seed: u64) -> Self {
+        let [first, last] = WRITE_AGAIN;
+        let write_backoff = Backoff::new(first, last, seed);
+        Self { due: None, write_backoff, reapply_backoff: ReapplyBackoff::default() }
+    }
+
+    /// When it is due; none while nothing asks for one.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// It begins.
+    pub(super) fn begin(&mut self) {
+        self.due = None;
+    }
+
+    /// Somebody may have changed our conditions.
+    pub(super) fn conditions_changed(&mut self, now: Instant) {
+        self.due.get_or_insert(now + self.reapply_backoff.wait(now));
+    }
+
+    /// Somebody has changed them.
+    pub(super) fn overwritten(&mut self, now: Instant) {
+        self.reapply_backoff.overwritten(now);
+    }
+
+    /// Something was written.
+    pub(super) fn write_succeeded(&mut self) {
+        self.write_backoff.succeeded();
+    }
+
+    /// Something could not be written, or read.
+    pub(super) fn write_failed(&mut self, now: Instant) {
+        if self.due.is_none() {
+            self.due = Some(now + self.write_backoff.failed(now, None));
+        }
+    }
+}
