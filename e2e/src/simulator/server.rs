@@ -1,7 +1,7 @@
 //! What an API server makes of a request to one custom resource: the bytes in etcd, the read view, the
 //! owners. It must not use Etch's decisions. Pruning, nulls and filling are the library's that vectors hold
 //! against Kubernetes; what is stored when, by whom it is owned, and what is refused, is worked out here and
-//! held against a real server by `conform`.
+//! held against a real server by `tests/simulator/conform.rs`.
 //!
 //! Source: apiextensions-apiserver `customresource_handler.go`; apimachinery `util/managedfields`;
 //! structured-merge-diff v6 `merge/update.go`.
@@ -9,6 +9,8 @@
 use std::sync::Arc;
 
 use etch_core::crd::Crd;
+use etch_core::ownership::MANAGER;
+use etch_core::plan::{self, PatchKind};
 use etch_core::refusal::Refusal;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::read;
@@ -93,6 +95,20 @@ pub struct Request {
     pub verb: Verb,
     /// The body.
     pub body: Value,
+}
+
+impl Request {
+    /// A request of Etch's, at this version.
+    pub fn of_etch(request: &plan::Request, version: &str) -> Self {
+        let verb = match request.kind {
+            PatchKind::Apply => Verb::Apply,
+            PatchKind::Merge => Verb::Merge,
+            PatchKind::Json => Verb::Json,
+            PatchKind::DryRun | PatchKind::ApplyDryRun => Verb::DryRun,
+        };
+        let body = Value::clone(&request.body);
+        Self { version: version.to_owned(), manager: MANAGER.to_owned(), verb, body }
+    }
 }
 
 /// How a body is meant.
@@ -345,13 +361,13 @@ pub fn admit(
         (Verb::Create, Some(_)) => refused(409, "already exists"),
         (Verb::Create, None) => write.update(None, body),
         (Verb::Apply | Verb::Force, None) if metadata.get("uid").is_some() => refused(409, "uid mismatch"),
-        (Verb::Apply | Verb::Force, None) => write.apply(None),
+        (Verb::Apply | Verb::Force, None) => write.validated(write.apply(None)?),
         (_, None) => refused(404, "not found"),
         (Verb::Delete, Some(_)) => Ok(Effect::Deleted),
         (Verb::Apply | Verb::Force, Some((content, tag))) => {
-            let effect = write.apply(Some(content))?;
+            let applied = write.apply(Some(content))?;
             preconditions(metadata, tag)?;
-            Ok(effect)
+            write.validated(applied)
         }
         (verb, Some((content, tag))) => {
             let before = document(release, content, tag, version)?;

@@ -19,6 +19,13 @@ pub(super) struct Write<'a> {
     pub(super) request: &'a Request,
 }
 
+/// What an apply makes of an object, before that is validated.
+pub(super) struct Applied {
+    value: Value,
+    owners: Vec<Entry>,
+    is_valid: bool,
+}
+
 impl Write<'_> {
     /// A create, a put, or a patch that is no apply: `body` is what the object is to be.
     pub(super) fn update(&self, live: Option<&Content>, body: &Value) -> Result<Effect, Refused> {
@@ -68,7 +75,7 @@ impl Write<'_> {
         Ok(owners)
     }
 
-    pub(super) fn apply(&self, live: Option<&Content>) -> Result<Effect, Refused> {
+    pub(super) fn apply(&self, live: Option<&Content>) -> Result<Applied, Refused> {
         let Self { release, request: Request { version, manager, verb, body }, .. } = *self;
         let mut config = payload(body);
         self.leave_status(None, &mut config);
@@ -97,15 +104,22 @@ impl Write<'_> {
         let (owners, _) = self.taken(&before, &after, owners, &key, *verb == Verb::Force)?;
         // What changes nothing is stored as it was read, and gets no default (fact W6).
         if live.is_some() && before == after {
-            return Ok(self.store(before, owners));
+            return Ok(Applied { value: before, owners, is_valid: true });
         }
         let mut after = release.fill(after, version);
         // A map that has lost all it had is null by now. Unlike a decoder, an apply does not drop that.
-        if release.decode(&after, version)? != after {
-            return refused(422, "must be of type object: \"null\"");
-        }
+        let is_valid = release.decode(&after, version)? == after;
         self.leave_status(live.map(|_| &before), &mut after);
-        Ok(self.store(after, owners))
+        Ok(Applied { value: after, owners, is_valid })
+    }
+
+    /// Stores what an apply has made of an object, unless it is not valid.
+    pub(super) fn validated(&self, applied: Applied) -> Result<Effect, Refused> {
+        let Applied { value, owners, is_valid } = applied;
+        match is_valid {
+            true => Ok(self.store(value, owners)),
+            false => refused(422, "must be of type object: \"null\""),
+        }
     }
 
     /// The status stays as it is where it has a subresource, and a create drops it (fact D11).
@@ -146,6 +160,7 @@ impl Write<'_> {
         force: bool,
     ) -> Result<(Vec<Entry>, fields::Difference), Refused> {
         let difference = fields::compare(before, after);
+        let mut conflict = None;
         for owner in owners.iter_mut().filter(|owner| !owner.is_same(key)) {
             if owner.version != self.request.version {
                 self.release.express(before, &owner.version)?;
@@ -156,11 +171,15 @@ impl Write<'_> {
             let is_taken =
                 |place: &String| difference.modified.contains(place) || difference.added.contains(place);
             if !force && owner.fields.iter().any(is_taken) {
-                return refused(409, &format!("Apply failed: conflict with {:?}", owner.manager));
+                conflict = conflict.or_else(|| Some(owner.manager.clone()));
             }
             owner.fields.retain(|place| !is_taken(place) && !difference.removed.contains(place));
         }
-        Ok((owners, difference))
+        // What cannot be put into an owner's terms is refused as such, whatever else conflicts.
+        match conflict {
+            Some(manager) => refused(409, &format!("Apply failed: conflict with {manager:?}")),
+            None => Ok((owners, difference)),
+        }
     }
 
     /// A merged object without what an applier named before and does not name any more, unless others own it.
