@@ -13,7 +13,7 @@ use etch_core::condition::present;
 use etch_core::crd::Crd;
 use etch_core::engine::canary::CanaryRun;
 use etch_core::engine::crd::machine::CrdMachine;
-use etch_core::engine::crd::protocol::{Command, Next, Question};
+use etch_core::engine::crd::protocol::{Command, Next, Note, Question};
 use etch_core::engine::crd::task::Task as Assignment;
 use etch_core::engine::pass;
 use etch_core::engine::restore_check::RestoreCheck;
@@ -100,6 +100,8 @@ pub struct Driver {
     /// When the CRD was last known to be at its generation; what it is changed to is no concern any more.
     confirmed: Option<Instant>,
     is_over: bool,
+    /// Whether the pass verifies what was written while servers lagged behind.
+    verifies: bool,
     dropped: Vec<(Identity, Vec<Path>)>,
     /// The report as it was read, or as a write of it was answered, last.
     known_report: Option<DefaultsReportStatus>,
@@ -264,6 +266,7 @@ impl Driver {
             waits: None,
             confirmed: Some(at.now.at),
             is_over: false,
+            verifies: false,
             dropped: Vec::new(),
             known_report: None,
             sent_report: None,
@@ -374,10 +377,11 @@ impl Driver {
                 at.note(|| format!("generation {}: {note:?}", self.knows));
             }
             match command {
+                Command::Log(Note::PassVerifies) => self.verifies = true,
                 Command::Status(status::Command::Emit(_) | status::Command::Count(_)) | Command::Log(_) => {}
                 Command::Status(command) => self.tasks.push(Task::Status(command)),
                 Command::Ask(question) => self.tasks.push(Task::Ask(question)),
-                Command::Begin(_) => self.snapshot = None,
+                Command::Begin(_) => (self.snapshot, self.verifies) = (None, false),
                 Command::Pass(command) => self.perform_pass(command, at.strays),
                 Command::Object(watching::Command::Reconcile(work)) => self.tasks.push(object(*work)),
                 Command::Object(watching::Command::Read(identity)) => self.tasks.push(Task::Read(identity)),

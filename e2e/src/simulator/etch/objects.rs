@@ -8,8 +8,7 @@ use etch_core::engine::{Ended, Work};
 use etch_core::object::{Identity, Object};
 use etch_core::object_machine::{Again, Reconciled, Step, Stop};
 use etch_core::object_state::ObjectState;
-use etch_core::ownership::MANAGER;
-use etch_core::plan::{self, Outcome, PatchKind, Strategy, WriteMachine};
+use etch_core::plan::{self, Outcome, Proof, Strategy, WriteMachine};
 
 use super::{COUNTS, Driver, ObjectTask, Seen, Stray, StrayWrite, Surroundings, Task, WriteUnderWay, tag};
 use crate::simulator::dice::Fate;
@@ -126,6 +125,10 @@ impl Driver {
         resource: &mut Resource,
         at: &mut Surroundings<'_>,
     ) -> Result<(), Law> {
+        if at.sabotage == Some(Sabotage::VerifiesNothing) && self.verifies {
+            let step = task.work.machine.wrote(Some(Outcome::AlreadyStored(Proof::WriteChangedNothing)));
+            return self.go_on(task, step);
+        }
         let Some(write) = task.write.take().or_else(|| self.begin(&task, at)) else {
             let step = task.work.machine.wrote(None);
             return self.go_on(task, step);
@@ -151,7 +154,7 @@ impl Driver {
                 at.strays.push(Stray { resource: self.resource, write });
             }
             let resource_version = task.work.machine.object().resource_version().to_owned();
-            let silence = || Outcome::Written { resource_version, proof: plan::Proof::WriteAnswered };
+            let silence = || Outcome::Written { resource_version, proof: Proof::WriteAnswered };
             let believes = at.sabotage == Some(Sabotage::BelievesInSilence);
             let step = task.work.machine.wrote(believes.then(silence));
             return self.go_on(task, step);
@@ -185,7 +188,7 @@ impl Driver {
                 let resource_version = resource.objects.get(&name).map(|live| live.tag.revision.to_string());
                 resource_version.map(|resource_version| Outcome::Written {
                     resource_version,
-                    proof: plan::Proof::WriteAnswered,
+                    proof: Proof::WriteAnswered,
                 })
             }
             Some(plan::Step::Send(request)) => {
@@ -210,7 +213,7 @@ impl Driver {
             (Some(Outcome::Unproved), Some(Sabotage::BelievesEveryAnswer), Some(live)) => {
                 Some(Outcome::Written {
                     resource_version: live.tag.revision.to_string(),
-                    proof: plan::Proof::WriteAnswered,
+                    proof: Proof::WriteAnswered,
                 })
             }
             (_, Some(Sabotage::CreatesWhatIsGone), None) => return Self::create(&name, resource, at),
@@ -287,14 +290,7 @@ impl Driver {
         follows: bool,
         at: &Surroundings<'_>,
     ) -> Sent {
-        let verb = match request.kind {
-            PatchKind::Apply => Verb::Apply,
-            PatchKind::Merge => Verb::Merge,
-            PatchKind::Json => Verb::Json,
-            PatchKind::DryRun | PatchKind::ApplyDryRun => Verb::DryRun,
-        };
-        let body = serde_json::Value::clone(&request.body);
-        let request = Request { version: self.version(), manager: MANAGER.to_owned(), verb, body };
+        let request = Request::of_etch(request, &self.version());
         let object = || task.work.machine.object().clone();
         let request = match at.sabotage {
             Some(sabotage) => sabotage.change(request, &object),
