@@ -1,11 +1,9 @@
 //! Every interleaving, within bounds, of what users, API servers and Etch do to an object: no law is broken.
-//! Each law that is broken on purpose is found. The model's server answers as a real one does.
+//! Each law that is broken on purpose is found.
 //!
 //! `MODEL_DEPTH`, `MODEL_STATES`, `MODEL_BOUNDS` (users, crashes, faults, upgrades, requests to a server that
 //! lags behind, restores) and `MODEL_WORLD` choose what is explored.
 
-mod conform;
-mod matrix;
 mod object;
 mod operator;
 mod parts;
@@ -20,15 +18,11 @@ use std::io::Write as _;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use e2e::cluster::Cluster;
-use e2e::control_plane::{ControlPlane, Kubernetes, Options};
 use e2e::simulator::bounds::{Bounds, bounds, chosen_worlds, number};
 use e2e::simulator::{fields, laws, server, worlds};
-use futures::stream::{self, StreamExt, TryStreamExt};
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::parts::Parts;
-use crate::server::Untypable;
 use crate::state::{Action, State};
 use crate::system::System;
 
@@ -40,11 +34,6 @@ const USUAL: [Bounds; 4] = [
     Bounds { users: 1, crashes: 0, faults: 0, upgrades: 3, behind: 0, restores: 0 },
     Bounds { users: 1, crashes: 0, faults: 0, upgrades: 1, behind: 0, restores: 1 },
 ];
-
-/// Random lives that are compared in the usual run, the steps of each, and how many go on at once.
-const USUAL_SEQUENCES: usize = 12;
-const STEPS: usize = 24;
-const AT_ONCE: usize = 6;
 
 fn explored() -> Vec<worlds::World> {
     chosen_worlds("MODEL").into_iter().filter(|world| !worlds::SIMULATED.contains(&world.name)).collect()
@@ -163,30 +152,5 @@ fn the_limits_are_where_they_are_said_to_be() -> Result<()> {
         let checker = system.checker().threads(2).finish_when(wanted).spawn_bfs().join();
         ensure!(checker.discovery(law.name()).is_some(), "{world} breaks nothing any more");
     }
-    Ok(())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_models_server_is_as_the_real_one() -> Result<()> {
-    let sequences = number("MODEL_SEQUENCES")?;
-    let seed =
-        number("MODEL_SEED")?.unwrap_or(if sequences.is_some() { fastrand::usize(..1 << 32) } else { 1 });
-    let sequences = sequences.unwrap_or(USUAL_SEQUENCES);
-    let dir = tempfile::tempdir()?;
-    let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
-    let cluster = Cluster::of(&control_plane).await?;
-    let keeps = *control_plane.kubernetes() >= Kubernetes::supported_release("1.37")?;
-    let untypable = if keeps { Untypable::Keeps } else { Untypable::Wipes };
-    let mut worlds = chosen_worlds("MODEL");
-    // No webhook runs there: the write matrix has what it does.
-    worlds.retain(|world| world.webhook_knows.is_none() && world.unserved.is_empty());
-    worlds.iter_mut().for_each(|world| world.untypable = untypable);
-    let parts = Parts::new(worlds, None);
-    let seeds = (0..sequences).map(|index| seed.wrapping_add(index) as u64);
-    let lives = stream::iter(seeds)
-        .map(|seed| conform::live(&cluster, &parts, seed, STEPS))
-        .buffer_unordered(AT_ONCE);
-    let steps: usize = lives.try_fold(0, async |sum, steps| Ok(sum + steps)).await?;
-    writeln!(std::io::stderr(), "{sequences} lives of {steps} requests; MODEL_SEED={seed}")?;
     Ok(())
 }

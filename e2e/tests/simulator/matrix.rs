@@ -1,4 +1,4 @@
-//! The model's server against the write matrix: what it makes of each request that it can express is what
+//! The simulator's server against the write matrix: what it makes of each request that it can express is what
 //! real servers did. It must not send anything.
 //!
 //! It expresses objects of scalars and maps, conversion, and requests to the object itself.
@@ -14,14 +14,14 @@ use e2e::matrix::{
 };
 use serde_json::{Value, json};
 
-use crate::fields::Fields;
-use crate::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
+use e2e::simulator::fields::Fields;
+use e2e::simulator::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
 
-/// The fields of `spec` that the model has: those that an old conversion webhook knows, and the others.
+/// The fields of `spec` that are compared: those that an old conversion webhook knows, and the others.
 const KNOWN: [&str; 5] = ["size", "replicas", "note", "color", "nested"];
 
 #[test]
-fn the_model_does_what_the_matrix_shows() -> Result<()> {
+fn the_simulator_does_what_the_matrix_shows() -> Result<()> {
     let (mut compared, mut differing) = (0, Vec::new());
     for name in Data::releases()? {
         let data = Data::read(&name)?;
@@ -48,7 +48,7 @@ fn the_model_does_what_the_matrix_shows() -> Result<()> {
     Ok(())
 }
 
-/// The request in the model's terms; none where it has no words for it.
+/// The request in the simulator's terms; none where it cannot be expressed in them.
 fn request(cell: Cell) -> Option<Request> {
     let Cell { verb, part, version, owners: _ } = cell;
     if part != Part::Main {
@@ -80,7 +80,7 @@ fn base() -> Value {
     json!({ "spec": { "size": 1, "replicas": 1 } })
 }
 
-/// The CRD of a world, as far as the model has schemas.
+/// The CRD of a world, as far as the simulator has schemas.
 fn release(world: World, cell: Cell) -> Release {
     let mut document = crd(world, matrix::GROUP, served(cell.version), &json!({}));
     for version in document["spec"]["versions"].as_array_mut().into_iter().flatten() {
@@ -118,44 +118,52 @@ fn compare(
     let live = before.as_ref().map(|content| (content, Tag { uid: 0, revision: 1 }));
     let after = match handle(&release, untypable, live, request) {
         Ok(Effect::Stored(content)) => Ok(content),
-        Ok(Effect::Deleted) => return Ok(Some("the model deletes it".to_owned())),
+        Ok(Effect::Deleted) => return Ok(Some("the simulator deletes it".to_owned())),
         Err(refused) => Err(refused),
     };
     let (code, _) = outcome.answer.split_once(' ').unwrap_or((&outcome.answer, ""));
-    let model =
+    let simulated =
         after.as_ref().map_or_else(|refused| refused.code, |_| if before.is_some() { 200 } else { 201 });
-    if code != model.to_string() {
-        return Ok(Some(format!("the server answered {}, the model {model}: {after:?}", outcome.answer)));
+    if code != simulated.to_string() {
+        return Ok(Some(format!(
+            "the server answered {}, the simulator {simulated}: {after:?}",
+            outcome.answer
+        )));
     }
     let Ok(content) = after else { return Ok(None) };
     let raw = outcome.raw.as_ref().context("an object")?;
-    let (real, modelled) = (known(&raw.holds), known(&Places::of(&content.value)));
-    if (&raw.version, &real) != (&content.version, &modelled) {
+    let (real, simulated) = (known(&raw.holds), known(&Places::of(&content.value)));
+    if (&raw.version, &real) != (&content.version, &simulated) {
         return Ok(Some(format!(
-            "etcd holds {}: {}, in the model {}: {}",
+            "etcd holds {}: {}, in the simulator {}: {}",
             raw.version,
             real.words(),
             content.version,
-            modelled.words()
+            simulated.words()
         )));
     }
     for (version, real) in &outcome.views {
         let view = release.view(&content, version).map_err(|refused| anyhow::anyhow!("{refused:?}"))?;
-        let (real, modelled) = (known(real), known(&Places::of(&view)));
-        if real != modelled {
-            return Ok(Some(format!("{version} shows {}, in the model {}", real.words(), modelled.words())));
+        let (real, simulated) = (known(real), known(&Places::of(&view)));
+        if real != simulated {
+            return Ok(Some(format!(
+                "{version} shows {}, in the simulator {}",
+                real.words(),
+                simulated.words()
+            )));
         }
     }
     let owners = entries(data, &outcome.after)?;
-    Ok((owners != content.owners).then(|| format!("owners {owners:?}, in the model {:?}", content.owners)))
+    Ok((owners != content.owners)
+        .then(|| format!("owners {owners:?}, in the simulator {:?}", content.owners)))
 }
 
-/// The places that the model has.
+/// The places that are compared.
 fn known(places: &Places) -> Places {
     Places(places.0.intersection(&BTreeSet::from([Place::Spec, Place::Nested])).copied().collect())
 }
 
-/// Owners by the fields that the model has.
+/// Owners by the fields that are compared.
 fn entries(data: &Data, entries: &[matrix::Entry]) -> Result<Vec<Entry>> {
     let mut owners = Vec::new();
     for entry in entries {

@@ -1,70 +1,78 @@
-//! The model's server compared with a real one: random requests to both, and after each of them the answer,
-//! the bytes in etcd, the views, the owners, and whether the resource version has moved. It must not look
-//! into the model for what the real server should have done, but compare what both did.
+//! One object in the simulator and in a real cluster: random requests to both, and after each of them the answer,
+//! the bytes in etcd, the views, the owners, and whether the resource version has moved. It must not look into
+//! the simulator for what the real server should have done, but compare what both did.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer as Real, CRDS, Cluster, GUARD, eventually};
+use e2e::simulator::etcd::{Clock, Live, Resource, Server};
+use e2e::simulator::server::{
+    self, Content, Entry, GROUP, NAME, NAMESPACE, Refused, Release, Request, Verb, payload, refusal, uid,
+};
+use e2e::simulator::worlds::{World, request};
+use etch_core::api::Mode;
+use etch_core::object::Object;
+use etch_core::object_machine::{Again, ObjectMachine, Rules, Step};
+use etch_core::plan::{self, Outcome, Record, WriteMachine, changes, past, past_of};
+use etch_core::report::ledger::ObjectLedger;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use crate::object::{Begun, NextStep};
-use crate::parts::{Answer, Known, Next, Parts, Seen};
-use crate::server::{
-    Content, Entry, GROUP, NAME, NAMESPACE, Refused, Request, Revision, Tag, Uid, Verb, payload, uid,
-};
-use crate::tables::Id;
-use crate::worlds::request;
-
-/// One object, in the model and in a cluster.
-pub(crate) struct Twins<'a> {
+/// One object, in the simulator and in a cluster.
+struct Twins<'a> {
     cluster: &'a Cluster,
-    parts: &'a Parts,
-    world: u8,
-    /// The API group in place of the model's.
+    /// The API group in place of the simulator's.
     group: String,
-    crd: u8,
-    live: Option<(Id, Tag)>,
-    revision: Revision,
-    uids: Uid,
-    /// What the cluster has in place of the model's uids and resource versions.
+    resource: Resource,
+    clock: Clock,
+    /// What the cluster has in place of the simulator's uids and resource versions.
     names: BTreeMap<String, String>,
     /// A request of Etch's that was made for an earlier object.
     stale: Option<Request>,
-    told: Vec<String>,
+    sent: Vec<String>,
 }
 
-/// Lives a random life of an object in both.
+/// Sends a random sequence of requests to both; how many there were.
 ///
 /// # Errors
-/// They differ; the error lists all that was done.
-pub(crate) async fn live(cluster: &Cluster, parts: &Parts, seed: u64, steps: usize) -> Result<usize> {
+/// They differ; the error lists all that was sent.
+pub(crate) async fn compare(
+    cluster: &Cluster,
+    worlds: &[Arc<World>],
+    seed: u64,
+    steps: usize,
+) -> Result<usize> {
     let mut rng = Rng::with_seed(seed);
-    let world = rng.u8(..u8::try_from(parts.worlds.len())?);
+    let world = worlds[usize::from(rng.u8(..u8::try_from(worlds.len())?))].clone();
+    let name = world.name;
+    let mut clock = Clock::default();
     let mut twins = Twins {
         cluster,
-        parts,
-        world,
         group: format!("m{seed}.example.com"),
-        crd: 0,
-        live: None,
-        revision: 1,
-        uids: 0,
+        resource: Resource::new(world, &mut clock),
+        clock,
         names: BTreeMap::new(),
         stale: None,
-        told: Vec::new(),
+        sent: Vec::new(),
     };
-    let lived = twins.live(&mut rng, steps).await;
-    let told = || {
-        format!("MODEL_SEED={seed}, {}:\n  {}", parts.worlds[world as usize].name, twins.told.join("\n  "))
-    };
-    lived.with_context(told)?;
-    Ok(twins.told.len())
+    let result = twins.run(&mut rng, steps).await;
+    result.with_context(|| format!("CONFORM_SEED={seed}, {name}:\n  {}", twins.sent.join("\n  ")))?;
+    Ok(twins.sent.len())
 }
 
 impl Twins<'_> {
-    async fn live(&mut self, rng: &mut Rng, steps: usize) -> Result<()> {
+    fn release(&self) -> &Release {
+        self.resource.release()
+    }
+
+    fn live(&self) -> Option<&Live> {
+        self.resource.objects.get(NAME)
+    }
+
+    async fn run(&mut self, rng: &mut Rng, steps: usize) -> Result<()> {
         self.define().await?;
         for _ in 0..steps {
             match rng.u8(..20) {
@@ -76,7 +84,7 @@ impl Twins<'_> {
                 }
                 6..9 => self.upgrade().await?,
                 9..14 => {
-                    let menu = &self.parts.worlds[self.world as usize].menu;
+                    let menu = &self.resource.world.menu;
                     let request = menu[rng.usize(..menu.len())].clone();
                     self.send(&request).await.map(drop)?;
                 }
@@ -91,7 +99,7 @@ impl Twins<'_> {
 
     /// A request that a user may have made up.
     fn random(&self, rng: &mut Rng) -> Request {
-        let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
+        let release = self.release();
         let versions = release.document["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
         let version = &versions[rng.usize(..versions.len())];
         let verbs =
@@ -100,8 +108,8 @@ impl Twins<'_> {
         let nulls = if matches!(verb, Verb::Merge | Verb::Edit) { 4 } else { 0 };
         let spec = value(&version["schema"]["openAPIV3Schema"]["properties"]["spec"], nulls, rng);
         let name = version["name"].as_str().unwrap_or_default();
-        // An update of a field that the storage version lacks changes the generation alone, which the model does
-        // not know.
+        // An update of a field that the storage version lacks changes the generation alone, which the simulator
+        // does not know.
         let spec = match verb {
             Verb::Merge | Verb::Edit => {
                 release.convert(json!({ "spec": spec }), name, release.storage())["spec"].take()
@@ -113,66 +121,99 @@ impl Twins<'_> {
 
     /// Lets Etch do what it would do with the object as it is.
     async fn be_etch(&mut self) -> Result<()> {
-        let Some((content, tag)) = self.live else { return Ok(()) };
-        let stand = self.parts.begin(Begun {
-            world: self.world,
-            release: self.crd,
-            seen: Seen { by: self.crd, content, tag },
-            known: Known { versions_disagree: true, ..Known::default() },
-            past: [(self.crd > 0).then(|| (self.crd - 1, true)), None, None],
-            follows: true,
-            may_lag: true,
-        });
-        let NextStep::Write(mut machine) = stand.next else { return Ok(()) };
+        let Some(object) = self.shown()? else { return Ok(()) };
+        let (crd, world) = (self.resource.crd().clone(), self.resource.world.clone());
+        let before = self.resource.generation().checked_sub(1);
+        let before = before.map(|before| past_of(&self.resource.generations[before].release.crd));
+        let before = past(before.unwrap_or_default(), true, Vec::new());
+        let changes = changes(&before, &crd, &world.follow);
+        let ledger = ObjectLedger {
+            concerns: !changes.is_empty(),
+            changes: changes.into(),
+            servers_may_lag: true,
+            ..ObjectLedger::default()
+        };
+        let record = Record { versions_disagree: true, ..Record::default() };
+        let rules = Rules { crd, terms: world.terms.clone(), mode: Mode::Persist, since: Arc::default() };
+        let (mut machine, mut step) = ObjectMachine::begin(rules, ledger, object, Arc::new(record), false);
         loop {
-            let request = (*self.parts.requests.get(self.parts.pending(machine).request)).clone();
-            let answer = match self.send(&request).await? {
-                Ok(content) => {
-                    let (_, tag) = self.live.context("an object that was written is there")?;
-                    let content = content.context("an answer with an object")?;
-                    Answer::Object(Seen { by: self.crd, content, tag })
+            step = match step {
+                Step::Write => {
+                    let outcome = self.write(&machine).await?;
+                    machine.wrote(outcome)
                 }
-                Err(refused) => Answer::Refused(refused),
+                Step::ReadAgain { .. } => {
+                    machine.read(self.shown()?.map_or(Again::Gone, |object| Again::Read(Box::new(object))))
+                }
+                Step::AskOthers(verb) => machine.may_write_others(verb, true),
+                Step::Done(_) | Step::Stop(_) => return Ok(()),
             };
-            self.stale = Some(request);
-            match self.parts.answered(machine, answer) {
-                Next::Send(next) => machine = next,
-                Next::Done(_) | Next::Failed => return Ok(()),
-            }
         }
     }
 
-    async fn upgrade(&mut self) -> Result<()> {
-        let releases = &self.parts.worlds[self.world as usize].releases;
-        let Some(next) = releases.get(self.crd as usize + 1) else { return Ok(()) };
-        if self.live.is_some_and(|(content, _)| !next.has(&self.parts.contents.get(content).version)) {
-            return Ok(());
+    /// Sends the requests of a write; its outcome, if the server could answer.
+    async fn write(&mut self, machine: &ObjectMachine) -> Result<Option<Outcome>> {
+        let Rules { crd, terms, .. } = machine.rules();
+        let planned = machine.planned().context("a write is planned")?;
+        let (mut write, request) = WriteMachine::begin(crd, machine.object(), planned, terms);
+        let mut step = plan::Step::Send(request);
+        loop {
+            step = match step {
+                plan::Step::Send(request) => {
+                    let request = Request::of_etch(&request, &crd.storage().name);
+                    let answer = self.send(&request).await?;
+                    self.stale = Some(request);
+                    match answer {
+                        Ok(live) => {
+                            let live = live.context("Etch deletes nothing")?;
+                            write.answered(self.object(&live)?)
+                        }
+                        Err(refused) => write.refused(refusal(&refused)),
+                    }
+                }
+                plan::Step::Done(outcome) => return Ok(Some(outcome)),
+                plan::Step::Failed(_) => return Ok(None),
+            };
         }
-        self.told.push(format!("release {}", self.crd + 1));
-        self.crd += 1;
-        self.define().await?;
-        self.compare(self.live, None).await
+    }
+
+    /// The object as Etch reads it.
+    fn shown(&self) -> Result<Option<Object>> {
+        self.live().map(|live| self.object(live)).transpose()
+    }
+
+    fn object(&self, live: &Live) -> Result<Object> {
+        let shown = self.resource.shown(NAME, live, Server::Current, self.release().storage());
+        shown.map_err(|refused| anyhow::anyhow!("{refused:?}"))
+    }
+
+    async fn upgrade(&mut self) -> Result<()> {
+        if self.resource.upgrade(false, false, Instant::now(), &mut self.clock) {
+            self.sent.push(format!("generation {}", self.resource.generation()));
+            self.define().await?;
+            self.agree(None).await?;
+        }
+        Ok(())
     }
 
     /// Applies the CRD, and waits until every version of it is served.
     async fn define(&self) -> Result<()> {
-        let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
         let mut document: Value =
-            serde_json::from_str(&release.document.to_string().replace(GROUP, &self.group))?;
+            serde_json::from_str(&self.release().document.to_string().replace(GROUP, &self.group))?;
         let stored = document["status"]["storedVersions"].take();
         document["status"] = Value::Null;
         for field in ["uid", "generation"] {
             document["metadata"].as_object_mut().context("metadata")?.remove(field);
         }
         document.as_object_mut().context("a CRD")?.remove("status");
-        let probe = format!("probe{}", self.crd);
+        let probe = format!("probe{}", self.resource.generation());
         let versions = document["spec"]["versions"].as_array_mut().context("versions")?;
         for version in versions.iter_mut() {
             version["schema"]["openAPIV3Schema"]["properties"][&probe] = json!({ "type": "string" });
         }
         let names: Vec<String> =
             versions.iter().filter_map(|version| version["name"].as_str().map(str::to_owned)).collect();
-        if self.crd > 0 {
+        if self.resource.generation() > 0 {
             // As a migrator of objects does, once none of them is stored at a version.
             let path = format!("{CRDS}/things.{}/status", self.group);
             let body =
@@ -199,10 +240,9 @@ impl Twins<'_> {
 
     /// The versions at which objects were stored before, as far as the CRD still has them.
     fn still_stored(&self, stored: &Value) -> Value {
-        let releases = &self.parts.worlds[self.world as usize].releases;
-        let before = releases[self.crd as usize - 1].storage();
+        let before = &self.resource.generations[self.resource.generation() - 1].release;
+        let (before, new) = (before.storage(), self.release().storage());
         let all = stored.as_array().into_iter().flatten().filter_map(Value::as_str);
-        let new = releases[self.crd as usize].storage();
         let mut kept: Vec<&str> = all.filter(|name| *name != new || *name == before).collect();
         if kept.is_empty() {
             kept.push(before);
@@ -214,45 +254,36 @@ impl Twins<'_> {
         format!("/apis/{}/{version}/namespaces/{NAMESPACE}/things", self.group)
     }
 
-    /// Sends a request to both; what the model makes of the object.
-    async fn send(&mut self, request: &Request) -> Result<Result<Option<Id>, Refused>> {
-        let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
-        if !release.has(&request.version) {
+    /// Sends a request to both; the simulator's answer.
+    async fn send(&mut self, request: &Request) -> Result<Result<Option<Live>, Refused>> {
+        if !self.release().has(&request.version) {
             return Ok(Err(Refused { code: 404, message: "the requested resource".to_owned() }));
         }
-        self.told
-            .push(format!("{} {:?}@{} {}", request.manager, request.verb, request.version, request.body));
-        let before = self.live;
+        let Request { manager, verb, version, body } = request;
+        self.sent.push(format!("{manager} {verb:?}@{version} {body}"));
+        let before = self.live().cloned();
         let real = self.really(request).await?;
-        let done = self.parts.handle(self.world, self.crd, before, self.parts.requests.id(request.clone()));
-        if request.verb == Verb::DryRun {
-            if let (Ok(Some(content)), 200) = (&done, real.code) {
-                let shown = release.view(&self.parts.contents.get(*content), &request.version).ok();
-                ensure!(
-                    shown == Some(payload(&real.body)),
-                    "the model would show {shown:?}, the server {}",
-                    real.body
-                );
-            }
-        } else if let Ok(after) = &done {
-            let is_same = matches!((before, after), (Some((before, _)), Some(after)) if before == *after);
-            if !is_same {
-                self.revision += 1;
-                self.uids += Uid::from(before.is_none());
-                let number = before.map_or(self.uids, |(_, tag)| tag.uid);
-                self.live = after.map(|content| (content, Tag { uid: number, revision: self.revision }));
-            }
+        let done = self.resource.process(&mut self.clock, NAME, Server::Current, request);
+        if let (Verb::DryRun, Ok(Some(live)), 200) = (verb, &done, real.code) {
+            let shown = self.release().view(&live.content, version).ok();
+            ensure!(
+                shown == Some(payload(&real.body)),
+                "the simulator would show {shown:?}, the server {}",
+                real.body
+            );
         }
-        let said = match &done {
-            Ok(_) => 200,
-            Err(refused) => refused.code,
-        };
+        let answered = done.as_ref().map_or_else(|refused| refused.code, |_| 200);
         let code = if real.code == 201 { 200 } else { real.code };
         // The server has two errors for a name that another object has.
-        let is_alike =
-            code == said || (said, code) == (409, 422) && real.body.to_string().contains("metadata.uid");
-        ensure!(is_alike, "the model says {done:?}, the server {}: {}", real.code, real.body["message"]);
-        self.compare(self.live, Some(before)).await?;
+        let is_alike = code == answered
+            || (answered, code) == (409, 422) && real.body.to_string().contains("metadata.uid");
+        ensure!(
+            is_alike,
+            "the simulator answers {done:?}, the server {}: {}",
+            real.code,
+            real.body["message"]
+        );
+        self.agree(Some(before.as_ref())).await?;
         Ok(done)
     }
 
@@ -273,7 +304,7 @@ impl Twins<'_> {
                 if read.code == 404 {
                     return Ok(read);
                 }
-                ("PUT", object, "application/json", crate::server::merge(read.body, &body))
+                ("PUT", object, "application/json", server::merge(read.body, &body))
             }
         };
         let sign = if path.contains('?') { '&' } else { '?' };
@@ -307,10 +338,9 @@ impl Twins<'_> {
     /// A place in `managedFields`: the server has its entries in another order.
     async fn place(&self, path: &str) -> Result<String> {
         let rest = path.strip_prefix("/metadata/managedFields/");
-        let (Some(rest), Some((content, _))) = (rest, self.live) else { return Ok(path.to_owned()) };
+        let (Some(rest), Some(live)) = (rest, self.live()) else { return Ok(path.to_owned()) };
         let (index, rest) = rest.split_once('/').map_or((rest, ""), |(index, rest)| (index, rest));
-        let content = self.parts.contents.get(content);
-        let entry = content.owners.get(index.parse::<usize>()?);
+        let entry = live.content.owners.get(index.parse::<usize>()?);
         let raw = self.raw().await?.unwrap_or_default();
         let entries = raw["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
         let real = entries.iter().position(|other| Some(&Entry::read(other)) == entry);
@@ -325,10 +355,10 @@ impl Twins<'_> {
         self.cluster.etcd().raw_object(&self.group, "things", Some(NAMESPACE), NAME).await
     }
 
-    /// Compares the object in both; `before` is what the model had before the request.
-    async fn compare(&mut self, live: Option<(Id, Tag)>, before: Option<Option<(Id, Tag)>>) -> Result<()> {
+    /// Whether both have the same object; `before` is what the simulator had before the request.
+    async fn agree(&mut self, before: Option<Option<&Live>>) -> Result<()> {
         let raw = self.raw().await?;
-        let Some((content, tag)) = live else {
+        let Some(Live { content, tag, .. }) = self.live().cloned() else {
             ensure!(raw.is_none(), "the server has an object: {raw:?}");
             return Ok(());
         };
@@ -338,30 +368,28 @@ impl Twins<'_> {
         owners.sort();
         let version = raw["apiVersion"].as_str().and_then(|text| text.rsplit('/').next()).unwrap_or_default();
         let real = Content { version: version.to_owned(), value: payload(&raw), owners };
-        let content = self.parts.contents.get(content);
-        ensure!(*content == real, "the model has {content:?}\nthe server   {real:?}");
-        let release = &self.parts.worlds[self.world as usize].releases[self.crd as usize];
-        let versions = release.crd.versions().iter().map(|version| version.name.clone());
+        ensure!(*content == real, "the simulator has {content:?}\nthe server        {real:?}");
+        let versions = self.release().crd.versions().iter().map(|version| version.name.clone());
         let mut revision = String::new();
         for version in versions.collect::<Vec<_>>() {
             let seen = self.cluster.get(&format!("{}/{NAME}", self.collection(&version))).await?;
-            let view = release.view(&content, &version).ok();
+            let view = self.release().view(&content, &version).ok();
             ensure!(
                 view == Some(payload(&seen)),
-                "at {version} the model shows {view:?}, the server {}",
+                "at {version} the simulator shows {view:?}, the server {}",
                 seen["spec"]
             );
             revision = seen["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
             let name = seen["metadata"]["uid"].as_str().unwrap_or_default();
             let known = self.names.entry(uid(tag.uid)).or_insert_with(|| name.to_owned());
-            ensure!(known == name, "the model has the object that was there before");
+            ensure!(known == name, "the simulator has the object that was there before");
         }
         let known = self.names.insert(tag.revision.to_string(), revision.clone());
         let has_moved = known.as_ref() != Some(&revision);
-        let should_move = before.is_some_and(|before| before != live);
+        let should_move = before.is_some_and(|before| before.map(|live| live.tag) != Some(tag));
         ensure!(
             has_moved == should_move,
-            "the resource version: {known:?}, now {revision}, in the model {tag:?}"
+            "the resource version: {known:?}, now {revision}, in the simulator {tag:?}"
         );
         Ok(())
     }
