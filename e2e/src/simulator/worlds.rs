@@ -51,6 +51,19 @@ pub struct World {
     pub untypable: Untypable,
 }
 
+impl World {
+    /// It from one of the CRD's states on, with some of the requests.
+    #[must_use]
+    pub fn cut(mut self, from: usize, menu: &[usize]) -> Self {
+        self.versions.drain(..from);
+        self.releases.drain(..from);
+        self.status.drain(..from.min(self.status.len()));
+        self.unserved.drain(..from.min(self.unserved.len()));
+        self.menu = menu.iter().map(|request| self.menu[*request].clone()).collect();
+        self
+    }
+}
+
 /// The versions of a CRD: name and properties of `spec`; the last one is the storage version.
 pub type Versions = Vec<(&'static str, Value)>;
 

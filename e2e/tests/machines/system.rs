@@ -1,12 +1,13 @@
 //! The cluster of the simulator, in which one thing after another may happen, and any of them. Nothing here
 //! decides: the machines of Etch do, and the simulator's servers answer.
 
+use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use e2e::simulator::bounds::Bounds;
-use e2e::simulator::cluster::{Cluster, Happening};
+use e2e::simulator::cluster::{Cluster, Happening, Violation};
 use e2e::simulator::dice::{Dice, Script};
 use e2e::simulator::laws::Law;
 use e2e::simulator::sabotage::Sabotage;
@@ -26,7 +27,11 @@ pub(crate) struct System {
     pub(crate) is_strict: bool,
     /// When every life begins.
     pub(crate) begun: Instant,
+    ends: Ends,
 }
+
+/// What is broken in the end, by the digest of the cluster that comes to rest: many ways lead to each.
+type Ends = Arc<Mutex<HashMap<u64, Option<Broken>>>>;
 
 /// A cluster, and what may still happen to it.
 #[derive(Clone)]
@@ -70,15 +75,63 @@ pub(crate) enum Action {
     BackUp,
     /// etcd is restored.
     Restore,
-    /// These choices are made.
-    Step(Vec<usize>),
+    /// Something comes of what is under way.
+    Step(Step),
     /// Time passes until Etch has something to do.
     Wait,
 }
 
+/// Choices, and what comes of them.
+#[derive(Clone)]
+pub(crate) struct Step {
+    choices: Vec<usize>,
+    /// None where it is to be found out once more.
+    result: Option<(Arc<Cluster>, Option<Violation>)>,
+}
+
+impl Step {
+    /// It, and the choices that come after these.
+    fn take(choices: Vec<usize>, cluster: &Cluster) -> (Self, Option<Vec<usize>>) {
+        let mut cluster = cluster.clone();
+        if let Some(script) = cluster.script() {
+            script.follow(choices.clone());
+        }
+        let broken = cluster.step().err();
+        let following = cluster.script().and_then(|script| {
+            let following = script.following();
+            script.follow(Vec::new());
+            following
+        });
+        (Self { choices, result: Some((Arc::new(cluster), broken)) }, following)
+    }
+}
+
+impl PartialEq for Step {
+    fn eq(&self, other: &Self) -> bool {
+        self.choices == other.choices
+    }
+}
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.choices.fmt(f)
+    }
+}
+
+impl Action {
+    /// It, to be done once more.
+    pub(crate) fn again(self) -> Self {
+        match self {
+            Self::Step(step) => Self::Step(Step { result: None, ..step }),
+            action => action,
+        }
+    }
+}
+
 impl System {
     pub(crate) fn new(worlds: Vec<Arc<World>>, bounds: Bounds, sabotage: Option<Sabotage>) -> Self {
-        Self { worlds, bounds, sabotage, is_strict: false, begun: Instant::now() }
+        let ends = Ends::default();
+        Self { worlds, bounds, sabotage, is_strict: false, begun: Instant::now(), ends }
     }
 
     fn begin(&self, world: usize) -> State {
@@ -96,6 +149,14 @@ impl System {
     /// The state after an action; its trace, if it has one, is extended.
     pub(crate) fn after(&self, last: &State, action: &Action) -> State {
         let mut state = last.clone();
+        let mut stepped = None;
+        if let Action::Step(step) = action {
+            let Step { choices, result } = step;
+            let taken = result.clone().or_else(|| Step::take(choices.clone(), &state.cluster).0.result);
+            if let Some((cluster, broken)) = taken {
+                (state.cluster, stepped) = (cluster, broken);
+            }
+        }
         let cluster = Arc::make_mut(&mut state.cluster);
         let left = &mut state.left;
         // No other process changes reports then.
@@ -133,12 +194,7 @@ impl System {
                 state.has_backup = false;
                 happening = Some(Happening::Restore(0));
             }
-            Action::Step(choices) => {
-                if let Some(script) = cluster.script() {
-                    script.follow(choices.clone());
-                }
-                broken = cluster.step().err();
-            }
+            Action::Step(_) => broken = stepped,
             Action::Wait => {
                 let mut waits = 0..WAITS;
                 while broken.is_none() && !cluster.has_choices() && !cluster.has_reported() {
@@ -155,27 +211,40 @@ impl System {
         }
         broken = broken.or_else(|| cluster.bring_on(are_reports_ours).err());
         let is_known = !cluster.has_news() && !cluster.resources()[0].lags();
-        if broken.is_none() && is_known && cluster.has_reported() {
-            let mut end = cluster.clone();
-            broken = end.rest().and_then(|()| end.judge()).err();
-        }
-        state.broken = broken.map(|violation| Broken { law: violation.law, what: violation.to_string() });
+        let has_reported = broken.is_none() && is_known && cluster.has_reported();
         state.digest = cluster.digest();
+        state.broken = match has_reported {
+            true => self.end(state.digest, cluster),
+            false => broken.map(Broken::of),
+        };
         state
+    }
+
+    /// What is broken once nothing is left to be done.
+    fn end(&self, digest: u64, cluster: &Cluster) -> Option<Broken> {
+        let known = self.ends.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
+        known.unwrap_or_else(|| {
+            let mut end = cluster.clone();
+            let broken = end.rest().and_then(|()| end.judge()).err().map(Broken::of);
+            self.ends.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, broken.clone());
+            broken
+        })
     }
 
     /// All choices that can be made next.
     fn choices(&self, state: &State, actions: &mut Vec<Action>) {
         let mut choices = Some(Vec::new());
         while let Some(next) = choices {
-            let mut cluster = (*state.cluster).clone();
-            let Some(script) = cluster.script() else { return };
-            script.follow(next.clone());
-            // What it breaks is found where the step is taken.
-            let _ = cluster.step();
-            choices = cluster.script().and_then(Script::following);
-            actions.push(Action::Step(next));
+            let (step, following) = Step::take(next, &state.cluster);
+            actions.push(Action::Step(step));
+            choices = following;
         }
+    }
+}
+
+impl Broken {
+    fn of(violation: Violation) -> Self {
+        Self { law: violation.law, what: violation.to_string() }
     }
 }
 
