@@ -176,8 +176,12 @@ matrix *flags:
     cargo run --quiet --package e2e --bin matrix -- {{ flags }}
 
 # Explore every interleaving of users, API servers and Etch, within larger bounds than `cargo ci`
-model users="1" crashes="1" faults="0" upgrades="2" behind="1" restores="0":
-    MODEL_BOUNDS={{ users }},{{ crashes }},{{ faults }},{{ upgrades }},{{ behind }},{{ restores }} MODEL_SEQUENCES=60 cargo test --package e2e --test model -- --nocapture
+machines users="1" crashes="0" faults="1" upgrades="1" behind="1" restores="0":
+    MACHINES_BOUNDS={{ users }},{{ crashes }},{{ faults }},{{ upgrades }},{{ behind }},{{ restores }} cargo test --package e2e --test machines no_law -- --nocapture
+
+# Compare the simulator's API server with a real one in random requests; `just conform 60 SEED` repeats a run
+conform sequences="60" seed="":
+    CONFORM_SEQUENCES={{ sequences }} {{ if seed == "" { "" } else { "CONFORM_SEED=" + seed } }} cargo test --package e2e --test simulator conform -- --nocapture
 
 # Read mangled CRDs, objects, owners, rules, documents, stored values, watch lines and snapshots as the product does; for example `just fuzz rules 600`
 fuzz reader="" seconds="60" seed="":
