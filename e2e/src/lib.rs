@@ -14,6 +14,7 @@ pub mod dist;
 pub mod drift;
 pub mod faults;
 pub mod generate;
+pub mod go;
 pub mod install;
 pub mod logs;
 pub mod matrix;

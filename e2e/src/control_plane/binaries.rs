@@ -8,13 +8,14 @@ use std::{
     fs::{File, TryLockError},
     io::Write,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::process::Supervised;
+use crate::go::go;
 use crate::target::target_folder;
 
 /// How often a build, or the wait for one, reports that it is still going on.
@@ -195,7 +196,7 @@ impl Program {
         }
         // go build refuses to overwrite what is no whole program, as a killed build may have left it.
         let _ = fs::remove_file(&unfinished);
-        let mut go = Command::new("go");
+        let mut go = go();
         // What a debugger needs would be made only to be stripped.
         let compiler = "-gcflags=all=-dwarf=false";
         go.args(["build", "-trimpath", compiler, "-ldflags", &self.linker_flags(version), "-o"])

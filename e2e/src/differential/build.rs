@@ -4,12 +4,13 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, ensure};
 use kube_crd_validation::crd::Release as Known;
 use sha2::{Digest, Sha256};
 
+use crate::go::go;
 use crate::target::target_folder;
 
 /// Whose API server code answers: the newest release, or the oldest that Etch supports.
@@ -106,7 +107,7 @@ pub fn build(release: Release, program: Program) -> anyhow::Result<PathBuf> {
     writeln!(io::stderr(), "building the {} of Kubernetes {}", program.name(), release.as_str())?;
     let unfinished = finished.with_extension("new");
     let (_, flags) = release.module();
-    let status = Command::new("go")
+    let status = go()
         .args(program.verb())
         .args(flags)
         .args(["-trimpath", "-buildvcs=false", "-o"])

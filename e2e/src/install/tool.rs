@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use super::root;
+use crate::go::go;
 
 const FLAGS: &str = "-mod=readonly";
 
@@ -16,7 +17,7 @@ const FLAGS: &str = "-mod=readonly";
 /// # Errors
 /// There is no go, or kustomize refuses the folder.
 pub fn kustomize(folder: &str) -> Result<String> {
-    output(go("kustomize", "kustomize").arg("build").arg(root().join(folder)))
+    output(tool("kustomize", "kustomize").arg("build").arg(root().join(folder)))
 }
 
 /// Kustomize itself, whose `edit` changes the folder that it runs in; built into a folder.
@@ -33,7 +34,7 @@ pub fn kustomize_program(folder: &Path) -> Result<PathBuf> {
 /// # Errors
 /// There is no go, or Helm refuses the chart or a value.
 pub fn helm(flags: &[&str]) -> Result<String> {
-    let mut helm = go("helm", "helm");
+    let mut helm = tool("helm", "helm");
     helm.args(["template", "etch"]).arg(root().join("config/chart"));
     // Built without its own flags, it takes every cluster for one of 1.20.
     helm.args(["--namespace", "etch-system", "--include-crds", "--kube-version", "1.34.0"]).args(flags);
@@ -71,7 +72,7 @@ pub fn migrator_program(folder: &Path) -> Result<PathBuf> {
 /// # Errors
 /// There is no go, or crane fails.
 pub fn crane(arguments: &[&str]) -> Result<String> {
-    output(go("crane", "crane").args(arguments))
+    output(tool("crane", "crane").args(arguments))
 }
 
 /// `crane` itself, whose `registry serve` is a registry; built into a folder.
@@ -95,13 +96,13 @@ pub fn krew_program(folder: &Path) -> Result<PathBuf> {
 /// # Errors
 /// There is no go, or actionlint has findings.
 pub fn actionlint<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<()> {
-    output(go("actionlint", "actionlint").args(files)).map(drop)
+    output(tool("actionlint", "actionlint").args(files)).map(drop)
 }
 
 /// Builds `package` of the module `e2e/build/NAME` as `folder/NAME`.
 fn program(name: &str, package: &str, folder: &Path) -> Result<PathBuf> {
     let program = folder.join(name);
-    let mut go = Command::new("go");
+    let mut go = go();
     go.args(["-C", &module(name), "build", "-o"]).arg(&program).arg(package);
     output(pinned(&mut go))?;
     Ok(program)
@@ -113,7 +114,7 @@ fn program(name: &str, package: &str, folder: &Path) -> Result<PathBuf> {
 /// # Errors
 /// There is no go, or promtool does not build.
 pub fn promtool_test_rules<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<(bool, String)> {
-    let mut promtool = go("prometheus", "promtool");
+    let mut promtool = tool("prometheus", "promtool");
     // Of its many ways to find what to scrape, each with the library of a cloud, no test of rules needs any.
     promtool.env("GOFLAGS", format!("{FLAGS} -tags=remove_all_sd"));
     let output = promtool.args(["test", "rules"]).args(files).output().context("run promtool")?;
@@ -128,7 +129,7 @@ pub fn promtool_test_rules<'a>(files: impl IntoIterator<Item = &'a Path>) -> Res
 /// # Errors
 /// There is no go, or kube-score does not build.
 pub fn kube_score(manifests: &Path) -> Result<(bool, String)> {
-    let mut kube_score = go("kube-score", "kube-score");
+    let mut kube_score = tool("kube-score", "kube-score");
     kube_score.args(["score", "--kubernetes-version", "v1.34"]).arg(manifests);
     let output = kube_score.output().context("run kube-score")?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -137,8 +138,8 @@ pub fn kube_score(manifests: &Path) -> Result<(bool, String)> {
 }
 
 /// `go tool NAME` of the module `e2e/build/FOLDER`.
-fn go(folder: &str, name: &str) -> Command {
-    let mut go = Command::new("go");
+fn tool(folder: &str, name: &str) -> Command {
+    let mut go = go();
     go.args(["-C", &module(folder), "tool", name]);
     pinned(&mut go);
     go
