@@ -15,6 +15,8 @@ use serde_json::json;
 const USUAL: std::ops::Range<u64> = 100_000..104_000;
 /// In so many lives each sabotage is found that the simulator knows.
 const FOUND: u64 = 1200;
+/// The same for [`FOUND_LATE`].
+const FOUND_LATE_IN: u64 = 4000;
 
 /// Sabotages that lives of all worlds find.
 const FOUND_ANYWHERE: [Sabotage; 22] = [
@@ -52,6 +54,9 @@ const FOUND_IN: [(Sabotage, &str); 5] = [
     (Sabotage::EndsWithARewrite, "following to a version"),
 ];
 
+/// A sabotage that few lives of all worlds find: an old default has to come back in a resource beside another.
+const FOUND_LATE: Sabotage = Sabotage::DoubtsNothing;
+
 fn worlds() -> Vec<Arc<World>> {
     worlds::all().into_iter().map(Arc::new).collect()
 }
@@ -74,17 +79,18 @@ fn no_life_breaks_a_law() -> Result<()> {
 fn each_sabotage_is_found() {
     let missed: Vec<_> = FOUND_ANYWHERE
         .into_iter()
-        .map(|sabotage| (sabotage, None))
-        .chain(FOUND_IN.into_iter().map(|(sabotage, world)| (sabotage, Some(world))))
-        .filter(|(sabotage, world)| !is_found(*sabotage, *world))
+        .map(|sabotage| (sabotage, None, FOUND))
+        .chain(FOUND_IN.into_iter().map(|(sabotage, world)| (sabotage, Some(world), FOUND)))
+        .chain([(FOUND_LATE, None, FOUND_LATE_IN)])
+        .filter(|(sabotage, world, lives)| !is_found(*sabotage, *world, *lives))
         .collect();
     assert!(missed.is_empty(), "{missed:?}");
 }
 
-fn is_found(sabotage: Sabotage, world: Option<&str>) -> bool {
+fn is_found(sabotage: Sabotage, world: Option<&str>, lives: u64) -> bool {
     let mut worlds = worlds();
     worlds.retain(|known| world.is_none_or(|world| known.name == world));
-    (0..FOUND).any(|seed| Life::of(seed, &worlds, Some(sabotage)).live().is_err())
+    (0..lives).any(|seed| Life::of(seed, &worlds, Some(sabotage)).live().is_err())
 }
 
 /// An old default is stored through a server that lags behind: a limit where the dry run was refused that asks
