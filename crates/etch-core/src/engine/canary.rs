@@ -15,8 +15,8 @@
 //! An object counts when a write has changed it. One that a write finds to be stored shows nothing about the
 //! others, and one that is held is not tried.
 //!
-//! [`CanaryRun`] has the progress and the hold, and every transition of this picture is a method of it; the
-//! [trials](Trials) count what a sweep does with the objects.
+//! [`CanaryRun`] has the progress and the hold, and every transition of this picture is a method of it;
+//! `Trials` counts what a sweep does with the objects.
 
 use std::collections::BTreeSet;
 
