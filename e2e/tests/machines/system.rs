@@ -30,8 +30,9 @@ pub(crate) struct System {
     ends: Ends,
 }
 
-/// What is broken in the end, by the digest of the cluster that comes to rest: many ways lead to each.
-type Ends = Arc<Mutex<HashMap<u64, Option<Broken>>>>;
+/// What is broken in the end, by the world and the digest of the cluster that comes to rest: many ways lead to
+/// each.
+type Ends = Arc<Mutex<HashMap<(usize, u64), Option<Broken>>>>;
 
 /// A cluster, and what may still happen to it.
 #[derive(Clone)]
@@ -214,19 +215,19 @@ impl System {
         let has_reported = broken.is_none() && is_known && cluster.has_reported();
         state.digest = cluster.digest();
         state.broken = match has_reported {
-            true => self.end(state.digest, cluster),
+            true => self.end((state.world, state.digest), cluster),
             false => broken.map(Broken::of),
         };
         state
     }
 
     /// What is broken once nothing is left to be done.
-    fn end(&self, digest: u64, cluster: &Cluster) -> Option<Broken> {
-        let known = self.ends.lock().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
+    fn end(&self, of: (usize, u64), cluster: &Cluster) -> Option<Broken> {
+        let known = self.ends.lock().unwrap_or_else(PoisonError::into_inner).get(&of).cloned();
         known.unwrap_or_else(|| {
             let mut end = cluster.clone();
             let broken = end.rest().and_then(|()| end.judge()).err().map(Broken::of);
-            self.ends.lock().unwrap_or_else(PoisonError::into_inner).insert(digest, broken.clone());
+            self.ends.lock().unwrap_or_else(PoisonError::into_inner).insert(of, broken.clone());
             broken
         })
     }
