@@ -54,7 +54,7 @@ const FOUND_IN: [(Sabotage, &str); 5] = [
     (Sabotage::EndsWithARewrite, "following to a version"),
 ];
 
-/// A sabotage that few lives of all worlds find: an old default has to come back in a resource beside another.
+/// A sabotage that few lives find, of all worlds or of one.
 const FOUND_LATE: Sabotage = Sabotage::DoubtsNothing;
 
 fn worlds() -> Vec<Arc<World>> {
