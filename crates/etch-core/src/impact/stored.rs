@@ -7,7 +7,7 @@ use crate::audit::{State, by_view};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Owner, is_covered, is_named, owners};
-use crate::plan::{History, Record};
+use crate::plan::{History, Record, pointer};
 use crate::without::remove;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::Json;
@@ -39,24 +39,12 @@ pub(super) fn with_nulls(object: &Object, crd: &Crd, history: &History) -> Optio
         nulls.extend(history.may_be_null(object, &path).then_some(path));
     });
     let mut stored = object.json().clone();
-    nulls.iter().for_each(|path| put_null(&mut stored, path.steps()));
-    (!nulls.is_empty()).then_some(stored)
-}
-
-/// Puts a null in place of what is at a place.
-fn put_null(value: &mut Value, path: &[Step]) {
-    let Some((step, rest)) = path.split_first() else {
-        *value = Value::Null;
-        return;
-    };
-    let inside = match step {
-        Step::Field(name) | Step::Key(name) => value.get_mut(name),
-        Step::Index(index) => value.get_mut(*index),
-        Step::Items | Step::Values => None,
-    };
-    if let Some(inside) = inside {
-        put_null(inside, rest);
+    for path in &nulls {
+        if let Some(shown) = stored.pointer_mut(&pointer(path)) {
+            *shown = Value::Null;
+        }
     }
+    (!nulls.is_empty()).then_some(stored)
 }
 
 /// How many levels of nested defaults are distinguished.

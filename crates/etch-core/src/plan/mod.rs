@@ -45,6 +45,7 @@ pub use clock::{Clock, Witness};
 pub use decide::{ahead_of_rewrite, decide, rewritten};
 pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;
+pub(crate) use follow::pointer;
 pub use follow::{
     Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
 };

@@ -211,7 +211,7 @@ fn body(object: &Object, moves: &[(Path, Option<&Json>)]) -> Json {
 }
 
 /// The place as RFC 6901 writes it.
-pub(super) fn pointer(place: &Path) -> String {
+pub(crate) fn pointer(place: &Path) -> String {
     let mut text = String::new();
     for step in place.steps() {
         text.push('/');
