@@ -1,7 +1,7 @@
 //! Mutating and validating admission: webhooks that change what is written, or refuse it.
 //!
-//! They run after the owners of a write are known, so what they set is owned by none; and after a change of theirs
-//! the server fills in defaults once more (fact D13).
+//! They run after the owners of a write are known, so what they set is owned by none; and after a change of
+//! theirs the server fills in defaults once more (fact D13).
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,10 @@
-//! A cluster that lives on virtual time: what happens to it, whatever comes of what is under way, and what must
-//! be so where nothing is left to be done.
+//! A cluster that lives on virtual time: events from outside, requests under way in any order, and what must
+//! hold at rest.
 
+mod happening;
 mod judging;
 mod leading;
+mod resting;
 
 use std::fmt::{self, Write as _};
 use std::hash::{DefaultHasher, Hasher as _};
@@ -14,86 +16,14 @@ use etch_core::engine::Now;
 use etch_core::plan::{HiddenFields, Terms};
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::happening::Happening;
 use super::dice::{Dice, Script};
-use super::etcd::{Clock, Resource, Server, name};
+use super::etcd::{Clock, Resource};
 use super::etch::{Driver, Stray, Surroundings};
 use super::laws::Law;
 use super::replicas::Replicas;
 use super::sabotage::Sabotage;
 use super::worlds::World;
-
-/// How long everything may take until nothing is left to be done: what is refused is tried ever more seldom.
-const PATIENCE: Duration = Duration::from_secs(40 * 3600);
-/// How long at least is waited for that: until servers have caught up, and everything was verified.
-const VERIFIED: Duration = Duration::from_secs(1800);
-/// How long nothing is written then.
-const QUIET: Duration = Duration::from_secs(3600);
-/// More steps than anything takes.
-const STEPS: usize = 200_000;
-
-/// What happens to a cluster, apart from what Etch does.
-#[derive(Clone, Debug)]
-pub enum Happening {
-    /// A user sends the request of this number for an object.
-    User {
-        /// Of which CRD.
-        resource: usize,
-        /// Which object.
-        object: usize,
-        /// Which request of the world.
-        request: usize,
-        /// To which server.
-        is_behind: bool,
-    },
-    /// A CRD changes, to what comes next or back.
-    Upgrade {
-        /// Which CRD.
-        resource: usize,
-        /// Whether it goes back.
-        is_back: bool,
-        /// Whether a server lags behind.
-        is_slow: bool,
-    },
-    /// The server that lags behind has caught up.
-    CatchUp(usize),
-    /// Time passes.
-    Wait(Duration),
-    /// The wall clock is set.
-    SetClock(i64),
-    /// Etch ends, and another replica begins.
-    Crash,
-    /// Writes are paused, or may go on.
-    Pause(bool),
-    /// The watch of a CRD's objects cannot go on.
-    Expire(usize),
-    /// etcd forgets what has happened.
-    Compact(usize),
-    /// etcd is backed up.
-    BackUp(usize),
-    /// etcd is restored.
-    Restore(usize),
-    /// Admission refuses what Etch sends for every second object, or does so no more.
-    Refuse(usize, bool),
-    /// A user removes our conditions.
-    Overwrite(usize),
-    /// Permissions have changed.
-    Permissions,
-    /// A replica stands still.
-    Stop {
-        /// Which replica.
-        replica: usize,
-        /// For how long.
-        time: Duration,
-        /// How many steps it goes on for before it looks at its clock.
-        steps: usize,
-        /// Whether its clock goes on meanwhile.
-        keeps_time: bool,
-    },
-    /// The requests of a replica for the Lease are lost, for so long.
-    CutOff(usize, Duration),
-    /// The leader ends in an orderly way, and another replica begins.
-    HandOver,
-}
 
 /// Something that must not be.
 #[derive(Clone, Debug)]
@@ -132,18 +62,17 @@ pub struct Cluster {
     drivers: Vec<Driver>,
     strays: Vec<Stray>,
     pause: Option<Pause>,
-    /// Two of them with a Lease; none where there is one that always leads.
+    /// Two of them with a Lease, or `None` for one that always leads.
     replicas: Option<Replicas>,
-    /// What must not be and was seen where nothing could be said.
+    /// A violation that was found where no error can be returned.
     broken: Option<Violation>,
     has_faults: bool,
     /// Whether anything has happened after which a value may stay at an old default: a server that lagged
     /// behind, a restore, a request that outlived its sender, or a crash.
     may_stay: bool,
-    /// How often somebody wanted to change a CRD.
+    /// How many upgrades users tried.
     upgrades: usize,
-    /// Whether nothing has left a value at an old default that somebody may have meant: one upgrade, and no user
-    /// after it.
+    /// Whether no value at an old default can be one that a user meant: one upgrade, and no user after it.
     is_simple: bool,
     /// All that happens and Etch does, where it is wanted.
     pub trace: Option<Vec<String>>,
@@ -306,96 +235,6 @@ impl Cluster {
         (resources, surroundings)
     }
 
-    /// Something happens.
-    pub fn happen(&mut self, happening: &Happening) {
-        let now = self.now;
-        if let Some(trace) = &mut self.trace {
-            trace.push(format!("{} {happening:?}", second(self.date)));
-        }
-        self.upgrades += usize::from(matches!(happening, Happening::Upgrade { .. }));
-        let is_user = matches!(happening, Happening::User { .. });
-        self.is_simple &= self.upgrades <= 2 && !(self.upgrades > 0 && is_user);
-        match happening {
-            Happening::User { resource, object, request, is_behind } => {
-                let (resources, at) = self.split();
-                let resource = &mut resources[*resource];
-                let request = resource.world.menu[*request].clone();
-                let server =
-                    if *is_behind && resource.may_store_late() { Server::Behind } else { Server::Current };
-                // What is refused has not happened.
-                let _ = resource.process(at.clock, &name(*object), server, &request);
-            }
-            Happening::Upgrade { resource, is_back, is_slow } => {
-                let (resources, at) = self.split();
-                // Of what was never reported nothing is known afterwards.
-                let was_reported = resources[*resource].was_reported();
-                let is_changed = resources[*resource].upgrade(*is_back, *is_slow, now, at.clock);
-                self.may_stay |= is_changed && (*is_slow || !was_reported);
-            }
-            Happening::CatchUp(resource) => self.resources[*resource].catch_up(),
-            Happening::Wait(time) if self.replicas.is_some() => self.pass_with_lease(*time),
-            Happening::Wait(time) => self.pass(*time),
-            Happening::SetClock(seconds) => {
-                // A limit: Etch begins anew with the wall clock, and takes servers to have caught up by that.
-                self.resources.iter_mut().for_each(Resource::catch_up);
-                self.date += SignedDuration::from_secs(*seconds);
-            }
-            Happening::Crash if self.replicas.is_some() => self.restart_leaders(false),
-            Happening::HandOver => self.restart_leaders(true),
-            Happening::Stop { replica, time, steps, keeps_time } => {
-                self.drivers.iter_mut().filter(|driver| driver.replica == *replica).for_each(|driver| {
-                    driver.stops_until(now + *time);
-                });
-                self.with_replicas(|replicas, at| {
-                    replicas.stop(*replica, at.now + *time, *steps, *keeps_time, at.now);
-                });
-            }
-            Happening::CutOff(replica, time) => {
-                self.with_replicas(|replicas, at| replicas.cut_off(*replica, at.now + *time));
-            }
-            Happening::Crash => {
-                self.may_stay = true;
-                for driver in std::mem::take(&mut self.drivers) {
-                    driver.end(&mut self.strays);
-                }
-                self.begin();
-            }
-            Happening::Pause(is_paused) => {
-                let pause = Pause { paused: Some("default".to_owned()), ..Pause::default() };
-                self.set_pause(is_paused.then_some(pause));
-            }
-            Happening::Expire(resource) => self.drivers_of(*resource).for_each(Driver::expire),
-            Happening::Compact(resource) => self.resources[*resource].compact(),
-            Happening::BackUp(resource) => self.resources[*resource].back_up(),
-            // A limit: what was found out since the backup, and was not reported yet, is reported afterwards
-            // where the backup holds the report that Etch knows.
-            Happening::Restore(resource) if self.restores_what_is_not_reported(*resource) => {}
-            Happening::Restore(resource) => {
-                let (resources, at) = self.split();
-                if resources[*resource].restore(at.clock) {
-                    self.may_stay = true;
-                    self.drivers_of(*resource).for_each(|driver| {
-                        driver.expire();
-                        // The watch of CRDs brings them as they are now.
-                        driver.conditions_changed(now);
-                    });
-                }
-            }
-            Happening::Refuse(resource, refuses) => self.resources[*resource].refuses = *refuses,
-            Happening::Overwrite(resource) => {
-                self.resources[*resource].conditions.clear();
-                self.drivers_of(*resource).for_each(|driver| driver.conditions_changed(now));
-            }
-            Happening::Permissions => self.drivers.iter_mut().for_each(Driver::permissions_changed),
-        }
-    }
-
-    fn restores_what_is_not_reported(&mut self, resource: usize) -> bool {
-        let (now, report) = (self.now, self.resources[resource].report_in_backup().cloned());
-        self.drivers_of(resource)
-            .any(|driver| !driver.has_reported(now) && driver.knows_report(report.as_ref()))
-    }
-
     fn set_pause(&mut self, pause: Option<Pause>) {
         self.pause.clone_from(&pause);
         for driver in &mut self.drivers {
@@ -411,7 +250,7 @@ impl Cluster {
         }
     }
 
-    /// Has Etch do what it has to, and something come of what is under way; whether there was anything.
+    /// Has Etch begin its commands, and one thing under way go on; whether there was anything.
     ///
     /// # Errors
     /// What must not be, and is.
@@ -434,7 +273,7 @@ impl Cluster {
         self.broken.clone().map_or(Ok(true), Err)
     }
 
-    /// Has Etch begin what it has to, and hear of changes of CRDs where it `learns`; whether there was anything.
+    /// Has Etch begin its commands, and learn changes of CRDs where it `learns`; whether there was anything.
     fn perform(&mut self, learns: bool) -> bool {
         let mut has_done = false;
         for index in 0..self.drivers.len() {
@@ -470,7 +309,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Brings everything on that meets nothing else: in whatever order it comes, the same becomes of it. Of reports
+    /// Brings everything on that meets nothing else: its order changes nothing. Of reports
     /// that is so where none is lost, restored, or read by another replica.
     ///
     /// # Errors
@@ -501,89 +340,6 @@ impl Cluster {
         let done = act(&mut driver, resource, &mut at);
         self.drivers.insert(index, driver);
         Ok(done?)
-    }
-
-    /// Faults stop, and Etch comes to rest.
-    ///
-    /// # Errors
-    /// It does not, or it writes at rest.
-    pub fn rest(&mut self) -> Result<(), Violation> {
-        self.has_faults = false;
-        self.set_pause(None);
-        for resource in &mut self.resources {
-            resource.catch_up();
-            resource.refuses = false;
-        }
-        self.elect()?;
-        let (begun, mut steps) = (self.now, 0);
-        while self.now < begun + VERIFIED || !self.is_at_rest() {
-            if self.now > begun + PATIENCE {
-                return Err(self.in_the_end("something is left to be done for ever"));
-            }
-            steps += 1;
-            if steps > STEPS {
-                return Err(self.in_the_end("it never comes to rest"));
-            }
-            if !self.step()? {
-                self.wait();
-            }
-        }
-        let writes = self.writes_at_rest();
-        let quiet = self.now + QUIET;
-        while self.now < quiet {
-            if !self.step()? {
-                self.wait();
-            }
-        }
-        match self.writes_at_rest() == writes {
-            true => Ok(()),
-            false => {
-                Err(Violation { law: Some(Law::Idempotence), what: "objects are written at rest".to_owned() })
-            }
-        }
-    }
-
-    /// How many writes were sent; of objects that admission does not let pass, some more may always follow.
-    fn writes_at_rest(&self) -> u64 {
-        let drivers = self.drivers.iter();
-        drivers
-            .filter(|driver| !self.resources[driver.resource()].are_some_rejected_for_good())
-            .map(|driver| driver.writes)
-            .sum()
-    }
-
-    /// Lets time pass until somebody has something to do.
-    pub fn wait(&mut self) {
-        let running = self.drivers.iter().filter(|driver| self.runs(driver));
-        let next = running.filter_map(Driver::timeout).chain(self.lease_timeout()).min();
-        let most = self.now + Duration::from_secs(600);
-        let at = next.map_or(most, |at| at.min(most));
-        self.pass(at.saturating_duration_since(self.now).max(Duration::from_millis(1)));
-    }
-
-    /// Whether it is at rest, and everything that it knows is reported.
-    pub fn has_reported(&mut self) -> bool {
-        let now = self.now;
-        self.is_at_rest() && self.drivers.iter_mut().all(|driver| driver.has_reported(now))
-    }
-
-    /// Whether everything is said and done.
-    pub fn is_at_rest(&mut self) -> bool {
-        let Self { drivers, resources, strays, .. } = self;
-        strays.is_empty()
-            && drivers.len() == resources.len()
-            && drivers.iter_mut().all(|driver| {
-                let resource = &resources[driver.resource()];
-                let report = resource.report.as_ref().and_then(|report| report.status.as_ref());
-                // The report on a CRD that has no defaults any more keeps what was known of its objects.
-                let is_about_work = resource.crd().compiled().has_defaults() || resource.is_to_be_trimmed();
-                let waits = report.filter(|_| is_about_work).is_some_and(|status| {
-                    let is_for_good = resource.are_some_rejected_for_good();
-                    let rejected = if is_for_good { 0 } else { status.counts.rejected };
-                    rejected + status.counts.unknown > 0 || status.verify_at.is_some()
-                });
-                driver.is_at_rest() && driver.choices(resource) == 0 && !waits
-            })
     }
 }
 

@@ -1,6 +1,8 @@
 //! One CRD and its objects: what etcd holds, and the two API servers in front of it, of which one may lag
 //! behind.
 
+mod requests;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -11,18 +13,14 @@ use etch_core::condition::Condition;
 use etch_core::crd::Crd;
 use etch_core::engine::status;
 use etch_core::findings::{SchemaFindings, judge};
-use etch_core::object::Object;
 use etch_core::report::state::LAG;
 use etch_core::stored_versions::{Trim, trim};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
 use serde_json::{Value, json};
 
-use super::admission::Admission;
-use super::laws::{self, Law};
-use super::server::{
-    self, Content, Effect, NAME, Refused, Release, Request, Revision, Tag, Uid, Verb, document,
-};
+use super::laws::Law;
+use super::server::{self, Content, NAME, Refused, Release, Request, Revision, Tag, Uid};
 use super::worlds::{Versions, World, definition};
 
 /// Which API server answers.
@@ -56,8 +54,8 @@ pub struct Sent {
     pub follows: bool,
     /// The generation that Etch knows.
     pub knows: usize,
-    /// The places at which it showed an old default, where the dry run was refused that asks whether etcd holds
-    /// it.
+    /// The places at which it showed an old default, where the dry run was refused that asks whether etcd
+    /// holds it.
     pub doubtful: Vec<String>,
 }
 
@@ -118,7 +116,7 @@ pub struct Resource {
     pub refuses: bool,
     /// Whether the limits that the documents name count as broken laws.
     pub is_strict: bool,
-    /// Whether etcd was restored: what Etch had said of objects before is not so any more.
+    /// Whether etcd was restored, so that what Etch had reported of objects no longer holds.
     pub is_restored: bool,
     backup: Option<Backup>,
 }
@@ -212,8 +210,8 @@ impl Resource {
         self.behind != self.generation()
     }
 
-    /// Whether the defaults that the server still gives which lags behind were reported by Etch since they were
-    /// in force.
+    /// Whether the defaults that the server still gives which lags behind were reported by Etch since they
+    /// were in force.
     ///
     /// A limit: where they were not, as where Etch is installed within minutes after a change, it cannot tell
     /// an old default that such a server shows or stores from a user's value.
@@ -235,7 +233,7 @@ impl Resource {
         self.changed.is_some_and(|changed| now < changed + within)
     }
 
-    /// Whether the report says that everything will be verified once more: what is said until then may be wrong
+    /// Whether the report announces another verification: what it states until then may be wrong
     /// where a server lagged behind.
     pub fn is_verified_later(&self) -> bool {
         let report = self.report.as_ref().and_then(|report| report.status.as_ref());
@@ -265,8 +263,8 @@ impl Resource {
         self.may_become(self.variant + 1)
     }
 
-    /// The server refuses to drop a version at which objects are stored; and one that lags behind knows none of
-    /// what is two changes away.
+    /// The server refuses to drop a version at which objects are stored; and one that lags behind knows none
+    /// of what is two changes away.
     fn may_become(&self, variant: usize) -> bool {
         let Some(versions) = self.world.versions.get(variant) else { return false };
         let has = |version: &str| versions.iter().any(|(known, _)| *known == version);
@@ -310,140 +308,6 @@ impl Resource {
         &self.release().crd
     }
 
-    /// An object as a server shows it to a client that knows a generation.
-    pub fn shown(&self, name: &str, live: &Live, server: Server, version: &str) -> Result<Object, Refused> {
-        let release = &self.generations[self.served(server)].release;
-        let mut document = document(release, &live.content, live.tag, version)?;
-        document["metadata"]["name"] = json!(name);
-        Ok(Object::from(document))
-    }
-
-    /// Processes a request for an object: the object as it is then; none where it is gone.
-    ///
-    /// # Errors
-    /// The server refuses it.
-    pub fn process(
-        &mut self,
-        clock: &mut Clock,
-        name: &str,
-        server: Server,
-        request: &Request,
-    ) -> Result<Option<Live>, Refused> {
-        let generation = self.generations[self.served(server)].clone();
-        let before = self.objects.get(name).cloned();
-        let known = before.as_ref().map(|live| (&*live.content, live.tag));
-        let World { untypable, admission, .. } = &*self.world;
-        let effect = server::admit(&generation.release, *untypable, *admission, known, request)?;
-        let content = match effect {
-            Effect::Deleted => {
-                clock.revision += 1;
-                if let Some(live) = self.objects.remove(name) {
-                    let tag = Tag { revision: clock.revision, ..live.tag };
-                    let last = Happened::Deleted(Live { tag, ..live });
-                    self.events.push((clock.revision, name.to_owned(), last));
-                }
-                return Ok(None);
-            }
-            Effect::Stored(content) if request.verb == Verb::DryRun => {
-                let tag = before.map_or(Tag { uid: 0, revision: 0 }, |live| live.tag);
-                return Ok(Some(Live { content: Arc::new(content), tag, is_late: false }));
-            }
-            Effect::Stored(content) => content,
-        };
-        if let Some(live) = before.as_ref().filter(|live| *live.content == content) {
-            return Ok(Some(live.clone()));
-        }
-        clock.revision += 1;
-        clock.uids += Uid::from(before.is_none());
-        let uid = before.as_ref().map_or(clock.uids, |live| live.tag.uid);
-        let is_late = server == Server::Behind && self.lags();
-        let tag = Tag { uid, revision: clock.revision };
-        let live = Live { content: Arc::new(content), tag, is_late };
-        let happened = match before {
-            None => Happened::Created(live.clone()),
-            Some(_) => Happened::Changed(live.clone()),
-        };
-        self.events.push((clock.revision, name.to_owned(), happened));
-        self.objects.insert(name.to_owned(), live.clone());
-        Ok(Some(live))
-    }
-
-    /// Which law a change of an object by Etch breaks: it had last seen `basis` of it, and knew a generation.
-    pub fn broken(
-        &self,
-        (before, after): (Option<&Live>, Option<&Live>),
-        server: Server,
-        sent: &Sent,
-    ) -> Option<Law> {
-        let (before, after) = match (before, after) {
-            (None, None) => return None,
-            (Some(before), Some(after)) => (before, after),
-            _ => return Some(Law::Creates),
-        };
-        if before.tag == after.tag {
-            return None;
-        }
-        let Sent { basis, follows, knows, doubtful, .. } = sent;
-        if before.tag.uid != basis.uid {
-            return Some(Law::Creates);
-        }
-        let served = (!self.is_strict).then(|| &self.generations[self.served(server)].release);
-        // A default that changes while Etch's write is on its way comes too late for the object.
-        let reader = (*knows == self.generation()).then(|| self.release());
-        let law = laws::broken(
-            &self.world,
-            (self.release(), served, reader),
-            (&before.content, &after.content),
-            *follows,
-            doubtful,
-        );
-        law.or((before.tag != *basis).then_some(Law::Race))
-    }
-
-    /// Processes a write of Etch's, and judges what it does.
-    ///
-    /// # Errors
-    /// The law that it breaks; inside, the refusal.
-    pub fn process_sent(
-        &mut self,
-        clock: &mut Clock,
-        name: &str,
-        server: Server,
-        sent: &Sent,
-    ) -> Result<Result<Live, Refused>, Law> {
-        let is_refused = |live: &Live| {
-            self.world.admission.is_some_and(|admission| admission.refuses(&live.content.value))
-        };
-        if self.refuses(name) || self.objects.get(name).is_some_and(is_refused) {
-            let message = "admission webhook \"v.example.com\" denied the request: never".to_owned();
-            return Ok(Err(Refused { code: 403, message }));
-        }
-        let before = self.objects.get(name).cloned();
-        let asked = self.asked(before.as_ref(), server, &sent.request);
-        let answer = self.process(clock, name, server, &sent.request);
-        let after = self.objects.get(name).map(|live| match asked {
-            Some(content) => Live { content: Arc::new(content), ..live.clone() },
-            None => live.clone(),
-        });
-        let states = (before.as_ref(), after.as_ref());
-        if let Some(law) = self.broken(states, server, sent) {
-            return Err(law);
-        }
-        Ok(answer.and_then(|live| live.ok_or_else(|| Refused { code: 404, message: "not found".to_owned() })))
-    }
-
-    /// What a request asks for, where a webhook makes something else of it: that is not Etch's change.
-    fn asked(&self, before: Option<&Live>, server: Server, request: &Request) -> Option<Content> {
-        let World { untypable, admission, .. } = &*self.world;
-        admission.as_ref()?;
-        let release = &self.generations[self.served(server)].release;
-        let known = before.map(|live| (&*live.content, live.tag));
-        match server::handle(release, *untypable, known, request) {
-            Ok(Effect::Stored(content)) => Some(content),
-            Ok(Effect::Deleted) | Err(_) => None,
-        }
-    }
-
     /// Writes conditions or report; the resource version of the report.
     ///
     /// # Errors
@@ -475,7 +339,7 @@ impl Resource {
     /// Takes versions out of `status.storedVersions`, unless the CRD is another one by now.
     ///
     /// # Errors
-    /// An object is stored at one of them. What a restored etcd holds nobody could know who had asked before.
+    /// An object is stored at one of them. After a restore that is no fault: Etch had asked before.
     pub fn trim(&mut self, crd: &Crd, versions: &[String], clock: &mut Clock) -> Result<Trim, Law> {
         if trim(&Json::from(self.document()), crd, versions).is_none() {
             return Ok(Trim::Changed);
@@ -537,18 +401,6 @@ impl Resource {
             self.compacted = *revision;
         }
         self.events.clear();
-    }
-
-    /// Whether a webhook lets some writes of Etch's never pass, or never as they are.
-    pub fn are_some_rejected_for_good(&self) -> bool {
-        self.world
-            .admission
-            .is_some_and(|admission| matches!(admission, Admission::Counts | Admission::Refuses))
-    }
-
-    /// Whether admission refuses what Etch sends for an object.
-    pub fn refuses(&self, name: &str) -> bool {
-        self.refuses && name.bytes().last().is_some_and(|last| last % 2 == 1)
     }
 }
 

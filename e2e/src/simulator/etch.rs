@@ -3,6 +3,8 @@
 mod objects;
 mod reads;
 mod reports;
+mod stray;
+mod tasks;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,33 +13,33 @@ use etch_core::api::{DefaultsReport, DefaultsReportStatus, Pause, Settings};
 use etch_core::call_error::{CallError, Server as ServerName};
 use etch_core::condition::present;
 use etch_core::crd::Crd;
+use etch_core::engine::Now;
 use etch_core::engine::canary::CanaryRun;
 use etch_core::engine::crd::machine::CrdMachine;
-use etch_core::engine::crd::protocol::{Command, Next, Note, Question};
+use etch_core::engine::crd::protocol::{Command, Next, Note};
 use etch_core::engine::crd::task::Task as Assignment;
 use etch_core::engine::pass;
 use etch_core::engine::restore_check::RestoreCheck;
 use etch_core::engine::status::{self, Status, Subject};
-use etch_core::engine::sweep::{Listed, PageRequest};
+use etch_core::engine::sweep::Listed;
 use etch_core::engine::watching;
-use etch_core::engine::{Now, Work};
 use etch_core::event::ObjectKind;
 use etch_core::object::{Identity, Object};
-use etch_core::object_machine::Step;
-use etch_core::plan;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use serde_json::Value;
 
+pub use self::stray::Stray;
+use self::stray::StrayWrite;
+use self::tasks::{ObjectTask, Task, WriteUnderWay, object};
 use super::dice::Dice;
-use super::etcd::{Clock, Live, Resource, Sent, Server};
-use super::laws::Law;
+use super::etcd::{Clock, Live, Resource, Server};
 use super::sabotage::Sabotage;
 use super::server::{Refused, Revision, Tag, refusal};
 
 /// Objects to a page.
 const PER_PAGE: usize = 5;
-/// How long what the server said of the CRD's generation counts.
+/// How long an answer about the CRD's generation counts.
 const COUNTS: Duration = Duration::from_secs(1);
 /// How often a missing permission is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
@@ -56,7 +58,7 @@ pub struct Surroundings<'a> {
     pub sabotage: Option<Sabotage>,
     /// Writes of Etch's that may still arrive.
     pub strays: &'a mut Vec<Stray>,
-    /// What Etch does, where somebody wants to know.
+    /// What Etch does, if it is recorded.
     pub trace: &'a mut Option<Vec<String>>,
 }
 
@@ -66,20 +68,6 @@ impl Surroundings<'_> {
             trace.push(format!("{} {}", self.now.date, line()));
         }
     }
-}
-
-/// A write whose sender does not wait for it any more.
-#[derive(Clone, Debug)]
-pub struct Stray {
-    /// Which CRD it is about.
-    pub resource: usize,
-    write: StrayWrite,
-}
-
-#[derive(Clone, Debug)]
-enum StrayWrite {
-    Object { name: String, sent: Sent },
-    Status(status::Command),
 }
 
 /// What drives the machine of one CRD.
@@ -97,7 +85,7 @@ pub struct Driver {
     snapshot: Option<Snapshot>,
     watch: Option<Watch>,
     waits: Option<Waits>,
-    /// When the CRD was last known to be at its generation; what it is changed to is no concern any more.
+    /// When the CRD was last confirmed at its generation.
     confirmed: Option<Instant>,
     is_over: bool,
     /// Whether the pass verifies what was written while servers lagged behind.
@@ -134,65 +122,6 @@ struct Watch {
     /// Everything up to this revision was delivered.
     delivered: Revision,
     is_expired: bool,
-}
-
-/// What is under way.
-#[derive(Clone, Debug)]
-enum Task {
-    Status(status::Command),
-    Ask(Question),
-    List(PageRequest),
-    Admit,
-    CheckServer,
-    Object(Box<ObjectTask>),
-    Read(Identity),
-}
-
-impl Task {
-    /// Whether nothing that others do matters to what comes of it, nor the other way round.
-    fn meets_nothing(&self) -> bool {
-        match self {
-            Self::Ask(question) => {
-                matches!(question, Question::Permissions(..) | Question::Server | Question::Migration)
-            }
-            Self::Status(command) => matches!(command, status::Command::SetConditions(_)),
-            Self::Admit | Self::CheckServer => true,
-            Self::Object(task) => {
-                matches!(task.work.step, Step::Done(_) | Step::Stop(_) | Step::AskOthers(_))
-            }
-            Self::List(_) | Self::Read(_) => false,
-        }
-    }
-
-    /// Whether it reads or writes the report, and nothing else.
-    fn is_about_reports(&self) -> bool {
-        match self {
-            Self::Ask(question) => matches!(question, Question::Report),
-            Self::Status(command) => matches!(
-                command,
-                status::Command::OpenReport | status::Command::SetReport(..) | status::Command::ReadReport
-            ),
-            _ => false,
-        }
-    }
-}
-
-/// An object on its way.
-#[derive(Clone, Debug)]
-struct ObjectTask {
-    work: Work<Seen>,
-    /// When the object was read.
-    read: Instant,
-    write: Option<WriteUnderWay>,
-    is_confirmed: bool,
-}
-
-/// A write: what it was answered so far, and the request that waits for an answer.
-#[derive(Clone, Debug)]
-struct WriteUnderWay {
-    answers: Vec<Result<Object, Refused>>,
-    request: plan::Request,
-    sent: Sent,
 }
 
 /// The objects of a page.
@@ -284,8 +213,8 @@ impl Driver {
         self.stopped = Some(until);
     }
 
-    /// Whether the CRD is another one than it knows: of a new generation, or one that lists other versions at which
-    /// objects are stored, as after a restore.
+    /// Whether the CRD is another one than it knows: of a new generation, or one that lists other versions at
+    /// which objects are stored, as after a restore.
     pub fn has_news(&self, resource: &Resource) -> bool {
         let known = &self.machine.task().crd;
         self.knows != resource.generation()
@@ -468,73 +397,6 @@ impl Driver {
         });
     }
 
-    /// How much is under way, and may be brought by the watch.
-    pub fn choices(&self, resource: &Resource) -> usize {
-        self.tasks.len() + usize::from(self.can_hear(resource))
-    }
-
-    fn can_hear(&self, resource: &Resource) -> bool {
-        self.machine.wants_changes()
-            && self.watch.as_ref().is_some_and(|watch| {
-                let has_news =
-                    resource.events.last().is_some_and(|(revision, ..)| *revision > watch.delivered);
-                watch.is_expired || has_news || watch.delivered < resource.compacted
-            })
-    }
-
-    /// Something comes of what is under way, or the watch brings something.
-    ///
-    /// # Errors
-    /// The law that was broken.
-    pub fn advance(&mut self, resource: &mut Resource, at: &mut Surroundings<'_>) -> Result<(), Law> {
-        let choice = at.dice.roll(self.choices(resource));
-        if choice >= self.tasks.len() {
-            self.hear(resource, at);
-            return Ok(());
-        }
-        self.advance_task(choice, resource, at)
-    }
-
-    fn advance_task(
-        &mut self,
-        index: usize,
-        resource: &mut Resource,
-        at: &mut Surroundings<'_>,
-    ) -> Result<(), Law> {
-        match self.tasks.swap_remove(index) {
-            Task::Status(command) => self.write_status(command, resource, at),
-            Task::Ask(question) => return self.ask(question, resource, at),
-            Task::List(request) => {
-                let page = self.page(&request, resource, at);
-                self.with_pass(|pass| pass.page(page));
-            }
-            Task::Admit => {
-                let server = self.snapshot.as_ref().map_or(Server::Current, |snapshot| snapshot.server);
-                self.with_pass(|pass| pass.admitted(server));
-            }
-            Task::CheckServer => self.with_pass(|pass| pass.server_checked(Ok(()))),
-            Task::Read(identity) => self.read(identity, resource, at),
-            Task::Object(task) => return self.advance_object(*task, resource, at),
-        }
-        Ok(())
-    }
-
-    /// Brings on one thing under way that meets nothing else; whether there was one.
-    ///
-    /// # Errors
-    /// The law that was broken.
-    pub fn bring_on(
-        &mut self,
-        with_reports: bool,
-        resource: &mut Resource,
-        at: &mut Surroundings<'_>,
-    ) -> Result<bool, Law> {
-        let meets_nothing = |task: &Task| task.meets_nothing() || with_reports && task.is_about_reports();
-        let Some(index) = self.tasks.iter().position(meets_nothing) else { return Ok(false) };
-        self.advance_task(index, resource, at)?;
-        Ok(true)
-    }
-
     fn with_pass(&mut self, act: impl FnOnce(&mut pass::Pass<Seen>)) {
         if let Some(pass) = self.machine.pass() {
             act(pass);
@@ -544,29 +406,6 @@ impl Driver {
     /// Whether a request, or its answer, is lost.
     fn fails(at: &mut Surroundings<'_>) -> bool {
         at.has_faults && at.dice.loses()
-    }
-}
-
-impl Stray {
-    /// Arrives, long after its sender has given up.
-    ///
-    /// # Errors
-    /// The law that it breaks.
-    pub fn arrive(self, resource: &mut Resource, clock: &mut Clock) -> Result<(), Law> {
-        match self.write {
-            StrayWrite::Object { name, sent } => {
-                match resource.process_sent(clock, &name, Server::Current, &sent) {
-                    // The same limit.
-                    Err(Law::Hidden) if sent.knows != resource.generation() => Ok(()),
-                    answer => answer.map(drop),
-                }
-            }
-            StrayWrite::Status(command) => {
-                // What is refused has not happened.
-                let _ = resource.set_status(&command, clock);
-                Ok(())
-            }
-        }
     }
 }
 
@@ -582,10 +421,6 @@ fn tag(object: &Object) -> Tag {
         uid: object.uid().trim_start_matches("uid-").parse().unwrap_or_default(),
         revision: object.resource_version().parse().unwrap_or_default(),
     }
-}
-
-fn object(work: Work<Seen>) -> Task {
-    Task::Object(Box::new(ObjectTask { read: work.read, work, write: None, is_confirmed: false }))
 }
 
 fn lost() -> CallError {

@@ -22,13 +22,13 @@ pub enum Law {
     Owners,
     /// Law 4: a field that only etcd holds is destroyed.
     Hidden,
-    /// Law 5: what is not in etcd is said to be.
+    /// Law 5: a value that etcd does not hold is reported as stored.
     Persisted,
     /// Laws 6 and 10: what is stored is written again.
     Idempotence,
     /// Law 8: something is left undone.
     Undone,
-    /// The same: a value that nobody owns stays at an old default.
+    /// The same: a value without an owner stays at an old default.
     Follows,
     /// The same: two replicas lead at once.
     Leads,
@@ -56,15 +56,15 @@ impl Law {
 }
 
 /// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew
-/// it, and `moves` says that values may follow.
+/// it, and with `moves` values may follow.
 ///
-/// Five limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field that
-/// is new to it is lost where Etch writes through such a server what it has read through another. And it does
-/// not store a new default of another version at which the object is stored, which other servers show until
-/// then. And it stores the old default of a status, of which a request for the object carries nothing. And
-/// where a webhook converts and an owner is at another version, no request carries a value. And it stores the
-/// old default at a `doubtful` place: the dry run was refused that asks whether etcd holds the value which such
-/// a server shows there. Without `served` that counts.
+/// Five limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field
+/// that is new to it is lost where Etch writes through such a server what it has read through another. And it
+/// does not store a new default of another version at which the object is stored, which other servers show
+/// until then. And it stores the old default of a status, of which a request for the object carries nothing.
+/// And where a webhook converts and an owner is at another version, no request carries a value. And it stores
+/// the old default at a `doubtful` place: the dry run was refused that asks whether etcd holds the value
+/// which such a server shows there. Without `served` that counts.
 pub fn broken(
     world: &World,
     (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
@@ -128,8 +128,8 @@ pub fn broken(
     law
 }
 
-/// Whether a value that nobody owns is still what a default gave in an `earlier` release, though it should
-/// follow. Of an object without any owners nobody knows whose its values are: they stay.
+/// Whether a value without an owner is still what a default gave in an `earlier` release, though it should
+/// follow. An object without any owners does not show whose its values are: they stay.
 pub fn stays_behind(world: &World, release: &Release, earlier: &Release, content: &Content) -> bool {
     let default = |release: &Release, place: &str| {
         get(&release.fill(json!({ "spec": {} }), release.storage()), place).cloned()

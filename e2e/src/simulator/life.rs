@@ -1,5 +1,5 @@
-//! One life of a cluster: what happens to it, by a script, and in between whatever comes of what is under way,
-//! in an order that depends on the seed alone. Then faults stop, and what must be so in the end is judged.
+//! One life of a cluster: a script of events, and between them requests under way, in an order that depends
+//! on the seed alone. Then faults stop, and the end is judged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -167,7 +167,8 @@ fn happening(dice: &mut Dice, worlds: &[Arc<World>], objects: usize) -> Happenin
     }
 }
 
-/// Objects that are left alone while their CRDs change, once or twice: what nobody owns has followed in the end.
+/// Objects that are left alone while their CRDs change, once or twice: what has no owner has followed in the
+/// end.
 fn calm(dice: &mut Dice, worlds: &[Arc<World>]) -> Vec<(Happening, usize)> {
     let resource = dice.roll(worlds.len());
     let users = (0..dice.roll(4) + 1).map(|_| {

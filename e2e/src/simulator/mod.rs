@@ -4,7 +4,8 @@
 //!
 //! | file | is |
 //! |---|---|
-//! | [`server`], `write`, [`fields`] | what an API server makes of one request, held against a real one by `tests/simulator` |
+//! | [`server`], `write`, [`fields`] | what an API server makes of one request, held against a real one by
+//! `tests/simulator` |
 //! | [`admission`] | what webhooks make of what is written |
 //! | [`etcd`] | one CRD and its objects, at all its generations |
 //! | [`etch`] and its folder | what performs the machine's commands, and loses answers |

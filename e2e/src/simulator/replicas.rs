@@ -1,5 +1,6 @@
-//! Two replicas of Etch and the Lease that decides which of them leads, on clocks of their own. The claims are the
-//! operator's; what is here sends their requests, loses some of them, and stops a replica for a while.
+//! Two replicas of Etch and the Lease that decides which of them leads, on clocks of their own. The claims
+//! are the operator's; what is here sends their requests, loses some of them, and stops a replica for a
+//! while.
 
 use std::time::{Duration, Instant};
 
@@ -76,7 +77,8 @@ struct Replica {
 struct Stop {
     until: Instant,
     steps: usize,
-    /// Whether its clock goes on, as that of a stopped process does, and that of a suspended machine does not.
+    /// Whether its clock goes on, as that of a stopped process does, and that of a suspended machine does
+    /// not.
     keeps_time: bool,
 }
 
@@ -291,7 +293,7 @@ impl Replicas {
         all.filter(|(_, replica)| replica.stop.is_none() && replica.attempt.is_some()).map(|(index, _)| index)
     }
 
-    /// Something comes of one of them.
+    /// One of them goes on.
     pub fn advance(&mut self, choice: usize, at: &mut Surroundings<'_>) -> Option<News> {
         let chosen = self.trying().nth(choice);
         let Some(index) = chosen else {
@@ -372,8 +374,9 @@ impl Replicas {
         Ok(())
     }
 
-    /// Whether more than one replica leads: works, and has had the time to look at its clock; or holds the Lease by
-    /// the rule. A machine that was suspended knows nothing of the time in which its clock stood still.
+    /// Whether more than one replica leads: works, and has had the time to look at its clock; or holds the
+    /// Lease by the rule. A machine that was suspended knows nothing of the time in which its clock stood
+    /// still.
     pub fn are_two_leading(&self, now: Instant) -> bool {
         let with_time =
             |replica: &&Replica| replica.has_true_clock && replica.stop.is_none_or(|stop| stop.keeps_time);

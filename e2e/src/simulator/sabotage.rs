@@ -21,13 +21,13 @@ pub enum Sabotage {
     CreatesWhatIsGone,
     /// Applies carry the values that were read.
     AppliesValues,
-    /// The same, from whoever owns them, and whatever stands there by now.
+    /// The same, from any owner, and any value that stands there by now.
     ForcesValues,
     /// Merge patches carry the values that were read, as they were read first.
     PutsBackWhatWasRead,
     /// No value follows its default.
     FollowsNothing,
-    /// Values follow their default whoever owns them.
+    /// Values follow their default though they have owners.
     FollowsWhatIsOwned,
     /// Owners are not moved: an empty merge patch is sent in place of it.
     LeavesOwnersBehind,

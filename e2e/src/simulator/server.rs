@@ -333,7 +333,7 @@ pub fn uid(number: Uid) -> String {
     format!("uid-{number}")
 }
 
-/// What comes of a request to a server that serves `release`, without admission.
+/// The effect of a request on a server that serves `release`, without admission.
 pub fn handle(
     release: &Release,
     untypable: Untypable,
@@ -343,7 +343,7 @@ pub fn handle(
     admit(release, untypable, None, live, request)
 }
 
-/// What comes of a request to a server that serves `release`.
+/// The effect of a request on a server that serves `release`.
 pub fn admit(
     release: &Release,
     untypable: Untypable,

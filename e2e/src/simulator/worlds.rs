@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::admission::Admission;
 use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, Verb};
 
-/// The worlds that are about more than one object's writes: what is held, how an object came to be, and whether
-/// the CRD is still the one that was read. Only the simulator has all that.
+/// The worlds that are about more than one object's writes: what is held, how an object came to be, and
+/// whether the CRD is still the one that was read. Only the simulator has all that.
 pub const SIMULATED: [&str; 11] = [
     "following to a version",
     "stated",
@@ -30,12 +30,12 @@ pub struct World {
     pub name: &'static str,
     /// What the CRD may be, one after the other.
     pub versions: Vec<Versions>,
-    /// The properties of `status` for each of these; none where the CRD has no status subresource.
+    /// The properties of `status` for each of these; empty if the CRD has no status subresource.
     pub status: Vec<Value>,
-    /// The versions that are not served, for each of these; none where all of them are.
+    /// The versions that are not served, for each of these; empty if all of them are.
     pub unserved: Vec<&'static [&'static str]>,
-    /// The fields of `spec` that its conversion webhook knows: it leaves out the others. None where objects are
-    /// converted by their `apiVersion` alone.
+    /// The fields of `spec` that its conversion webhook knows: it leaves out the others. None where objects
+    /// are converted by their `apiVersion` alone.
     pub webhook_knows: Option<&'static [&'static str]>,
     /// The CRD as it comes to be.
     pub releases: Vec<Release>,
@@ -86,8 +86,8 @@ fn map(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties })
 }
 
-/// The CRD with these versions, of which some are not served, and these properties of `status`; `generation` tells
-/// its states apart.
+/// The CRD with these versions, of which some are not served, and these properties of `status`; `generation`
+/// tells its states apart.
 pub fn definition(
     versions: &[(&'static str, Value)],
     unserved: &[&str],
@@ -342,7 +342,8 @@ pub fn all() -> Vec<World> {
             ..world("converting", versions, menu(requests), keep, Vec::new(), Untypable::Keeps)
         }
     };
-    // A version without the default comes and goes, gets it, and becomes the storage version in place of the other.
+    // A version without the default comes and goes, gets it, and becomes the storage version in place of the
+    // other.
     let serving = || {
         let plain = || json!({ "note": text(), "color": text() });
         let red = || json!({ "note": text(), "color": with(text(), "red") });

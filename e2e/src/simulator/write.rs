@@ -40,7 +40,7 @@ impl Write<'_> {
             [] => known.clone(),
             given => united(given.iter().map(Entry::read)),
         };
-        // Who updates an object that nobody owns a field of leaves it so.
+        // An update of an object without owners adds none.
         if owners.is_empty() && live.is_some() {
             return Ok(self.store(after, owners));
         }

@@ -97,8 +97,8 @@ const FOUND: [(Sabotage, Option<laws::Law>, Scene); 25] = {
     ]
 };
 
-/// What was found within no bounds tried so far: it takes two replicas, or several things at certain moments. Random
-/// lives, as of `just simulate`, are the check for these.
+/// What was found within no bounds tried so far: it takes two replicas, or several things at certain moments.
+/// Random lives, as of `just simulate`, are the check for these.
 const ONLY_SIMULATED: [Sabotage; 5] = [
     Sabotage::DoubtsNothing,
     Sabotage::RecordsAhead,
@@ -221,8 +221,8 @@ fn laws_that_are_broken_are_found() -> Result<()> {
     Ok(())
 }
 
-/// What the laws leave out, since Etch does not promise it: a change that mends it takes it from [`laws::broken`],
-/// and from `docs/reliability.md`.
+/// What the laws leave out, since Etch does not promise it: a change that mends it takes it from
+/// [`laws::broken`], and from `docs/reliability.md`.
 #[test]
 fn the_limits_are_where_the_docs_name_them() -> Result<()> {
     let bounds = Bounds { users: 1, behind: 2, ..UPGRADE };

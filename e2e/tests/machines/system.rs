@@ -30,8 +30,8 @@ pub(crate) struct System {
     ends: Ends,
 }
 
-/// What is broken in the end, by the world and the digest of the cluster that comes to rest: many ways lead to
-/// each.
+/// What is broken in the end, by the world and the digest of the cluster that comes to rest: many ways lead
+/// to each.
 type Ends = Arc<Mutex<HashMap<(usize, u64), Option<Broken>>>>;
 
 /// A cluster, and what may still happen to it.
@@ -76,13 +76,13 @@ pub(crate) enum Action {
     BackUp,
     /// etcd is restored.
     Restore,
-    /// Something comes of what is under way.
+    /// What is under way goes on.
     Step(Step),
     /// Time passes until Etch has something to do.
     Wait,
 }
 
-/// Choices, and what comes of them.
+/// Choices and their outcomes.
 #[derive(Clone)]
 pub(crate) struct Step {
     choices: Vec<usize>,

@@ -1,7 +1,7 @@
 //! The simulator's API server answers random requests as a real one does.
 //!
-//! `CONFORM_SEQUENCES` is how many sequences of requests are sent, `CONFORM_SEED` the seed of the first one, and
-//! `CONFORM_WORLD` the world of all of them.
+//! `CONFORM_SEQUENCES` is how many sequences of requests are sent, `CONFORM_SEED` the seed of the first one,
+//! and `CONFORM_WORLD` the world of all of them.
 
 use std::io::Write as _;
 use std::sync::Arc;

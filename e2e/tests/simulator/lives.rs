@@ -44,8 +44,8 @@ const FOUND_ANYWHERE: [Sabotage; 22] = [
     Sabotage::TakesTheLeaseEarly,
 ];
 
-/// Those that take what few lives of all worlds have, such as a field that goes at the very moment of a write, and
-/// the world whose lives find them.
+/// Those that take what few lives of all worlds have, such as a field that goes at the very moment of a
+/// write, and the world whose lives find them.
 const FOUND_IN: [(Sabotage, &str); 5] = [
     (Sabotage::NeverAsksForTheGeneration, "losing a field"),
     (Sabotage::ForgetsWhatWasServed, "serving"),
@@ -93,8 +93,8 @@ fn is_found(sabotage: Sabotage, world: Option<&str>, lives: u64) -> bool {
     (0..lives).any(|seed| Life::of(seed, &worlds, Some(sabotage)).live().is_err())
 }
 
-/// An old default is stored through a server that lags behind: a limit where the dry run was refused that asks
-/// whether etcd holds it, and a broken law otherwise.
+/// An old default is stored through a server that lags behind: a limit where the dry run was refused that
+/// asks whether etcd holds it, and a broken law otherwise.
 #[test]
 fn an_old_default_may_be_stored_only_where_the_question_about_it_was_refused() {
     let worlds = worlds();

@@ -48,7 +48,7 @@ fn the_simulator_does_what_the_matrix_shows() -> Result<()> {
     Ok(())
 }
 
-/// The request in the simulator's terms; none where it cannot be expressed in them.
+/// The request in the simulator's terms; `None` if they cannot express it.
 fn request(cell: Cell) -> Option<Request> {
     let Cell { verb, part, version, owners: _ } = cell;
     if part != Part::Main {

@@ -1,6 +1,6 @@
-//! One object in the simulator and in a real cluster: random requests to both, and after each of them the answer,
-//! the bytes in etcd, the views, the owners, and whether the resource version has moved. It must not look into
-//! the simulator for what the real server should have done, but compare what both did.
+//! One object in the simulator and in a real cluster: random requests to both, and after each of them the
+//! answer, the bytes in etcd, the views, the owners, and whether the resource version has moved. It must not
+//! look into the simulator for what the real server should have done, but compare what both did.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -108,8 +108,8 @@ impl Twins<'_> {
         let nulls = if matches!(verb, Verb::Merge | Verb::Edit) { 4 } else { 0 };
         let spec = value(&version["schema"]["openAPIV3Schema"]["properties"]["spec"], nulls, rng);
         let name = version["name"].as_str().unwrap_or_default();
-        // An update of a field that the storage version lacks changes the generation alone, which the simulator
-        // does not know.
+        // An update of a field that the storage version lacks changes the generation alone, which the
+        // simulator does not know.
         let spec = match verb {
             Verb::Merge | Verb::Edit => {
                 release.convert(json!({ "spec": spec }), name, release.storage())["spec"].take()

@@ -1,5 +1,5 @@
 //! What must be so where nothing is left to be done: every object stores its defaults, or is named, and what
-//! conditions and report say of it is true.
+//! conditions and report state of it is true.
 
 use etch_core::api::ObjectProblem;
 use etch_core::condition::Reason;

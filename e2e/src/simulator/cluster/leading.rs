@@ -34,7 +34,7 @@ impl Cluster {
         self.replicas.as_ref().is_none_or(|replicas| replicas.runs(driver.replica))
     }
 
-    /// How much may come of what the replicas ask about the Lease.
+    /// How many requests of replicas for the Lease are under way.
     pub(super) fn lease_choices(&self) -> usize {
         self.replicas.as_ref().map_or(0, Replicas::choices)
     }
@@ -46,7 +46,7 @@ impl Cluster {
         self.judge_leaders();
     }
 
-    /// Something comes of what a replica asks about the Lease.
+    /// A request of a replica for the Lease goes on.
     pub(super) fn advance_lease(&mut self, choice: usize) {
         let news = self.with_replicas(|replicas, at| replicas.advance(choice, at));
         if let Some(Some(news)) = news {

@@ -95,7 +95,7 @@ impl Driver {
         }
     }
 
-    /// What is said of an object is so: etcd holds its defaults where it is stored.
+    /// A verdict of stored is true: etcd holds the object's defaults.
     fn claim(&self, task: &ObjectTask, state: &ObjectState, resource: &Resource) -> Result<(), Law> {
         let object = task.work.machine.object();
         let revision = match state {
@@ -105,7 +105,7 @@ impl Driver {
         };
         let Some(live) = resource.objects.get(object.name()) else { return Ok(()) };
         let is_this = uid(live.tag.uid) == object.uid() && Some(u64::from(live.tag.revision)) == revision;
-        // What is said is said of the generation that Etch knows, and its conditions name that.
+        // A verdict is about the generation that Etch knows, which its conditions name.
         if !is_this || resource.generation() != self.knows || resource.is_restored {
             return Ok(());
         }

@@ -170,7 +170,8 @@ impl Driver {
         }
     }
 
-    /// An object as it is shown, and as Etch takes it: with a sabotage, as one of which nobody owns what follows.
+    /// An object as it is shown, and as Etch takes it: with a sabotage, as one whose following values have no
+    /// owner.
     pub(super) fn taken(&self, object: Object, resource: &Resource, at: &Surroundings<'_>) -> Object {
         if at.sabotage != Some(Sabotage::FollowsWhatIsOwned) || resource.world.follow.is_empty() {
             return object;

@@ -1,0 +1,167 @@
+//! What happens to a cluster, apart from what Etch does in it.
+
+use std::time::Duration;
+
+use etch_core::api::Pause;
+use jiff::SignedDuration;
+
+use super::super::etcd::{Resource, Server, name};
+use super::super::etch::Driver;
+use super::Cluster;
+use super::second;
+
+/// What happens to a cluster, apart from what Etch does.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// A user sends the request of this number for an object.
+    User {
+        /// Of which CRD.
+        resource: usize,
+        /// Which object.
+        object: usize,
+        /// Which request of the world.
+        request: usize,
+        /// To which server.
+        is_behind: bool,
+    },
+    /// A CRD changes, to what comes next or back.
+    Upgrade {
+        /// Which CRD.
+        resource: usize,
+        /// Whether it goes back.
+        is_back: bool,
+        /// Whether a server lags behind.
+        is_slow: bool,
+    },
+    /// The server that lags behind has caught up.
+    CatchUp(usize),
+    /// Time passes.
+    Wait(Duration),
+    /// The wall clock is set.
+    SetClock(i64),
+    /// Etch ends, and another replica begins.
+    Crash,
+    /// Writes are paused, or may go on.
+    Pause(bool),
+    /// The watch of a CRD's objects cannot go on.
+    Expire(usize),
+    /// etcd forgets what has happened.
+    Compact(usize),
+    /// etcd is backed up.
+    BackUp(usize),
+    /// etcd is restored.
+    Restore(usize),
+    /// Admission refuses what Etch sends for every second object, or does so no more.
+    Refuse(usize, bool),
+    /// A user removes our conditions.
+    Overwrite(usize),
+    /// Permissions have changed.
+    Permissions,
+    /// A replica stands still.
+    Stop {
+        /// Which replica.
+        replica: usize,
+        /// For how long.
+        time: Duration,
+        /// How many steps it goes on for before it looks at its clock.
+        steps: usize,
+        /// Whether its clock goes on meanwhile.
+        keeps_time: bool,
+    },
+    /// The requests of a replica for the Lease are lost, for so long.
+    CutOff(usize, Duration),
+    /// The leader ends in an orderly way, and another replica begins.
+    HandOver,
+}
+
+impl Cluster {
+    /// Something happens.
+    pub fn happen(&mut self, happening: &Happening) {
+        let now = self.now;
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{} {happening:?}", second(self.date)));
+        }
+        self.upgrades += usize::from(matches!(happening, Happening::Upgrade { .. }));
+        let is_user = matches!(happening, Happening::User { .. });
+        self.is_simple &= self.upgrades <= 2 && !(self.upgrades > 0 && is_user);
+        match happening {
+            Happening::User { resource, object, request, is_behind } => {
+                let (resources, at) = self.split();
+                let resource = &mut resources[*resource];
+                let request = resource.world.menu[*request].clone();
+                let server =
+                    if *is_behind && resource.may_store_late() { Server::Behind } else { Server::Current };
+                // What is refused has not happened.
+                let _ = resource.process(at.clock, &name(*object), server, &request);
+            }
+            Happening::Upgrade { resource, is_back, is_slow } => {
+                let (resources, at) = self.split();
+                // Of what was never reported nothing is known afterwards.
+                let was_reported = resources[*resource].was_reported();
+                let is_changed = resources[*resource].upgrade(*is_back, *is_slow, now, at.clock);
+                self.may_stay |= is_changed && (*is_slow || !was_reported);
+            }
+            Happening::CatchUp(resource) => self.resources[*resource].catch_up(),
+            Happening::Wait(time) if self.replicas.is_some() => self.pass_with_lease(*time),
+            Happening::Wait(time) => self.pass(*time),
+            Happening::SetClock(seconds) => {
+                // A limit: Etch begins anew with the wall clock, and takes servers to have caught up by that.
+                self.resources.iter_mut().for_each(Resource::catch_up);
+                self.date += SignedDuration::from_secs(*seconds);
+            }
+            Happening::Crash if self.replicas.is_some() => self.restart_leaders(false),
+            Happening::HandOver => self.restart_leaders(true),
+            Happening::Stop { replica, time, steps, keeps_time } => {
+                self.drivers.iter_mut().filter(|driver| driver.replica == *replica).for_each(|driver| {
+                    driver.stops_until(now + *time);
+                });
+                self.with_replicas(|replicas, at| {
+                    replicas.stop(*replica, at.now + *time, *steps, *keeps_time, at.now);
+                });
+            }
+            Happening::CutOff(replica, time) => {
+                self.with_replicas(|replicas, at| replicas.cut_off(*replica, at.now + *time));
+            }
+            Happening::Crash => {
+                self.may_stay = true;
+                for driver in std::mem::take(&mut self.drivers) {
+                    driver.end(&mut self.strays);
+                }
+                self.begin();
+            }
+            Happening::Pause(is_paused) => {
+                let pause = Pause { paused: Some("default".to_owned()), ..Pause::default() };
+                self.set_pause(is_paused.then_some(pause));
+            }
+            Happening::Expire(resource) => self.drivers_of(*resource).for_each(Driver::expire),
+            Happening::Compact(resource) => self.resources[*resource].compact(),
+            Happening::BackUp(resource) => self.resources[*resource].back_up(),
+            // A limit: what was found out since the backup, and was not reported yet, is reported afterwards
+            // where the backup holds the report that Etch knows.
+            Happening::Restore(resource) if self.restores_what_is_not_reported(*resource) => {}
+            Happening::Restore(resource) => {
+                let (resources, at) = self.split();
+                if resources[*resource].restore(at.clock) {
+                    self.may_stay = true;
+                    self.drivers_of(*resource).for_each(|driver| {
+                        driver.expire();
+                        // The watch of CRDs brings them as they are now.
+                        driver.conditions_changed(now);
+                    });
+                }
+            }
+            Happening::Refuse(resource, refuses) => self.resources[*resource].refuses = *refuses,
+            Happening::Overwrite(resource) => {
+                self.resources[*resource].conditions.clear();
+                self.drivers_of(*resource).for_each(|driver| driver.conditions_changed(now));
+            }
+            Happening::Permissions => self.drivers.iter_mut().for_each(Driver::permissions_changed),
+        }
+    }
+
+    fn restores_what_is_not_reported(&mut self, resource: usize) -> bool {
+        let (now, report) = (self.now, self.resources[resource].report_in_backup().cloned());
+        self.drivers_of(resource)
+            .any(|driver| !driver.has_reported(now) && driver.knows_report(report.as_ref()))
+    }
+}
