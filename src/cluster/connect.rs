@@ -1,13 +1,14 @@
 //! Finds an API server and the credentials for it, as kubectl does.
 //! It must not send a request.
 
+use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
 use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use secrecy::ExposeSecret as _;
 
 use super::credentials::{INVALID_TOKEN, of_client, of_inference, of_kubeconfig};
@@ -70,11 +71,12 @@ impl Cluster {
                 Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
             }
             (None, Some(context)) => Config::from_kubeconfig(&options).await.map_err(|error| {
-                ConnectError::Context { context: context.clone(), reason: of_kubeconfig(&error) }
+                let reason = of_kubeconfig(&error);
+                unparsable().unwrap_or_else(|| ConnectError::Context { context: context.clone(), reason })
             })?,
-            (None, None) => {
-                Config::infer().await.map_err(|error| ConnectError::Infer(of_inference(&error)))?
-            }
+            (None, None) => Config::infer()
+                .await
+                .map_err(|error| unparsable().unwrap_or_else(|| ConnectError::Infer(of_inference(&error))))?,
         };
         Self::with_config(config)
     }
@@ -101,4 +103,18 @@ impl Cluster {
         let clients = Clients::connecting(config).map_err(|error| ConnectError::Client(of_client(&error)))?;
         Ok(Self { server, ..Self::through(clients, Arc::default()) })
     }
+}
+
+/// The error for the first file of `KUBECONFIG`, or the usual one, that is no kubeconfig: that of the library,
+/// which reads them all, names a place in it and not which file it is.
+fn unparsable() -> Option<ConnectError> {
+    let usual = || Some(vec![env::home_dir()?.join(".kube").join("config")]);
+    let named = env::var_os("KUBECONFIG").filter(|files| !files.is_empty());
+    let files = named.map(|files| env::split_paths(&files).collect()).or_else(usual)?;
+    files.into_iter().find_map(|path| match Kubeconfig::read_from(&path) {
+        Err(error @ KubeconfigError::Parse(_)) => {
+            Some(ConnectError::Kubeconfig { path, reason: of_kubeconfig(&error) })
+        }
+        _ => None,
+    })
 }

@@ -55,7 +55,13 @@ pub(crate) fn limited(arguments: &[&str], input: &[u8]) -> Result<Ended> {
 
 /// Runs a command that is, or ends in, `etch`; it finds no cluster.
 pub(crate) fn run(mut command: Command, input: &[u8]) -> Result<Ended> {
-    command.env("KUBECONFIG", "/nonexistent").env_remove("KUBERNETES_SERVICE_HOST").env("NO_COLOR", "1");
+    command.env("KUBECONFIG", "/nonexistent");
+    finish(command, input)
+}
+
+/// Runs a command outside a cluster.
+pub(crate) fn finish(mut command: Command, input: &[u8]) -> Result<Ended> {
+    command.env_remove("KUBERNETES_SERVICE_HOST").env("NO_COLOR", "1");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().context("etch cannot be started")?;
     let mut stdin = child.stdin.take().context("its standard input")?;

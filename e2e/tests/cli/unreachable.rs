@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use e2e::logs;
 use e2e::operator::binary;
 
-use crate::process::{etch, run, text};
+use crate::process::{etch, finish, run, text};
 
 #[test]
 fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
@@ -34,6 +34,24 @@ fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
         assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.err);
         assert!(ended.err.contains(&told), "{arguments:?}: {}", ended.err);
         assert!(!ended.err.contains("os error") && !ended.err.contains("client error"), "{}", ended.err);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_kubeconfig_that_cannot_be_parsed_is_named() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let [good, broken] = ["good", "broken"].map(|name| folder.path().join(name));
+    std::fs::write(&good, "apiVersion: v1\nkind: Config\n")?;
+    std::fs::write(&broken, "token: [secret\n")?;
+    let files = std::env::join_paths([&good, &broken])?;
+    for arguments in [&["audit"][..], &["--context", "c", "audit"]] {
+        let mut command = Command::new(binary()?);
+        command.args(arguments).env("KUBECONFIG", &files);
+        let ended = finish(command, b"")?;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        let named = format!("cannot use the kubeconfig {}: line ", broken.display());
+        assert!(ended.err.contains(&named) && !ended.err.contains("secret"), "{}", ended.err);
     }
     Ok(())
 }

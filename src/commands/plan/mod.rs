@@ -173,17 +173,21 @@ impl Plan {
         let options = global.words_of_cluster();
         let cluster: String = options.iter().map(|word| format!(" {}", quoted(word))).collect();
         let (etch, old) = (program(), listed("--old", &self.old));
-        let new: String = self.new.iter().map(|file| format!(" {}", path(file))).collect();
-        // Standard input is read once.
-        let installed = installed.filter(|_| !self.new.iter().any(|file| file == Path::new("-")));
-        let lint = match installed {
-            Some(name) => {
-                let name = quoted(name);
-                format!("kubectl get crd {name}{cluster} --output yaml | {etch} lint --old -{new}")
-            }
-            None => format!("{etch} lint{old}{new}"),
-        };
+        let read = installed.map(|name| format!("kubectl get crd {}{cluster} --output yaml", quoted(name)));
+        let lint = lint_command(&etch, read.as_deref(), &old, &self.new);
         Words { etch, new: listed("-f", &self.new).trim_start().to_owned(), lint, cluster, old, persist }
+    }
+}
+
+/// The comparison by `etch lint` with the CRD that a command reads from the cluster, or else with the `old` ones.
+fn lint_command(etch: &str, read: Option<&str>, old: &str, new: &[PathBuf]) -> String {
+    // Standard input is read once.
+    let is_taken = new.iter().any(|file| file == Path::new("-"));
+    let new: String = new.iter().map(|file| format!(" {}", quoted(&file.display().to_string()))).collect();
+    match read {
+        Some(read) if is_taken => format!("{etch} lint --old <({read}){new}"),
+        Some(read) => format!("{read} | {etch} lint --old -{new}"),
+        None => format!("{etch} lint{old}{new}"),
     }
 }
 
@@ -238,4 +242,26 @@ fn with_status(crd: &Json, installed: &Json) -> Json {
         fields.insert("status".to_owned(), installed["status"].clone());
     }
     crd
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::lint_command;
+
+    #[test]
+    fn the_lint_command_reads_standard_input_once() {
+        let command = |read, new: &str| lint_command("etch", read, " --old old.yaml", &[PathBuf::from(new)]);
+        let read = Some("kubectl get crd things.example.com --output yaml");
+        assert_eq!(
+            command(read, "new.yaml"),
+            "kubectl get crd things.example.com --output yaml | etch lint --old - new.yaml"
+        );
+        assert_eq!(
+            command(read, "-"),
+            "etch lint --old <(kubectl get crd things.example.com --output yaml) -"
+        );
+        assert_eq!(command(None, "new.yaml"), "etch lint --old old.yaml new.yaml");
+    }
 }
