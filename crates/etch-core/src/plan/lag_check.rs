@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::follow::{self, Change};
-use super::{Strategy, Write};
+use super::{Doubt, Strategy, Write};
 use crate::object::Object;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
@@ -15,10 +15,11 @@ const MOST: usize = 4_000;
 /// The write, preceded by a dry run if the object shows, at a place that the write does not move, the
 /// previous value of a changed default.
 ///
-/// The dry run tests the value and removes it, in one request (fact W23). A server that answers with another
-/// value there fills in another default, and showed the old value all the same: so etcd holds it. A server
-/// that answers with the same value lags behind, and one where the test fails never showed it. Then nothing
-/// is written, and Etch reads the object again. If the dry run is refused, nothing is proved, and the write
+/// The dry run tests the value and removes it, in one request (fact W23). A server that answers with the new
+/// default there, or without a value if there is none now, fills that in, and showed the old value all the
+/// same: so etcd holds it. A server that answers with the same value lags behind, and one where the test fails
+/// never showed it; any other value is one that admission has set, and proves neither. Then nothing is
+/// written, and Etch reads the object again. If the dry run is refused, nothing is proved, and the write
 /// follows.
 ///
 /// A rewrite that begins with the identity alone ends with that: the object shows more defaults then, and
@@ -37,18 +38,22 @@ pub fn with_lag_check(write: Write, object: &Object, changes: &[Change]) -> Writ
         [.., Step::Index(_)] => false,
         _ => true,
     };
-    let shown = follow::shown_past(object, changes).into_iter().map(|(place, _)| place);
-    let doubtful = shown.filter(|place| may_be_removed(place) && !is_moved(place)).take(MOST).collect();
+    let shown = follow::shown_past(object, changes).into_iter();
+    let doubtful = shown
+        .filter(|(place, _)| may_be_removed(place) && !is_moved(place))
+        .map(|(place, default)| Doubt { place, default: default.cloned() })
+        .take(MOST)
+        .collect();
     Write { doubtful, decides_again: !changes.is_empty(), ..write }
 }
 
 /// The body of the dry run.
-pub(super) fn dry_run(object: &Object, doubtful: &[Path]) -> Json {
+pub(super) fn dry_run(object: &Object, doubtful: &[Doubt]) -> Json {
     let mut operations = vec![
         json!({ "op": "replace", "path": "/metadata/uid", "value": object.uid() }),
         json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version() }),
     ];
-    for place in doubtful {
+    for Doubt { place, .. } in doubtful {
         let pointer = follow::pointer(place);
         let value = object.json().pointer(&pointer).cloned().unwrap_or_default();
         operations.push(json!({ "op": "test", "path": pointer, "value": value }));
@@ -58,8 +63,8 @@ pub(super) fn dry_run(object: &Object, doubtful: &[Path]) -> Json {
 }
 
 /// Whether the answer to the dry run shows that etcd holds the values ([`super::Proof::DryRunShowsAnother`]).
-pub(super) fn are_stored(object: &Object, answer: &Object, doubtful: &[Path]) -> bool {
-    follow::all_differ(object, answer, doubtful)
+pub(super) fn are_stored(answer: &Object, doubtful: &[Doubt]) -> bool {
+    doubtful.iter().all(|Doubt { place, default }| follow::shows(answer, place, default.as_ref()))
 }
 
 #[cfg(test)]
@@ -137,8 +142,8 @@ mod tests {
         let (_, changes) = changed();
         let object = object(json!({ "size": 1 }));
         let place: Path = ".spec.size".parse().expect("a path");
-        for (strategy, doubtful) in [(Strategy::Rewrite, vec![place.clone()]), (Strategy::Follow, Vec::new())]
-        {
+        let doubt = Doubt { place: place.clone(), default: Some(Json::from(json!(5))) };
+        for (strategy, doubtful) in [(Strategy::Rewrite, vec![doubt]), (Strategy::Follow, Vec::new())] {
             let write = Write {
                 strategy,
                 body: body::merge(&object),
@@ -172,6 +177,31 @@ mod tests {
             assert_eq!(first.body, Json::from(asked));
             let next = machine.answered(object(json!({ "size": 5, "note": "n" })));
             assert!(matches!(next, Next::Send(Request { kind: PatchKind::Json, .. })), "{next:?}");
+        });
+    }
+
+    #[test]
+    fn a_default_that_is_gone_is_shown_by_an_answer_without_a_value() {
+        let (old, new) = (crd(json!({ "type": "integer", "default": 1 })), crd(json!({ "type": "integer" })));
+        let shown = object(json!({ "size": 1, "note": "n" }));
+        let write = Write {
+            strategy: Strategy::Merge,
+            body: body::merge(&shown),
+            prove: false,
+            missing: Vec::new(),
+            doubtful: Vec::new(),
+            decides_again: false,
+        };
+        let write = with_lag_check(write, &shown, &changes(&past_of(&old), &new, &[]));
+        assert!(are_stored(&object(json!({ "note": "n" })), &write.doubtful));
+        assert!(!are_stored(&object(json!({ "size": 2, "note": "n" })), &write.doubtful));
+    }
+
+    #[test]
+    fn a_value_that_admission_sets_in_the_answer_proves_nothing() {
+        begun(json!({ "size": 1, "note": "n" }), |mut machine, _| {
+            let next = machine.answered(object(json!({ "size": 9, "note": "n" })));
+            assert!(matches!(next, Next::Done(Outcome::Conflict)), "{next:?}");
         });
     }
 

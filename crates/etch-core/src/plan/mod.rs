@@ -140,10 +140,19 @@ pub struct Write {
     /// The places whose default is missing in etcd, or may be: the topmost ones, in the object's own terms.
     pub missing: Vec<Path>,
     /// The places whose value only a dry run can show to be stored; see [`with_lag_check`].
-    pub doubtful: Vec<Path>,
+    pub doubtful: Vec<Doubt>,
     /// Whether the object is decided about again after the identity that goes ahead of a rewrite: a server that
     /// lags behind then shows an old default where the object showed none; see [`with_lag_check`].
     pub decides_again: bool,
+}
+
+/// A place whose value a server that lags behind may have filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Doubt {
+    /// Which one, in the object's own terms.
+    pub place: Path,
+    /// What the default gives there now; `None` if it is gone.
+    pub default: Option<Json>,
 }
 
 /// The body of a write.

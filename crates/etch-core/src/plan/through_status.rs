@@ -43,7 +43,9 @@ pub fn through_status(object: &Object, crd: &Crd, terms: &Terms, refused: &Write
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::{HiddenFields, Outcome, PatchKind, Plan, Proof, Record, Step, WriteMachine, decide};
+    use super::super::{
+        Doubt, HiddenFields, Outcome, PatchKind, Plan, Proof, Record, Step, WriteMachine, decide,
+    };
     use super::*;
     use crate::crd::sample::{things_document, with_spec};
 
@@ -98,7 +100,8 @@ mod tests {
             let other = Write { strategy, ..refused.clone() };
             assert_eq!(through(&shown, true, &terms(), &other), None, "{strategy:?}");
         }
-        let doubtful = Write { doubtful: vec![".spec.size".parse().expect("a path")], ..refused };
+        let doubt = Doubt { place: ".spec.size".parse().expect("a path"), default: None };
+        let doubtful = Write { doubtful: vec![doubt], ..refused };
         assert_eq!(
             through(&shown, true, &terms(), &doubtful),
             None,

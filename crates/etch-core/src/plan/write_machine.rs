@@ -155,7 +155,7 @@ impl<'a> WriteMachine<'a> {
         }
         match (&self.sent, self.write.strategy) {
             // Proof::DryRunShowsAnother.
-            (Sent::LagCheck, _) => match lag_check::are_stored(self.object, &answer, &self.write.doubtful) {
+            (Sent::LagCheck, _) => match lag_check::are_stored(&answer, &self.write.doubtful) {
                 true => self.start(),
                 false => Step::Done(Outcome::Conflict),
             },

@@ -198,7 +198,7 @@ impl Driver {
                 let is_refused =
                     sent.request.verb == Verb::DryRun && answers.last().is_some_and(Result::is_err);
                 let doubtful = match task.work.machine.planned().filter(|_| is_refused) {
-                    Some(write) => write.doubtful.iter().map(ToString::to_string).collect(),
+                    Some(write) => write.doubtful.iter().map(|doubt| doubt.place.to_string()).collect(),
                     None => sent.doubtful,
                 };
                 let sent = Sent { doubtful, ..self.sent(&request, &task, basis, sent.follows, at) };

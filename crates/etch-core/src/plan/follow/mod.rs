@@ -83,35 +83,36 @@ pub fn shows_past(object: &Object, changes: &[Change]) -> bool {
 }
 
 /// The places of an object that show what a changed default gave before, in order, the topmost ones only,
-/// with their values.
-pub(super) fn shown_past<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
-    topmost(object, changes, Change::is_past)
+/// with what it gives now.
+pub(super) fn shown_past<'c>(object: &Object, changes: &'c [Change]) -> Vec<(Path, Option<&'c Json>)> {
+    topmost(object, changes, |change, value| change.is_past(value).then(|| change.present()))
 }
 
 /// The places of an object that show what a changed default gives now, in order, the topmost ones only, with
 /// their values.
 pub(super) fn present<'v>(object: &'v Object, changes: &[Change]) -> Vec<(Path, &'v Value)> {
-    topmost(object, changes, |change, value| change.present().is_some_and(|present| same(present, value)))
+    topmost(object, changes, |change, value| {
+        change.present().is_some_and(|present| same(present, value)).then_some(value)
+    })
 }
 
-fn topmost<'v>(
+/// The topmost places of changed defaults at which `pick` finds something, in order, with that.
+fn topmost<'c, 'v, T>(
     object: &'v Object,
-    changes: &[Change],
-    is_wanted: impl Fn(&Change, &Value) -> bool,
-) -> Vec<(Path, &'v Value)> {
+    changes: &'c [Change],
+    pick: impl Fn(&'c Change, &'v Value) -> Option<T>,
+) -> Vec<(Path, T)> {
     let mut found = Vec::new();
     for change in changes {
         places::each(object.json(), change.path(), &mut |place, value| {
-            if is_wanted(change, value) {
-                found.push((place, value));
-            }
+            found.extend(pick(change, value).map(|picked| (place, picked)));
         });
     }
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut topmost: Vec<(Path, &Value)> = Vec::new();
-    for (place, value) in found {
+    let mut topmost: Vec<(Path, T)> = Vec::new();
+    for (place, picked) in found {
         if !topmost.last().is_some_and(|(above, _)| above.contains(&place)) {
-            topmost.push((place, value));
+            topmost.push((place, picked));
         }
     }
     topmost.truncate(MOST);
@@ -227,19 +228,20 @@ pub(crate) fn pointer(place: &Path) -> String {
 /// Whether a write that followed has left what it should: no moved place still has the value that it had
 /// before.
 pub fn has_followed(before: &Object, after: &Object, write: &Write) -> bool {
-    all_differ(before, after, &write.missing)
-}
-
-/// Whether none of these places still has the value that it had before.
-pub(super) fn all_differ(before: &Object, after: &Object, places: &[Path]) -> bool {
-    let value = |object: &Object, path: &Path| {
-        path.steps()
-            .iter()
-            .try_fold(object.json() as &Value, |value, step| places::part(value, step))
-            .cloned()
-    };
-    places.iter().all(|path| match (value(before, path), value(after, path)) {
-        (Some(before), Some(after)) => !same(&before, &after),
+    write.missing.iter().all(|place| match (value_at(before, place), value_at(after, place)) {
+        (Some(before), Some(after)) => !same(before, after),
         _ => true,
     })
+}
+
+/// Whether an object shows this value at a place, or none there.
+pub(super) fn shows(object: &Object, place: &Path, value: Option<&Json>) -> bool {
+    match (value_at(object, place), value) {
+        (Some(shown), Some(value)) => same(shown, value),
+        (shown, value) => shown.is_none() && value.is_none(),
+    }
+}
+
+fn value_at<'v>(object: &'v Object, place: &Path) -> Option<&'v Value> {
+    place.steps().iter().try_fold(object.json() as &Value, |value, step| places::part(value, step))
 }
