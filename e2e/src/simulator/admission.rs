@@ -25,15 +25,19 @@ impl Admission {
         let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) else { return false };
         match self {
             Self::Sets => {
-                let is_default = spec.get("size") == Some(&json!(1));
-                if is_default {
-                    spec.insert("size".to_owned(), json!(2));
+                let other = match spec.get("size").and_then(Value::as_i64) {
+                    Some(1) => Some(2),
+                    Some(5) => Some(6),
+                    _ => None,
+                };
+                if let Some(size) = other {
+                    spec.insert("size".to_owned(), json!(size));
                 }
                 let has_no_note = !spec.contains_key("note");
                 if has_no_note {
                     spec.insert("note".to_owned(), json!("set"));
                 }
-                is_default || has_no_note
+                other.is_some() || has_no_note
             }
             Self::Counts => {
                 let count = spec.get("note").and_then(Value::as_str).and_then(|note| note.parse().ok());

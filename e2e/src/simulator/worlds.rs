@@ -8,22 +8,6 @@ use serde_json::{Value, json};
 use super::admission::Admission;
 use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, Verb};
 
-/// The worlds that are about more than one object's writes: what is held, how an object came to be, and
-/// whether the CRD is still the one that was read. Only the simulator has all that.
-pub const SIMULATED: [&str; 11] = [
-    "following to a version",
-    "stated",
-    "holding",
-    "losing a field",
-    "converting",
-    "serving",
-    "trimming",
-    "moving",
-    "set by admission",
-    "counted by admission",
-    "refused by admission",
-];
-
 /// One cluster's possible lives.
 pub struct World {
     /// What tells it from others.
@@ -401,6 +385,15 @@ pub fn all() -> Vec<World> {
         admitted("set by admission", Admission::Sets),
         admitted("counted by admission", Admission::Counts),
         admitted("refused by admission", Admission::Refuses),
+        World { follow: size(), ..admitted("following, set by admission", Admission::Sets) },
+        World {
+            admission: Some(Admission::Sets),
+            ..world("moving, set by admission", renamed.clone(), colored(), trims, Vec::new(), Keeps)
+        },
+        World {
+            admission: Some(Admission::Sets),
+            ..world("removed, set by admission", removed(), sized(), keep, size(), Keeps)
+        },
         converting(),
         serving(),
         stated(),
