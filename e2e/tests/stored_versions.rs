@@ -1,11 +1,16 @@
 //! At which versions etcd holds objects, and which versions could go out of `status.storedVersions`, on a
 //! real API server; the truth is the raw value in etcd.
 
-use anyhow::{Context, Result, ensure};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail, ensure};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
 use e2e::control_plane::Options;
 use e2e::scene::{MIGRATOR, Scene};
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Command;
+use tokio::time::timeout;
 
 const GROUP: &str = "moved.example.com";
 
@@ -64,11 +69,25 @@ async fn the_migrator_of_kubernetes_is_waited_for() -> Result<()> {
     let waits = scene.cluster.persisted(&kind.crd(), "InProgress", GUARD).await?;
     ensure!(waits.message.contains("the StorageVersionMigration tasks writes the objects"), "{waits:?}");
     let before = kind.revisions().await?;
+    let mut command = Command::new(e2e::operator::binary()?);
+    command.args(["persist", &kind.crd()]).env("KUBECONFIG", scene.kubeconfig()).kill_on_drop(true);
+    let mut persist = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let mut notes = BufReader::new(persist.stderr.take().context("its standard error")?).lines();
+    let waits = async {
+        while let Some(note) = notes.next_line().await? {
+            if note.contains("waiting for the StorageVersionMigration tasks") {
+                return Ok(());
+            }
+        }
+        bail!("etch persist has not waited for the migrator")
+    };
+    timeout(GUARD, waits).await.context("the note of etch persist")??;
     scene.barrier().await?;
     ensure!(kind.revisions().await? == before, "Etch wrote beside the migrator");
     scene.control_plane.resume_controllers();
     eventually(GUARD, "the migration has ended", async || Ok(runs("Succeeded").await?.then_some(()))).await?;
     let migrated = kind.revisions().await?;
+    ensure!(timeout(2 * GUARD, persist.wait()).await.context("etch persist")??.success());
     // It asks every thirty seconds.
     scene.cluster.persisted(&kind.crd(), "AllPersisted", 2 * GUARD).await?;
     ensure!(kind.revisions().await? == migrated, "Etch wrote again what the migrator had stored");
@@ -297,7 +316,7 @@ impl Kind<'_> {
     /// What `etch audit --stored-versions` prints of the CRD as JSON.
     async fn audit(&self, scene: &Scene, flags: &[&str]) -> Result<Value> {
         let name = self.crd();
-        let mut command = tokio::process::Command::new(e2e::operator::binary()?);
+        let mut command = Command::new(e2e::operator::binary()?);
         command.args(["audit", "--stored-versions", &name, "-o", "json"]).args(flags);
         let output = command.env("KUBECONFIG", scene.kubeconfig()).output().await?;
         let document: Value = serde_json::from_slice(&output.stdout)
