@@ -17,7 +17,7 @@ use crate::report::Report;
 use crate::workspace;
 
 /// Binaries that run at once. Each starts control planes of its own, at ports of its own.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 3;
 
 /// What cargo built.
 struct Built {
