@@ -1,5 +1,5 @@
 //! Bytes in base64, as Go's `encoding/base64` decodes them.
-//! It must not decode without padding; nothing on an API server does.
+//! Padding is required: no decoder of an API server does without.
 //!
 //! Source: Go 1.26 `encoding/base64/base64.go`.
 

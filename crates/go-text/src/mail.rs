@@ -1,5 +1,5 @@
-//! Mail addresses as Go's `net/mail` reads them: RFC 5322, with or without a display name.
-//! It must not keep an address: only whether there is exactly one.
+//! Whether a text is exactly one mail address, as Go's `net/mail` reads it: RFC 5322, with or without a
+//! display name.
 //!
 //! Source: Go 1.26 `net/mail/message.go` and `mime/encodedword.go`.
 

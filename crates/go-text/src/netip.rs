@@ -1,5 +1,5 @@
 //! IP addresses and prefixes as Go's `net/netip` reads them, with the words of its errors.
-//! It must not read what is only near an address: Rust's own parser takes and refuses other texts.
+//! Rust's own parser accepts and refuses other texts.
 //!
 //! Source: Go 1.26 `net/netip/netip.go`.
 

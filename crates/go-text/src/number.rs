@@ -1,5 +1,5 @@
 //! JSON numbers as the API server holds them: `int64` where one was written and fits, `float64` otherwise.
-//! It must not round: what a number was is decided once, where it is read.
+//! What a number is, is decided once, where it is read: nothing rounds it later.
 //!
 //! Source: apimachinery `pkg/util/json`, and Go's conversions on amd64.
 

@@ -1,5 +1,5 @@
 //! URLs as Go's `net/url` reads them.
-//! It must not be the WHATWG's reading: what a browser repairs is an error here.
+//! What a browser repairs, as the WHATWG's standard has it, is an error here.
 //!
 //! Source: Go 1.26 `net/url/url.go`.
 

@@ -1,5 +1,5 @@
 //! Regular expressions as the API server reads them: Go's `regexp` syntax, run by the engine of the `regex`
-//! crate. It must not accept what Go refuses, nor read a pattern as that crate's own syntax would.
+//! crate. That crate's own syntax accepts and refuses other patterns.
 //!
 //! The engine is the same kind of automaton as Go's and gives the same answers; the syntaxes differ, so
 //! `parser` reads Go's and hands the engine a tree instead of a text. What differs, and is therefore decided

@@ -1,5 +1,5 @@
 //! Go's regular expression syntax, read into the engine's tree.
-//! It must not keep what only captures need: groups have neither names nor numbers here.
+//! Groups have neither names nor numbers here: only captures need them.
 
 use regex_syntax::hir::{Class, ClassUnicode, Hir, Look, Repetition};
 

@@ -1,5 +1,5 @@
 //! Spans of time as Go's `time.ParseDuration` reads them, in nanoseconds.
-//! It must not know days: Go's longest unit is the hour.
+//! The longest unit is the hour, as in Go.
 
 /// 2^63: one more than the largest number of nanoseconds.
 const LIMIT: u64 = 1 << 63;
