@@ -1,5 +1,5 @@
 //! The pages of a bbolt database: its newest state, and the elements of a bucket.
-//! It must not trust a number in the file: each is checked against what is there.
+//! No number in the file is trusted: each is checked against what is there.
 //!
 //! Source: bbolt `internal/common/{page,meta,bucket}.go`. Numbers are in little-endian order, as on every
 //! machine that etcd is built for.

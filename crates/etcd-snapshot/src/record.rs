@@ -1,5 +1,4 @@
 //! One version of a key, in the protobuf that etcd stores it in.
-//! It must not read more than the key and its value.
 //!
 //! Source: etcd `api/mvccpb/kv.proto`.
 
