@@ -1,5 +1,5 @@
-//! Sameness of values, strict and as `enum` has it.
-//! It must not be used where numbers are to be equal by value: here an integer and a float are two things.
+//! Sameness of values, strict and as `enum` has it: an integer and a float are never the same, even if equal
+//! by value.
 
 use serde_json::Value;
 

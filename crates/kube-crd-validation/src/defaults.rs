@@ -1,6 +1,6 @@
-//! The checks of a schema's default values. It must not mix what the server checks with what it does not: a
-//! CRD with a finding of the first kind is refused, one with the second is served, and then refuses objects
-//! that get the default.
+//! The checks of a schema's default values, and which of them the server makes: it refuses a CRD with a
+//! finding of the first kind. It serves one with a finding of the second, and then refuses objects that get
+//! the default.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with
 //! pruned defaults required.

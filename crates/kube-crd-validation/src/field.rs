@@ -1,5 +1,5 @@
 //! A place while walking, in the API server's spelling.
-//! It must not be parsed back: a name may hold anything.
+//! It cannot be parsed back: a name may hold anything.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! Lists that are sets or maps: no item twice.
-//! It must not report an item that is there for the third time: the server does not.
+//! The server does not report an item that is there for the third time.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/listtype/validation.go`.
 

@@ -1,5 +1,5 @@
 //! `minimum`, `maximum`, `multipleOf` and the ranges of numeric formats, with the server's arithmetic.
-//! It must not be more exact than the server: bounds are floats, and are cut to integers beside an integer.
+//! Bounds are floats, and are cut to integers beside an integer.
 //!
 //! Source: kube-openapi `pkg/validation/validate/{validator,values}.go` and go-openapi/swag `conv`.
 
@@ -97,7 +97,7 @@ fn fits(number: Num, type_name: &str, format: &str) -> bool {
     match (type_name, format) {
         ("integer", "int32") => number.digits().parse::<i32>().is_ok(),
         ("integer", _) => matches!(number, Num::Int(_)) || number.digits().parse::<i64>().is_ok(),
-        // Rounded to the nearest float of 32 bits it must not be infinite.
+        // Rounded to the nearest float of 32 bits it must be finite.
         (_, "float") => number.digits().parse::<f32>().is_ok_and(f32::is_finite),
         _ => true,
     }

@@ -1,5 +1,5 @@
 //! The walk over a value beside its schema.
-//! It must not know where values come from: defaults and objects differ in how their schema is read, no more.
+//! Defaults and objects differ only in how their schema is read.
 //!
 //! Upstream's validators report what other libraries have no notion of: which branch of an `anyOf` failed
 //! best, by a count of passed checks; a type error beside the errors of the same value's parts; one error for

@@ -1,5 +1,5 @@
 //! Certificates of a webhook's authority: whether there is one that can be read.
-//! It must not judge them by date, name or signature: the server does not.
+//! Their date, name and signature do not count: the server does not check them.
 //!
 //! Source: client-go `transport/transport.go`, `rootCertPool`; Go `crypto/x509`. Of a certificate only the
 //! outermost structure is looked at here, so one that is damaged inside is taken for sound.

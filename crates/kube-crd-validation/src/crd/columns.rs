@@ -1,5 +1,5 @@
 //! Printer columns, and the JSON paths of columns and of `subresources.scale`.
-//! It must not look whether a path leads anywhere: the server does not.
+//! A path may lead nowhere: the server does not check that.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceColumnDefinition` and `ValidateCustomResourceDefinitionSubresources`.

@@ -1,5 +1,4 @@
 //! Whole CRDs: what the API server answers when one is created or updated.
-//! It must not be stricter or laxer than the server.
 //!
 //! A CRD goes the server's way: it is decoded from `apiextensions.k8s.io/v1` (`document`, `props`), with what
 //! all versions share moved to the top, as the server's own places show; then `spec` and the modules below it

@@ -1,5 +1,5 @@
 //! The metadata of the CRD itself.
-//! It must not be used for objects inside others; their rules are in `crate::metadata`.
+//! The rules for objects inside others are in `crate::metadata`.
 //!
 //! Source: apimachinery `pkg/api/validation/objectmeta.go`. Before that the server sets the generation
 //! itself, restores what an update leaves out, and the time of creation or deletion whatever an update has

@@ -1,5 +1,5 @@
 //! A schema as a CRD states it, with all the keywords that its type has, the forbidden ones too.
-//! It must not judge. The server's further checks are on `kube_structural_schema::Schema`.
+//! The server's further checks are on `kube_structural_schema::Schema`.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/types_jsonschema.go` and `v1/marshal.go`.
 

@@ -1,5 +1,5 @@
-//! Reading typed fields out of a document, as Go's decoder reads them into structs. It must not know which
-//! types there are. Fields that a type does not have are skipped, and `null` is absent.
+//! Reading typed fields out of a document, as Go's decoder reads them into structs. Fields that a type does
+//! not have are skipped, and `null` is absent.
 //!
 //! Source: sigs.k8s.io/json, as apimachinery decodes requests with it.
 

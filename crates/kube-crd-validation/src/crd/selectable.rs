@@ -1,5 +1,4 @@
 //! Selectable fields: which there may be, and how many.
-//! It must not know `fieldPath`s of rules, though both are read alike.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceSelectableFields`.

@@ -1,5 +1,5 @@
 //! The walk over all nodes of a schema, as the CRD states it.
-//! It must not hold rules of its own: keywords, lists and CEL rules each have a module.
+//! Keywords, lists and CEL rules each have a module.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/validation.go`,
 //! `ValidateCustomResourceDefinitionOpenAPISchema`.

@@ -1,5 +1,5 @@
 //! Types and metadata that the server cannot decode, and the one of them that it reports.
-//! It must not report what has the right type and is wrong: that is for the other checks.
+//! What has the right type and is wrong is for the other checks.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/algorithm.go`, where malformed fields are
 //! refused.

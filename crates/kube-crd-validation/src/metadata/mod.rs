@@ -1,5 +1,5 @@
 //! The type and `metadata` of objects inside objects: what the server requires of them beside the schema.
-//! It must not look at the `metadata` of the object itself: the server that stored it has.
+//! The `metadata` of the object itself is left out: the server that stored it has checked that.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/objectmeta/validation.go`, and apimachinery
 //! `pkg/api/validation/objectmeta.go`. The declarative rules of apimachinery 0.37 are of alpha level and
