@@ -1,5 +1,5 @@
 //! Whether the owners of an object cover a value in it.
-//! It must not look at owners that name fields in other terms than the schema's: the caller leaves them out.
+//! The caller leaves out owners that name fields in other terms than the schema's.
 
 use std::str;
 
