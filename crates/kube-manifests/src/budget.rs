@@ -1,5 +1,5 @@
 //! How much of a document may be held: an account in bytes of memory, and a limit to its depth.
-//! It must not be exact; it must be on the safe side.
+//! It is not exact, but on the safe side.
 
 use crate::malformed::{MEMORY, Malformed};
 

@@ -93,7 +93,7 @@ pub(crate) fn hand_over(
 /// built-in type, such as CRDs, and kubectl supplies it.
 #[derive(Default)]
 pub(crate) struct ItemType {
-    /// `apiVersion` and `kind`; none where the list does not have both, or is one of any type.
+    /// `apiVersion` and `kind`; `None` if the list lacks one of them, or is one of any type.
     named: Option<(String, String)>,
 }
 

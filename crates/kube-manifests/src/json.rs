@@ -1,5 +1,5 @@
-//! Documents of JSON, one after the other. It must not hold the items of a list together, nor drop a value
-//! for another of the same key without noting it.
+//! Documents of JSON, one after the other. The items of a list are never held together, and a value that
+//! another of the same key replaces is noted.
 
 use std::cell::Cell;
 use std::fmt;

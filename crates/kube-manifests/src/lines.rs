@@ -1,5 +1,5 @@
 //! The line of a file on which a place of a document stands, for reports that point there.
-//! It must not be needed for anything else: a place that is not found has no line.
+//! A place that is not found has no line, so nothing else may depend on it.
 
 use granit_parser::{Event, Options, Parser};
 

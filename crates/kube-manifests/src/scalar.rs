@@ -1,5 +1,5 @@
 //! What an unquoted scalar of YAML means to Kubernetes, which is not what YAML 1.2 specifies: `yes` is a
-//! boolean, `010` is 8. It must not differ from kubectl, or a CRD would be judged that no server sees.
+//! boolean, `010` is 8. Where it differs from kubectl, Etch judges a CRD that no server sees.
 //!
 //! Source: go.yaml.in/yaml/v2 `resolve.go` and sigs.k8s.io/yaml, which goes from there to JSON and back.
 

@@ -1,5 +1,5 @@
 //! YAML that kubectl reads back as it was: a text that looks like a boolean to it, such as `yes`, is in
-//! quotes. It must not use what not every reader knows: no anchors, no tags.
+//! quotes. It uses neither anchors nor tags, which not every reader knows.
 
 use std::io::{self, Write};
 

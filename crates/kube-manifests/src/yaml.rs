@@ -1,5 +1,5 @@
-//! Documents of YAML, composed into JSON as kubectl does it. It must not expand aliases without paying for
-//! each copy, nor drop a value for another of the same key without noting it.
+//! Documents of YAML, composed into JSON as kubectl does it. Each copy that an alias expands to counts
+//! against the budget, and a value that another of the same key replaces is noted.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
