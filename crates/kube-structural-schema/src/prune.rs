@@ -1,5 +1,5 @@
 //! Dropping what a schema does not know.
-//! It must not drop nulls or look at metadata; see [`crate::defaults`].
+//! For nulls and metadata see [`crate::defaults`].
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/pruning/algorithm.go`.
 

@@ -1,5 +1,5 @@
 //! What reading added to an object, found by comparing the two.
-//! It must not know the schema: built-in types are compared as well.
+//! It needs no schema, so it compares built-in types as well.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
 //! One number for everything that decides what filling does.
-//! It must not depend on how the schema was written: key order, spacing, `1` or `1.0`, descriptions.
+//! It does not depend on how the schema was written: key order, spacing, `1` or `1.0`, descriptions.
 //!
 //! The canonical form is one JSON text without spaces, after the line `structural-defaults/1`. A node is an
 //! object of these members, in this order, each left out if it is empty:

@@ -1,5 +1,5 @@
 //! Where filling would put a default, and where a present value is the one that filling would have put there.
-//! It must not copy or change anything, and allocates nothing where it finds nothing.
+//! It allocates nothing where it finds nothing.
 
 use serde_json::{Map, Value};
 

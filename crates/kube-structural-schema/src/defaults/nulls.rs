@@ -1,5 +1,5 @@
 //! Dropping nulls that are not values: those of properties that are neither nullable nor defaulted.
-//! It must not touch items of arrays, nor nulls that a default will replace.
+//! Items of arrays stay, and so do nulls that a default will replace.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/prunenulls.go`.
 

@@ -1,5 +1,5 @@
 //! Pruning the default values of a schema, as the server does once before it serves the schema.
-//! It must not fill defaults into defaults; filling does.
+//! Filling fills defaults into defaults.
 //!
 //! Upstream wraps each default into a whole object of its place, prunes and coerces that, and takes the
 //! default out again. Where nothing around the default matters, it is pruned alone here, which comes to the

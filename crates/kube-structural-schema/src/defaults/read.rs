@@ -1,5 +1,5 @@
 //! The whole way from the bytes in etcd to the view that a reader gets, without conversion.
-//! It must not know versions: the schema is that of the version the object is stored in.
+//! The schema is that of the version the object is stored in.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`,
 //! `unstructuredSchemaCoercer.apply` and `unstructuredDefaulter.Default`.

@@ -1,5 +1,5 @@
 //! The part of a schema that filling can touch: defaults, and the way to them.
-//! It must not know types or restrictions; filling depends on the shape of the value alone.
+//! It leaves out types and restrictions: filling depends on the shape of the value alone.
 
 use crate::json::Json;
 use crate::path::{Trail, TrailStep};

@@ -1,5 +1,4 @@
 //! The string formats that the API server knows, each a question about one text.
-//! It must not know schemas, and a format must not be stricter or laxer than the server's.
 //!
 //! The server takes whatever Go's parsers and a few regular expressions of `kube-openapi` take
 //! (`mail.ParseAddress`, `url.ParseRequestURI`, `net.ParseMAC`, IP addresses with leading zeros), and no

@@ -1,5 +1,5 @@
 //! Formats that are names: of hosts, and of Kubernetes objects.
-//! It must not be taken for the checks of `metadata`, whose limits differ.
+//! The checks of `metadata` have other limits.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
 //! Reading a schema path as it is shown: `.spec.foo[].bar{}."a.b"`.
-//! It must not read places of objects: an index or a key is not part of a schema.
+//! An index or a key, as in a place of an object, is not part of a schema.
 
 use std::iter::Peekable;
 use std::str::{Chars, FromStr};

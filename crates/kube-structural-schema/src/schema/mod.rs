@@ -1,5 +1,5 @@
 //! The schema of one CRD version, as plain data: what the API server keeps of `openAPIV3Schema`.
-//! It must not judge: structural rules and value validation are elsewhere.
+//! Structural rules and value validation are elsewhere.
 
 mod error;
 mod keyword;

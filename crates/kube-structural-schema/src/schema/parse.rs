@@ -1,6 +1,6 @@
 //! From the document to the schema, as the API server does: Go's decoding of `JSONSchemaProps`, then
-//! `NewStructural`. It must not refuse more or less than these two: unknown keywords are skipped, odd values
-//! of `items` mean none.
+//! `NewStructural`. It refuses what these two refuse: unknown keywords are skipped, odd values of `items`
+//! mean none.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/v1/{types_jsonschema,marshal,conversion}.go` and
 //! `pkg/apiserver/schema/convert.go`.

@@ -1,5 +1,5 @@
 //! A place in a CRD or an object, written the way the API server's error lists write it.
-//! It must not be confused with [`crate::path`], whose form is another.
+//! The form of [`crate::path`] is another.
 
 use std::fmt;
 

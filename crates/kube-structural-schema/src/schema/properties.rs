@@ -1,5 +1,4 @@
-//! The `properties` of a schema, by name.
-//! It must not be changed once it is shared; the names are sorted.
+//! The `properties` of a schema, sorted by name.
 
 use std::sync::Arc;
 

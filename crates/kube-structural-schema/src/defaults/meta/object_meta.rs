@@ -1,5 +1,5 @@
 //! `ObjectMeta` as the server keeps it: known fields of the right type, without empty ones.
-//! It must not validate names, labels or anything else that has the right type.
+//! What has the right type, such as names and labels, is not validated.
 //!
 //! Source: apimachinery `pkg/apis/meta/v1/types.go`, decoded with `json.Unmarshal` and written back with
 //! `DefaultUnstructuredConverter.ToUnstructured`.

@@ -1,5 +1,5 @@
 //! The rule that whatever the root's `allOf`, `anyOf`, `oneOf` and `not` restrict is declared as structure as
-//! well. It must not look at restrictions below the root: upstream does not.
+//! well. Upstream does not look at restrictions below the root.
 
 use super::violation::Report;
 use crate::schema::{Constraints, Place, Schema};

@@ -1,5 +1,5 @@
 //! The rules for `apiVersion`, `kind` and `metadata` of whole objects, at the root and embedded.
-//! It must not look at values; coercion of metadata is elsewhere.
+//! Coercion of metadata is elsewhere.
 
 use super::level::Level;
 use super::violation::Report;

@@ -1,5 +1,4 @@
 //! The structural rules: what the API server reports as `NonStructuralSchema`, with its paths and its words.
-//! They must not look at values of defaults or objects.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/{validation,complete}.go`, with the options of a
 //! CRD.

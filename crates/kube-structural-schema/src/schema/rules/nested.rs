@@ -1,5 +1,5 @@
 //! The rules for what stands under `allOf`, `anyOf`, `oneOf` and `not`: restrictions only, no structure.
-//! It must not demand that the structure exists; [`super::completeness`] does.
+//! [`super::completeness`] requires that the structure exists.
 
 use super::violation::Report;
 use crate::schema::{Additional, Constraints, Place, Schema, SchemaType};

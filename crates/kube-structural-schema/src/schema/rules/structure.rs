@@ -1,5 +1,5 @@
 //! The rules for what is reached through `properties`, `items` and `additionalProperties`.
-//! It must not look below `allOf`, `anyOf`, `oneOf` and `not`; [`super::nested`] does.
+//! [`super::nested`] has those below `allOf`, `anyOf`, `oneOf` and `not`.
 
 use super::level::Level;
 use super::violation::Report;
