@@ -1,5 +1,5 @@
 //! What evaluation costs, in the units of the API server's budget, and how large values are to that.
-//! It must not know functions, which have a `price` each.
+//! Each function has its own `price`.
 //!
 //! Source: cel-go `interpreter/runtimecost.go` and `common/cost.go`.
 

@@ -1,5 +1,5 @@
 //! The values of an object, seen through its schema.
-//! It must not compare them; that is `compare`'s.
+//! `compare` compares them.
 //!
 //! Source: apiserver `pkg/cel/common/valuesunstructured.go`.
 

@@ -1,5 +1,4 @@
-//! Evaluation of a plan over the values of a rule.
-//! It must not know rules, nor spend more than one expression may.
+//! Evaluation of a plan over the values of a rule, within the budget of one expression.
 //!
 //! Source: cel-go `interpreter/{interpretable,attributes}.go`.
 

@@ -1,5 +1,5 @@
 //! How large the values of a schema can be: the estimate of a rule's cost depends on it.
-//! It must not know schemas; `model` does.
+//! `model` reads the schemas.
 //!
 //! Source: apiserver `pkg/cel/common/schemas.go` (`SchemaDeclType`) and `pkg/cel/limits.go`.
 

@@ -1,5 +1,5 @@
 //! The API server's verdict on a rule when a CRD is written: whether it compiles, what it names, what it may
-//! cost. It must not run rules, nor know budgets.
+//! cost.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/cel/compilation.go`, and the declarations that
 //! `pkg/apis/apiextensions/validation/cel_validation.go` hands to it.

@@ -2,7 +2,7 @@
 //!
 //! # What this is
 //! `x-kubernetes-validations`: rules in CEL, compiled and run as the API server of Kubernetes 1.37 runs
-//! stored rules. It must not validate anything but rules; they run on what has passed the rest of validation.
+//! stored rules. They run on what has passed the rest of validation.
 //!
 //! # What the `cel` crate does, and what is written here
 //! The text of a rule is parsed by the `cel` crate, whose grammar is cel-go's. Everything after that is

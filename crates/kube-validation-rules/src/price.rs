@@ -1,6 +1,6 @@
 //! What a call of a function costs: counted when it runs, and estimated when a CRD is written.
-//! It must not know functions: each names its price where it is declared, and a price that only one function
-//! has stands there.
+//! Each function names its price where it is declared; a price that only one function has is declared there,
+//! too.
 //!
 //! Source: cel-go `interpreter/runtimecost.go` and `checker/cost.go`, apiserver `pkg/cel/library/cost.go`.
 

@@ -1,5 +1,5 @@
 //! The rules of a whole schema, and their evaluation over a value.
-//! It must not validate anything else; rules are evaluated on what has passed the rest of validation.
+//! Rules are evaluated on what has passed the rest of validation.
 //!
 //! Source: apiextensions-apiserver `schema/cel/validation.go`, without ratcheting: an update is judged as if
 //! all of it were new, but for the rules that compare with `oldSelf`.

@@ -1,5 +1,5 @@
 //! Timestamps and durations as CEL reckons with them, within the bounds that it sets.
-//! It must not read nor write times; that is Go's `time`.
+//! `go-text` reads and writes them, as Go's `time` does.
 //!
 //! Source: cel-go `common/types/{timestamp,duration,overflow}.go`.
 

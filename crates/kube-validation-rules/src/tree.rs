@@ -1,5 +1,4 @@
 //! Expressions as trees in one allocation.
-//! It must not know text, types, nor values of an object.
 
 use super::value::Value;
 

@@ -1,5 +1,5 @@
 //! Objects and lists of the object that is validated, each beside the node that describes it.
-//! It must not read values; that is `data`'s.
+//! `data` reads their values.
 
 use serde_json::{Map, Value as Json};
 

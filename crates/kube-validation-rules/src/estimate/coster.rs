@@ -1,5 +1,5 @@
 //! The walk over an expression that adds up what its parts may cost.
-//! It must not know functions, which have a `price` each.
+//! Each function has its own `price`.
 //!
 //! Source: cel-go `checker/cost.go`, with presence tests that cost nothing.
 

@@ -1,5 +1,5 @@
 //! What a rule may cost at most: the estimate that the server makes when a CRD is written.
-//! It must not run anything; what evaluation costs is in `cost`.
+//! What evaluation costs is in `cost`.
 
 mod coster;
 mod path;

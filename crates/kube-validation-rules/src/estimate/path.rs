@@ -1,5 +1,5 @@
 //! The way from a variable to what an expression reads, by which its size is looked up in the schema.
-//! It must not be tidied up: that paths can overwrite each other is part of what rules cost.
+//! Do not tidy it up: that paths can overwrite each other is part of what rules cost.
 //!
 //! Upstream appends to slices that several expressions share. Where there is room, appending overwrites what
 //! another of them has appended before; so a path can come to lead somewhere else, and CRDs are judged by

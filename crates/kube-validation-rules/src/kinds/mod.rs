@@ -1,5 +1,5 @@
 //! The types that Kubernetes adds to CEL, each with the functions of its values.
-//! It must not know values of the language nor functions; `library` ties them to these.
+//! `library` ties them to the language's values and functions.
 
 mod named_format;
 mod net;

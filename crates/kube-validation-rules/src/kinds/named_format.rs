@@ -1,5 +1,5 @@
 //! Texts of a form that Kubernetes has a name for: labels, subdomains, qualified names.
-//! It must not know what the `format` of a schema accepts; where the two are the same, this uses that check.
+//! Where a schema's `format` accepts the same, this uses that check.
 //!
 //! Source: apiserver `pkg/cel/library/format.go`, apimachinery `pkg/api/validate/content`.
 

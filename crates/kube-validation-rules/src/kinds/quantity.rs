@@ -1,5 +1,5 @@
 //! Kubernetes quantities: `500m`, `1.5Gi`, `1e3`.
-//! It must not write them; nothing in expressions does.
+//! They are only read: no expression writes one.
 //!
 //! Source: apimachinery `pkg/api/resource/{quantity,amount,suffix}.go`.
 

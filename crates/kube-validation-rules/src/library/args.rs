@@ -1,5 +1,5 @@
 //! Arguments of a call, by type.
-//! It must not convert: a value of another type is an error.
+//! A value of another type is an error; none is converted.
 
 use crate::fault::{Fault, Outcome};
 use crate::kind::{Kind, downcast};

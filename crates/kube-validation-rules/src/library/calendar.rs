@@ -1,5 +1,5 @@
 //! The parts of timestamps and durations: `getFullYear()`, `getHours()` and their like.
-//! It must not know the time zone database: zones are UTC or an offset.
+//! Zones are UTC or an offset: there is no time zone database.
 //!
 //! Source: cel-go `common/stdlib/standard.go`. Zones by name (`America/New_York`) are an error here.
 

@@ -1,5 +1,5 @@
 //! Conversions between types: `int(x)`, `string(x)`, `timestamp(x)` and their like.
-//! It must not know Kubernetes' own types, but for how they are written.
+//! Of Kubernetes' own types it needs only how they are written.
 //!
 //! Source: cel-go `common/types`, `ConvertToType`.
 

@@ -1,5 +1,5 @@
 //! `'…'.format([…])`: texts with values put in.
-//! It must not know locales other than the server's, English.
+//! The only locale is the server's, English.
 //!
 //! Source: cel-go `ext/formatting.go`.
 

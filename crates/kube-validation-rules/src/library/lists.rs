@@ -1,5 +1,5 @@
 //! Kubernetes' functions on lists: `sum`, `min`, `max`, `isSorted`, `indexOf`, `lastIndexOf`, `includes`.
-//! It must not know cel-go's own; those are in `sequences`.
+//! cel-go's own are in `sequences`.
 //!
 //! Source: apiserver `pkg/cel/library/lists.go`, version 1.
 

@@ -1,5 +1,5 @@
 //! The functions that expressions may call: those of Kubernetes 1.37 for rules that are stored.
-//! It must not know expressions; a function sees values only.
+//! A function sees values only.
 //!
 //! Source: apiserver `pkg/cel/environment/base.go`. Beside CEL's own there are the libraries of cel-go for
 //! strings (version 2), lists (3), sets, two-variable loops and optionals (2), and Kubernetes' own for lists,

@@ -1,5 +1,5 @@
 //! Named formats: `format.dns1123Label().validate(x)` and its like.
-//! It must not know what they require of a text; that is in `kinds`.
+//! What they require of a text is in `kinds`.
 //!
 //! Source: apiserver `pkg/cel/library/format.go`.
 

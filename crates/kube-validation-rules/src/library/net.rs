@@ -1,5 +1,5 @@
 //! IP addresses and blocks of them: `ip('::1')`, `cidr('10.0.0.0/8')` and their functions.
-//! It must not know how they are written; that is in `kinds`.
+//! How they are written is in `kinds`.
 //!
 //! Source: apiserver `pkg/cel/library/{ip,cidr}.go`.
 

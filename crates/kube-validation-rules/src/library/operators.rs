@@ -1,5 +1,5 @@
 //! The operators, `size`, `in` and `type`.
-//! It must not decide what is evaluated; `&&`, `||`, `?:`, `==` and indexing are the evaluator's.
+//! `&&`, `||`, `?:`, `==` and indexing are the evaluator's, which decides what is evaluated.
 //!
 //! Source: cel-go `common/stdlib/standard.go` and `common/types`.
 

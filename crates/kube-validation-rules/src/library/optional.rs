@@ -1,5 +1,5 @@
 //! Optionals: values that may be absent.
-//! It must not decide what is evaluated; `or`, `orValue` and `?` are the evaluator's.
+//! `or`, `orValue` and `?` are the evaluator's, which decides what is evaluated.
 //!
 //! Source: cel-go `cel/library.go`, `OptionalTypes` of version 2.
 

@@ -1,5 +1,5 @@
 //! Quantities: `quantity('500m')` and what can be done with one.
-//! It must not know how they are written; that is in `kinds`.
+//! How they are written is in `kinds`.
 //!
 //! Source: apiserver `pkg/cel/library/quantity.go`.
 

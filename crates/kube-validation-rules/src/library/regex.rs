@@ -1,5 +1,5 @@
 //! Regular expressions: `matches`, `find`, `findAll`.
-//! It must not know their syntax; that is `pattern`'s.
+//! Their syntax is in `pattern`.
 //!
 //! Source: apiserver `pkg/cel/library/regex.go` and cel-go `common/types/string.go`.
 

@@ -1,5 +1,5 @@
 //! Semantic versions: `semver('1.2.3')` and their functions.
-//! It must not know how they are written; that is in `kinds`.
+//! How they are written is in `kinds`.
 //!
 //! Source: apiserver `pkg/cel/library/semverlib.go`.
 

@@ -1,5 +1,5 @@
 //! cel-go's functions on lists and sets, and what its two-variable loops need of maps.
-//! It must not know Kubernetes' own; those are in `lists`.
+//! Kubernetes' own are in `lists`.
 //!
 //! Source: cel-go `ext/lists.go` (version 3), `ext/sets.go`, `ext/comprehensions.go`.
 

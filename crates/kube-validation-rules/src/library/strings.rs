@@ -1,5 +1,5 @@
 //! Functions on texts, by code points.
-//! It must not format values; that is `formatting`'s.
+//! `formatting` formats values.
 //!
 //! Source: cel-go `ext/strings.go`, version 2, and `common/types/string.go`.
 

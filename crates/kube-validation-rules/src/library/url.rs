@@ -1,5 +1,5 @@
 //! URLs: `url(x)`, `isURL(x)` and the parts of a URL.
-//! It must not read them; that is Go's `net/url`.
+//! `go-text` reads them, as Go's `net/url` does.
 //!
 //! Source: apiserver `pkg/cel/library/urls.go`.
 
