@@ -1,5 +1,5 @@
-//! Sameness of values, strict and as `enum` has it: an integer and a float are never the same, even if equal
-//! by value.
+//! Sameness of values, strict and as `enum` has it. Not for numbers that count as equal by value: here an
+//! integer and a float are two things.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
-//! The checks of a schema's default values, and which of them the server makes: it refuses a CRD with a
-//! finding of the first kind. It serves one with a finding of the second, and then refuses objects that get
-//! the default.
+//! The checks of a schema's default values, those that the server makes apart from those that it does not: it
+//! refuses a CRD with a finding of the first kind, and serves one with a finding of the second, but then
+//! refuses objects that get the default.
 //!
 //! Source: apiextensions-apiserver `pkg/apiserver/schema/defaulting/{validation,surroundingobject}.go`, with
 //! pruned defaults required.
