@@ -1,5 +1,5 @@
 //! `EmbeddedSchema`: what an API that other resources embed as a raw extension sets and requires.
-//! It must not review anything; see `etch_admission`.
+//! For reviews see `etch_admission`.
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
 

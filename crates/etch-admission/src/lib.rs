@@ -1,5 +1,5 @@
 //! Embedded schemas at admission: what a request lacks, what is wrong with it, and the messages for its
-//! author. It must not know how requests come in, where facts come from, or who enforces an answer.
+//! author. The caller receives requests, gathers facts and enforces answers.
 //!
 //! [`Compiled`] is a [`Declaration`] made ready once; [`Compiled::set_defaults`] and [`Compiled::judge`]
 //! answer the two questions that an API server asks, and [`review()`] asks both in its order, as it does for

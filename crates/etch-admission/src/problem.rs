@@ -1,5 +1,5 @@
 //! What prevents a declaration from being served.
-//! It must not find out whether it compiles; see `compile`.
+//! For whether it compiles see `compile`.
 
 use serde_json::Value;
 

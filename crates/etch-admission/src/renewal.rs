@@ -1,5 +1,5 @@
 //! When the certificates of admission are renewed, where Etch makes them itself.
-//! It must not know what a certificate looks like, nor where it is stored: only times count here.
+//! Only times count here.
 //!
 //! A signer, which is an authority of Etch's own, signs the certificate that replicas present. API servers
 //! trust the authorities in the webhooks' `caBundle`. So that no request fails while either is renewed:

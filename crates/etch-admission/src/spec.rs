@@ -1,5 +1,5 @@
 //! What an `EmbeddedSchema` declares, as its author writes it.
-//! It must not judge: whether a declaration can be served is for `compile` to find.
+//! `compile` finds out whether it can be served.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

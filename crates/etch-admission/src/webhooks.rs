@@ -27,8 +27,8 @@ const SYSTEM: &str = "kube-system";
 /// What follows a schema's name in that of its webhooks: the API server asks for three parts at least.
 const SUFFIX: &str = ".etch-operator.io";
 
-/// The name of the webhook that is asked about upgrades and deletions of CRDs. No schema's ends so, whatever the schema is
-/// called.
+/// The name of the webhook that is asked about upgrades and deletions of CRDs. No schema's ends so, whatever
+/// the schema is called.
 pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
 /// The name of the webhook that is asked about StorageVersionMigrations.
 pub const MIGRATION_GUARD: &str = "migrations.guard.etch-operator";
@@ -46,7 +46,7 @@ pub struct Endpoint {
     pub inject: Injection,
 }
 
-/// Who tells the API server which authority has signed the certificate.
+/// What gives the API server the CA bundle of the webhooks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Injection {
     /// Etch, from the `ca.crt` beside the certificate.
@@ -61,8 +61,8 @@ pub enum Injection {
 /// The bodies of the MutatingWebhookConfiguration and of the ValidatingWebhookConfiguration, for server-side
 /// apply.
 ///
-/// `guards` names those of [`GUARDS`] that are asked, too. `authority` is a bundle in PEM; it is used where nobody
-/// injects one. One of the `keys` is in each path.
+/// `guards` names those of [`GUARDS`] that are asked, too. `authority` is a bundle in PEM; it is used where
+/// nothing injects one. One of the `keys` is in each path.
 pub fn configurations<'d>(
     schemas: impl IntoIterator<Item = (&'d str, &'d Declaration)>,
     guards: &[&str],
@@ -153,7 +153,7 @@ struct Client<'c> {
     keys: &'c KeyRing,
 }
 
-/// The webhook of a schema; none where it has no target that may be asked about.
+/// The webhook of a schema; `None` if it has no target that may be asked about.
 fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_>) -> Option<Value> {
     let settings = declared.webhooks.clone().unwrap_or_default();
     let operations: Vec<Operation> = match (&declared.default_on[..], mutates) {
@@ -235,7 +235,7 @@ fn migration_webhook(client: &Client<'_>) -> Value {
     guard(MIGRATION_GUARD, rule, client)
 }
 
-/// A webhook that is asked about these requests, and that holds up none where nobody answers.
+/// A webhook that is asked about these requests, and that holds up none if no replica answers.
 fn guard(name: &str, rule: Value, client: &Client<'_>) -> Value {
     json!({
         "name": name,

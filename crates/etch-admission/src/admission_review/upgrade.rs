@@ -1,5 +1,4 @@
 //! Updates and deletions of CRDs, and migrations of their objects: which of them are judged, and the answer.
-//! It must not judge.
 
 use serde_json::{Value, json};
 
