@@ -1,6 +1,5 @@
 //! Rules about the defaults of a CRD, or of the Go types that it is made from: what a server refuses, what
-//! surprises, and what is a matter of style. It must not know where a CRD is from, nor how findings are
-//! printed.
+//! surprises, and what is a matter of style.
 
 mod breaks_parent_rule;
 mod clause_default;

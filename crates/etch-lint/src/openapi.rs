@@ -1,6 +1,6 @@
-//! The rules for types other than CRDs: what an API server publishes of built-in and aggregated ones. It
-//! must not report what generators write of their own accord: the zero value as the default of every field
-//! that is not a pointer in Go.
+//! The rules for types other than CRDs: what an API server publishes of built-in and aggregated ones. They do
+//! not report what generators write of their own accord: the zero value as the default of every field that is
+//! not a pointer in Go.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! ETCH015: what the API server answers about the CRD as a whole, when it is created or replaces another.
-//! It must not soften or sort out anything: the server's answer is the finding.
+//! The server's answer is the finding, unfiltered.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

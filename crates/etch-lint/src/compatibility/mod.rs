@@ -1,5 +1,5 @@
 //! What an upgrade of a CRD does to objects that were valid, and to clients, as far as the two CRDs alone
-//! show it. It must not look at objects, nor judge one of the CRDs by itself.
+//! show it.
 
 mod clauses;
 mod compare;

@@ -1,5 +1,5 @@
 //! Rules about EmbeddedSchemas: what cannot be served, what is never applied, and what is wrong in the schema
-//! of an extension. It must not know where a document is from, nor review any request.
+//! of an extension.
 //!
 //! The schema of an extension is one of a CRD, so the rules about CRDs hold for it as well.
 

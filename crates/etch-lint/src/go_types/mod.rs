@@ -1,5 +1,4 @@
 //! Go packages of API types, as far as defaults depend on them: types, fields, tags, markers and constants.
-//! It must not judge them.
 
 mod constraint;
 mod default;

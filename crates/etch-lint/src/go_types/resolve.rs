@@ -1,5 +1,5 @@
 //! What a type comes to, through names, aliases and packages.
-//! It must not guess: a type that is declared elsewhere is unknown, but for those that every API uses.
+//! A type that is declared elsewhere is unknown, but for those that every API uses.
 
 use super::package::{Declaration, Field, Marker, Package, Packages, Type};
 use super::shape::{Shape, Struct};

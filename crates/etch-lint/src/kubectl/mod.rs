@@ -1,5 +1,4 @@
 //! What kubectl and the API server answer to the document of a CRD, beside what the server validates.
-//! It must not judge the defaults, nor the schema as a schema.
 
 mod annotation;
 mod duplicate_key;

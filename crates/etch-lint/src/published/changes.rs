@@ -1,5 +1,5 @@
 //! What two releases of an API publish: which defaults come, change and go, and which kinds.
-//! It must not look at objects, nor at fields without a default.
+//! Fields without a default do not count.
 //!
 //! Kinds share definitions: that of a pod is in those of all workloads. A default is reported once, at the
 //! definition that declares it, with the kinds that it reaches.

@@ -1,6 +1,5 @@
 //! Built-in and aggregated types, from the OpenAPI v3 documents that an API server publishes under
-//! `/openapi/v3`. It must not be used for deciding what to write: what is published is not all that the
-//! server does.
+//! `/openapi/v3`. Do not use it to decide what to write: what is published is not all that the server does.
 //!
 //! The defaults in these documents come from markers on the Go types. Those that are set by Go functions
 //! (`SetDefaults_Deployment` and the like) are not in them, so an object that is read with the help of a

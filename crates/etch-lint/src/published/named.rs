@@ -1,5 +1,5 @@
 //! Finding the type, and the field in it, that a user names as for kubectl: `deployments`,
-//! `Deployment.v1.apps`, `svc.spec.ports`. It must not guess short names: only a cluster knows them.
+//! `Deployment.v1.apps`, `svc.spec.ports`. Short names are unknown here: only a cluster has them.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

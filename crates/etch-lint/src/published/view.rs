@@ -1,5 +1,5 @@
 //! One schema of a document, with the references that it is made of followed.
-//! It must not follow more than that: schemas such as that of JSON schemas contain themselves.
+//! It follows no more than that: schemas such as that of JSON schemas contain themselves.
 //!
 //! A reference stands alone, has siblings, or is a clause of `allOf` beside keywords of this place only, such
 //! as its default. What stands nearer counts.

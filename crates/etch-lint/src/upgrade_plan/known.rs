@@ -1,5 +1,4 @@
 //! What is known of an upgrade, before there is a plan for it.
-//! It must not know any step.
 
 use etch_core::crd::Crd;
 use etch_core::impact::{SchemaChanges, Tally};
@@ -13,7 +12,7 @@ use crate::rule::Finding;
 /// What is known of the upgrade of one CRD.
 #[derive(Clone, Debug)]
 pub struct Upgrade<'a> {
-    /// The CRD before, as it is written and as it is read; none where it is new.
+    /// The CRD before, as it is written and as it is read; `None` if it is new.
     pub old: Option<(&'a Json, &'a Crd)>,
     /// The CRD after.
     pub new: (&'a Json, &'a Crd),
@@ -25,7 +24,7 @@ pub struct Upgrade<'a> {
     pub incompatible: &'a [Finding],
     /// What changes in the storage version.
     pub schemas: &'a SchemaChanges,
-    /// What happens to the objects of the cluster; none where they were not read.
+    /// What happens to the objects of the cluster; `None` if they were not read.
     pub objects: Option<&'a Tally>,
     /// What Etch may write, and who decides so.
     pub policy: Policy<'a>,
@@ -55,7 +54,7 @@ pub enum DryRun {
 /// The policy that governs the CRD after the upgrade, as far as it matters for the steps.
 #[derive(Clone, Debug, Default)]
 pub struct Policy<'a> {
-    /// Its name; none where none governs the CRD, or none was read.
+    /// Its name; `None` if no policy governs the CRD, or none was read.
     pub name: Option<&'a str>,
     /// Whether the operator writes objects under it.
     pub writes: bool,
@@ -128,7 +127,7 @@ pub(super) fn names(document: &Value) -> impl Iterator<Item = &str> {
     versions.filter_map(|version| version["name"].as_str())
 }
 
-/// `status.storedVersions`; none where the document does not have it, such as one from a file.
+/// `status.storedVersions`; `None` if the document does not have it, such as one from a file.
 pub(super) fn stored(document: &Value) -> Option<Vec<String>> {
     let stored = document["status"]["storedVersions"].as_array()?;
     let stored: Vec<String> = stored.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect();

@@ -1,5 +1,4 @@
 //! Steps, and plans as lists of them.
-//! It must not know why a step is needed.
 
 /// How many reasons a step lists; the rest is counted.
 const REASONS: usize = 5;

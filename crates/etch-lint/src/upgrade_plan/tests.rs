@@ -19,8 +19,8 @@ struct Case {
     #[serde(default)]
     old: Option<State>,
     new: State,
-    /// The specs of the cluster's objects, as it shows them; none where they are not read. One with `ignored` has the
-    /// annotation.
+    /// The specs of the cluster's objects, as it shows them; `None` if they are not read. One with `ignored`
+    /// has the annotation.
     #[serde(default)]
     objects: Option<Vec<Value>>,
     #[serde(default)]

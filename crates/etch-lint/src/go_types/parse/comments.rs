@@ -1,5 +1,5 @@
 //! Comments with markers, and what they belong to: as controller-gen and gengo have it, to the next
-//! declaration or field. It must not know any marker.
+//! declaration or field.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Constants with a literal value.
-//! It must not compute any.
+//! None is computed.
 
 use serde_json::{Number, Value};
 use tree_sitter::Node;

@@ -1,5 +1,5 @@
 //! Types as they are written.
-//! It must not follow their names.
+//! `resolve` follows their names.
 
 use tree_sitter::Node;
 

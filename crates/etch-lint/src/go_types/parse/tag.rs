@@ -1,5 +1,4 @@
-//! Struct tags.
-//! It must not read any other than `json`.
+//! Struct tags: only `json`.
 
 use crate::go_types::{JsonTag, unquote};
 
