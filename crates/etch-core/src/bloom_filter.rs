@@ -1,9 +1,10 @@
 //! A set of hashes in little room: it may claim one that is not in it, and never denies one that is (a Bloom
-//! filter). Its form must not depend on the release that wrote it: reports outlive releases.
+//! filter). Its form must not change from release to release: reports outlive releases.
 
 use sha2::{Digest, Sha256};
 
-/// How many bits each member gets as long as there is room: one in 10⁵ that is not a member is taken for one.
+/// How many bits each member gets as long as there is room: one in 10⁵ that is not a member is taken for
+/// one.
 const BITS: usize = 24;
 /// The least size in bytes: few members cost little anyway.
 const LEAST: usize = 32;

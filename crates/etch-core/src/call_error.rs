@@ -104,8 +104,8 @@ impl CallError {
         self.code() == Some(410)
     }
 
-    /// The oldest resource version from which a watch may begin, where one was asked for that is older, and
-    /// the server says so.
+    /// The oldest resource version from which a watch may begin, if the server names it because an older one
+    /// was asked for.
     pub fn oldest_remembered(&self) -> Option<u64> {
         match self {
             Self::Refused(refusal) if self.is_expired() => refusal.oldest_remembered(),

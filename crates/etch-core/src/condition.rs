@@ -9,7 +9,8 @@ use kube_structural_schema::json::Json;
 /// The condition types, always written together (fact C1).
 pub const TYPES: [&str; 3] = ["NonStructural", "InvalidDefaults", "DefaultsPersisted"];
 
-/// How a message counts objects that the policy does not select, at its beginning: what it claims is not about these.
+/// How a message counts objects that the policy does not select, at its beginning: what it claims is not
+/// about these.
 pub const NOT_SELECTED: &str = "not selected by ";
 
 /// Messages are cut at this many bytes.
@@ -65,7 +66,7 @@ words! {
         Forbidden,
         /// A policy has paused all writes.
         Paused,
-        /// The first objects are written, and the others wait for somebody to resume the pass.
+        /// The first objects are written, and the others wait for a user to resume the pass.
         CanaryWaiting,
         /// A write of one of the first objects was rejected, and the others wait as well.
         CanaryRejected,
@@ -87,7 +88,7 @@ words! {
 pub enum EventType {
     /// For information.
     Normal,
-    /// Somebody has to look.
+    /// A user has to look.
     Warning,
 }
 
@@ -106,7 +107,7 @@ pub struct CrdStatus {
     pub reason: Reason,
     /// The same in a sentence.
     pub message: String,
-    /// The same without names of objects; none where the sentence has none.
+    /// The sentence without names of objects; `None` if it has none.
     pub nameless: Option<String>,
 }
 
@@ -121,7 +122,7 @@ impl Reason {
         matches!(self, Self::Paused | Self::CanaryWaiting | Self::CanaryRejected)
     }
 
-    /// The type of the event when a CRD's `DefaultsPersisted` gets this reason; none where it warrants no
+    /// The type of the event when a CRD's `DefaultsPersisted` gets this reason; `None` if it warrants no
     /// event.
     pub fn event(self) -> Option<EventType> {
         match self {
@@ -186,7 +187,7 @@ impl CrdStatus {
 }
 
 impl CrdStatus {
-    /// The sentence for whoever may not see the objects: events about CRDs are in the namespace `default`.
+    /// The sentence for users who may not see the objects: events about CRDs are in the namespace `default`.
     pub fn without_names(&self) -> &str {
         self.nameless.as_deref().unwrap_or(&self.message)
     }
@@ -236,7 +237,7 @@ pub fn same(said: &[Condition], present: &[Condition]) -> bool {
         })
 }
 
-/// A sentence and the first few of these, as many as leave room in a message for more to be said.
+/// A sentence and the first few of these, as many as leave room for more in a message.
 pub fn list(found: &[String], kind: &str) -> String {
     first_of(found, found.len() as u64, kind)
 }
@@ -246,8 +247,7 @@ pub fn first_of(found: &[String], count: u64, kind: &str) -> String {
     format!("{kind}: {}", few(found, count, kind.len() + 2))
 }
 
-/// The first few of `count`, of which these are known by name, as many as leave room in a message for more to
-/// be said.
+/// The first few of `count`, of which these are known by name, as many as leave room for more in a message.
 pub fn first(found: &[String], count: u64) -> String {
     few(found, count, 0)
 }

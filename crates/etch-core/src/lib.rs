@@ -1,5 +1,5 @@
 //! What Etch decides, as pure functions over plain data: which defaults etcd lacks, which write stores them,
-//! what the operator says about it, and what an upgrade of a CRD changes.
+//! what the operator reports about it, and what an upgrade of a CRD changes.
 //!
 //! | module | answers |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | [`stored_versions`] | which versions could go out of `status.storedVersions` |
 //! | [`plan`] | what to do about one object, and how its write goes on |
 //! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
-//! | [`object_machine`] | how one object goes from its read to what became of it |
+//! | [`object_machine`] | how one object goes from its read to its state |
 //! | [`engine`] | what goes on for all objects of a CRD |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
 //! | [`namespaces`] | to which namespaces reads are limited |

@@ -1,5 +1,5 @@
 //! The namespaces to which reads of a CRD's objects are limited, where permissions do not reach further.
-//! It must not decide what Etch may do: the API server does.
+//! The API server decides what Etch may do.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What became of one object: the metric's label, the report's reason and its sentence for each state, in one
+//! The state of one object: the metric's label, the report's reason and its sentence for each state, in one
 //! place.
 
 use super::object::IGNORE_ANNOTATION;
@@ -7,7 +7,7 @@ use super::words::words;
 use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;
 
-/// What became of one object.
+/// The state of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectState {
     /// Nothing was missing, and no request was needed to know.
@@ -71,7 +71,8 @@ words! {
 pub struct Skipped {
     /// Why.
     pub why: Skip,
-    /// Whether etcd lacks a default of it, or may; `false` for one that is not selected, at which Etch does not look.
+    /// Whether etcd lacks a default of it, or may; `false` for one that is not selected, at which Etch does
+    /// not look.
     pub lacks: bool,
 }
 
@@ -102,7 +103,7 @@ impl ObjectState {
         }
     }
 
-    /// What prevents the object's defaults from being stored; none where nothing does, or only the policy.
+    /// What prevents the object's defaults from being stored; `None` if nothing does, or only the policy.
     pub fn problem(&self) -> Option<Problem> {
         match self {
             Self::Stored
@@ -160,8 +161,8 @@ impl ObjectState {
         matches!(self, Self::Rejected(rejection) if rejection.kind == RejectionKind::Mutated)
     }
 
-    /// Whether nobody has answered about the object: the API server or a webhook is away, and the object
-    /// itself may be fine.
+    /// Whether the object is unanswered: the API server or a webhook is away, and the object itself may be
+    /// fine.
     pub fn is_unanswered(&self) -> bool {
         match self {
             Self::Rejected(rejection) => rejection.kind == RejectionKind::Unavailable,
@@ -235,7 +236,7 @@ fn harm(held: &Held) -> String {
     }
 }
 
-/// What kind of rejection a report names so; none where it is not one.
+/// What kind of rejection a report names so; `None` if it is not one.
 pub fn rejected_for(word: &str) -> Option<RejectionKind> {
     RejectionKind::ALL.into_iter().find(|kind| reason(*kind) == word)
 }

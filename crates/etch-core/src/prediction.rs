@@ -1,5 +1,5 @@
-//! What the report on a CRD holds, for whoever predicts what the operator does: commands, and the guard on
-//! upgrades. It must not count anything: nothing has been done.
+//! What the report on a CRD holds, for code that predicts what the operator does: commands, and the guard on
+//! upgrades. It counts nothing: nothing has been done.
 
 use jiff::Timestamp;
 
@@ -38,7 +38,7 @@ impl PendingChanges {
 }
 
 /// What is on record of the objects of a CRD: in its report or, where that records no pass, on the CRD
-/// itself; and a clock that has heard nothing yet.
+/// itself; and a clock that has seen nothing yet.
 pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &Crd) -> Record {
     let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
     let cleared = of_report.cleared.clone();

@@ -144,8 +144,8 @@ fn labelled(name: &str, (label, value): (&str, &str)) -> ObjectMeta {
     }
 }
 
-/// One rule for each group, name and kind of access, in order. Two grants for the same objects become one that
-/// allows both.
+/// One rule for each group, name and kind of access, in order. Two grants for the same objects become one
+/// that allows both.
 fn rules(grants: impl IntoIterator<Item = Grant>) -> Vec<PolicyRule> {
     let mut granted = BTreeMap::<_, Access>::new();
     for Grant { group, plural, name, access } in grants {

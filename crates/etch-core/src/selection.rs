@@ -1,5 +1,5 @@
 //! Which objects of a CRD a policy selects, by their namespace and their labels.
-//! It must not read namespaces: an object shows what decides.
+//! The object alone decides: namespaces are not read.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -105,7 +105,7 @@ impl Selection {
         Namespaces::new(selected.cloned()).filter(|_| is_exact)
     }
 
-    /// What selects; none where all objects are selected.
+    /// What selects; `None` if all objects are selected.
     pub fn selector(&self) -> Option<&ObjectSelector> {
         self.0.as_deref()
     }
@@ -145,7 +145,8 @@ impl LabelRequirement {
 }
 
 impl fmt::Display for ObjectSelector {
-    /// `namespaces team-a, team-b; without namespaces team-b-*; labels tier=gold,!legacy`: labels as `kubectl -l` takes them.
+    /// `namespaces team-a, team-b; without namespaces team-b-*; labels tier=gold,!legacy`: labels as `kubectl
+    /// -l` takes them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |what: &str, names: &[String]| {
             (!names.is_empty()).then(|| format!("{what} {}", names.join(", ")))

@@ -2,8 +2,8 @@
 
 /// Whether a text matches a pattern in which `*` stands for any run of characters.
 ///
-/// Each part between two stars is taken where it first occurs, which is never worse than a later place: the time is bounded
-/// by the product of both lengths, however many stars there are.
+/// Each part between two stars is taken where it first occurs, which is never worse than a later place: the
+/// time is bounded by the product of both lengths, however many stars there are.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let head = parts.next().unwrap_or_default();

@@ -1,5 +1,5 @@
 //! A number of objects in a policy: an absolute one, or a percentage.
-//! It must not know of what it is a percentage: that is given.
+//! The caller gives the whole that it is a percentage of.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! Which policy governs a CRD, and whether its writes are paused.
-//! It must not start or stop anything, nor read the cluster: the policies are given.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ use crate::upgrade::GuardMode;
 /// The policies of the cluster, by name.
 pub type Policies = BTreeMap<String, DefaultsPolicySpec>;
 
-/// What the policies say for one CRD.
+/// What the policies set for one CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
     /// The settings of the most specific policy that selects it: the policy that governs it.
@@ -26,7 +25,7 @@ pub struct Assignment {
     pub outranked: Vec<String>,
 }
 
-/// What the policies say for a CRD; none if no policy selects it. `settle` is the operator's own.
+/// What the policies set for a CRD; `None` if no policy selects it. `settle` is the operator's own.
 ///
 /// Everything that asks whether objects may be written asks this function: [`Settings::pause`] is decided
 /// nowhere else.
@@ -52,7 +51,7 @@ pub fn assign(
 }
 
 /// What counts of a policy by its `spec` as it stands in the cluster: all of it, or `pauseAll` alone where
-/// this version cannot read the rest. None where nothing counts.
+/// this version cannot read the rest. `None` if nothing counts.
 pub fn counting(spec: &Value) -> Option<DefaultsPolicySpec> {
     DefaultsPolicySpec::deserialize(spec).ok().or_else(|| (spec["pauseAll"] == true).then(only_pauses))
 }

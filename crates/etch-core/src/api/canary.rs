@@ -1,5 +1,5 @@
 //! The canary of a policy: the objects that a pass writes before all others.
-//! It must not decide when it is over: see `engine::canary`.
+//! `engine::canary` decides when it is over.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

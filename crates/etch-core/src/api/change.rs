@@ -1,5 +1,5 @@
 //! The `onChange` rules of a policy.
-//! It must not know which defaults a CRD has: a rule for one that is not there waits for it.
+//! A rule for a default that is not there waits for it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,8 @@ pub enum ChangeAction {
     Follow,
 }
 
-/// The line of `onChange` in YAML by which stored values follow a default; none where a policy may have no such
-/// line.
+/// The line of `onChange` in YAML by which stored values follow a default; `None` if a policy may have no
+/// such line.
 pub fn follow_line(path: &Path) -> Option<String> {
     let steps = path.steps();
     let own = |name: &str| matches!(name, "apiVersion" | "kind" | "metadata" | "status");

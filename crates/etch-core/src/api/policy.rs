@@ -1,5 +1,5 @@
 //! `DefaultsPolicy`: which CRDs Etch processes, and how.
-//! It must not select anything itself; see `selector`.
+//! `selector` selects the CRDs.
 
 #![expect(clippy::duplicated_attributes, reason = "each printed column has a type and a path of its own")]
 
@@ -223,9 +223,9 @@ pub struct Settings {
     pub max_writes_per_second: Option<u32>,
     /// Rejections after which a pass stops; none for never.
     pub stop_after_rejected: Option<Amount>,
-    /// How many objects a pass writes before all others; none where it makes no difference.
+    /// How many objects a pass writes before all others; `None` if it makes no difference.
     pub canary: Option<Canary>,
-    /// What becomes of old versions in `status.storedVersions`.
+    /// What Etch does with old versions in `status.storedVersions`.
     pub stored_versions: StoredVersions,
     /// Which policies have paused writes; none while objects may be written.
     pub pause: Option<Pause>,
@@ -238,7 +238,8 @@ pub struct Settings {
 impl DefaultsPolicySpec {
     /// What this policy sets for a CRD that it selects; `settle` is the operator's own.
     ///
-    /// A `settle` that cannot be read counts as the operator's: the CRD's schema refuses it before it gets here.
+    /// A `settle` that cannot be read counts as the operator's: the CRD's schema refuses it before it gets
+    /// here.
     pub(super) fn settings(&self, policy: &str, settle: Duration) -> Settings {
         Settings {
             policy: policy.to_owned(),
@@ -265,7 +266,8 @@ impl DefaultsPolicySpec {
 }
 
 impl DefaultsPolicySpec {
-    /// What becomes of requests that upgrade the CRDs that it governs, with the default where it sets nothing.
+    /// What Etch does with requests that upgrade the CRDs that it governs, with the default where it sets
+    /// nothing.
     pub fn guard_mode(&self) -> GuardMode {
         let otherwise = if self.mode == Some(Mode::Ignore) { GuardMode::Off } else { GuardMode::default() };
         self.guard.unwrap_or(otherwise)

@@ -1,5 +1,5 @@
 //! Which CRDs a policy selects, and how specifically.
-//! It must not read CRDs itself: matching takes names and labels.
+//! Matching takes names and labels only.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,8 @@ pub struct CrdSelector {
 impl CrdSelector {
     /// How specifically this selects a CRD; none if it does not. A higher number wins.
     ///
-    /// Names are compared first (an exact one, a pattern, none), then labels (some, none), then groups as names are.
+    /// Names are compared first (an exact one, a pattern, none), then labels (some, none), then groups as
+    /// names are.
     pub fn weight(&self, name: &str, group: &str, labels: &BTreeMap<String, String>) -> Option<u32> {
         if self.exclude.iter().any(|pattern| matches(pattern, name)) {
             return None;

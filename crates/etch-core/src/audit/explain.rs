@@ -37,7 +37,7 @@ pub struct Rules<'a> {
     pub record: &'a Record,
     /// The changed defaults that concern the object.
     pub changes: &'a [Change],
-    /// Why the operator writes to no object; none where it writes.
+    /// Why the operator writes to no object, if it does not.
     pub idle: Option<&'a str>,
 }
 
@@ -59,7 +59,7 @@ pub fn explain(
     let explanation = |path: Path| {
         let found =
             missing.iter().find(|missing| missing.path.contains(&path) || path.contains(&missing.path));
-        // A part that is missing below a place that is there says nothing of the place.
+        // A part that is missing below a place that is there shows nothing about the place.
         let found = found.filter(|missing| missing.path.contains(&path));
         let state = found.map_or(State::Stored, |missing| missing.state);
         let is_default = filled.iter().any(|filled| filled.contains(&path));
@@ -111,7 +111,7 @@ struct OperatorAction<'a> {
 }
 
 impl OperatorAction<'_> {
-    /// What Etch does about a value that is what its default gave before; none where it is not.
+    /// What Etch does about a value that is what its default gave before; `None` if it is not.
     fn of_old_value(&self, path: &Path) -> Option<String> {
         let known = "the value is what the default was before it changed";
         if self.prediction.moved.contains(path) {
@@ -132,8 +132,8 @@ impl OperatorAction<'_> {
         })
     }
 
-    /// What is known of a default that is stored, and whether Etch stored it: its entry says so, or what is
-    /// on record of its pass.
+    /// What is known of a default that is stored, and whether Etch stored it: by its entry, or by what is on
+    /// record of its pass.
     fn of_stored(&self, path: &Path, owners: &[String], exact: bool) -> String {
         let proof = self.rules.record.coverage(self.object, self.crd).of_place(path);
         let is_ours = owners.iter().any(|owner| owner == MANAGER);
@@ -209,7 +209,7 @@ impl OperatorAction<'_> {
         format!("Etch stores it {how}{dropped}")
     }
 
-    /// The hidden fields that a write drops, as the policy says. Those that are known to be gone are none.
+    /// The hidden fields that a write drops, as the policy asks. Those that are known to be gone are none.
     fn dropped(&self) -> Vec<String> {
         let Rules { terms, record, .. } = self.rules;
         if terms.hidden_fields == HiddenFields::Hold {

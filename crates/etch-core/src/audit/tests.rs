@@ -1,4 +1,4 @@
-//! Objects, the bytes behind them, and what can be told of their defaults.
+//! Objects, the bytes behind them, and what they show about their defaults.
 
 use serde_json::{Value, json};
 
@@ -199,7 +199,7 @@ fn what_is_stored_says_whether_etch_stored_it() {
     assert_eq!(stored(true, 6, None, false), "Etch stored it, and owns it");
 }
 
-/// What is said of each default under these rules.
+/// What `explain` reports about each default under these rules.
 fn explained(
     object: &Object,
     crd: &Crd,

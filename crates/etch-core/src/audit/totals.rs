@@ -15,7 +15,7 @@ pub struct Totals {
     pub stored: u64,
     /// Objects of which etcd does not hold a default.
     pub phantom: u64,
-    /// Objects of which etcd may not hold a default, as far as can be told.
+    /// Objects of which etcd may not hold a default.
     pub unknown: u64,
     /// Objects whose bytes cannot be read.
     pub unreadable: u64,
@@ -25,11 +25,13 @@ pub struct Totals {
     pub ignored: u64,
     /// Objects that Etch does not write because they are being deleted; each is counted above as well.
     pub terminating: u64,
-    /// Objects that are nested too deeply, so that Etch leaves them alone; each is counted in `unknown` as well.
+    /// Objects that are nested too deeply, so that Etch leaves them alone; each is counted in `unknown` as
+    /// well.
     pub too_deep: u64,
-    /// Objects that Etch does not write because the policy does not select them; each is counted above as well.
+    /// Objects that Etch does not write because the policy does not select them; each is counted above as
+    /// well.
     pub not_selected: u64,
-    /// Objects with a value that Etch moves to a changed default, as the policy says.
+    /// Objects with a value that Etch moves to a changed default, as the policy asks.
     pub following: u64,
     /// Objects with fields that only etcd holds, where the bytes were looked at.
     pub hidden: u64,

@@ -150,9 +150,9 @@ pub struct CanaryRun {
     policy: Option<Canary>,
     /// The generation that a user has resumed, by an annotation of the CRD.
     resumed: Option<i64>,
-    /// What a report says may be older; none where the canary has not begun.
+    /// A report may be older than this. `None` before the canary begins.
     progress: Option<CanaryProgress>,
-    /// Why the present attempt writes no object; none where it may.
+    /// Why the present attempt writes no object, if it may not.
     hold: Option<CanaryHold>,
 }
 
@@ -175,7 +175,7 @@ impl CanaryRun {
         Self { crd, generation, policy, resumed, progress: None, hold: None }
     }
 
-    /// Why the present attempt writes no object; none where it may.
+    /// Why the present attempt writes no object, if it may not.
     pub(super) fn hold(&self) -> Option<&CanaryHold> {
         self.hold.as_ref()
     }
@@ -223,7 +223,7 @@ impl CanaryRun {
         self.set(opened, report);
     }
 
-    /// Begins a pass that writes: the canary that it begins with, if any is left. It needs none where every
+    /// Begins a pass that writes: the canary that it begins with, if any is left. It needs none if every
     /// object `is_on_record`.
     pub(super) fn begin_pass(&mut self, is_on_record: bool, report: &mut ReportState) -> Option<CanaryLimit> {
         let canary = self.policy?;

@@ -1,8 +1,8 @@
 //! Leadership by a Lease, with client-go's times: when to renew it, when to stop, and when to take it over.
 //!
 //! No clock of another machine is trusted. A replica measures both times by its own clock: it goes on for
-//! [`DEADLINE`] after the beginning of its last renewal, and takes over a lease that it has not seen change for
-//! [`DURATION`]. So no two replicas lead at once while their clocks run at the same speed within half.
+//! [`DEADLINE`] after the beginning of its last renewal, and takes over a lease that it has not seen change
+//! for [`DURATION`]. So no two replicas lead at once while their clocks run at the same speed within half.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub struct Lease {
     pub resource_version: String,
     /// The identity of its holder; empty where it is free.
     pub holder: String,
-    /// How long others have to respect it; [`DURATION`] where it does not say.
+    /// How long others have to respect it; [`DURATION`] if the lease does not set it.
     pub duration: Option<Duration>,
     /// The time of its last renewal, as it has it.
     pub renewed: Option<String>,
@@ -81,7 +81,8 @@ impl Claim {
         self.held.is_some_and(|held| now < held + DEADLINE)
     }
 
-    /// When to try next: a holder that cannot renew stops at its deadline, and a lease that runs out is taken.
+    /// When to try next: a holder that cannot renew stops at its deadline, and a lease that runs out is
+    /// taken.
     pub fn wait(&self, now: Instant) -> Duration {
         let left = match self.held {
             Some(held) => (held + DEADLINE).saturating_duration_since(now),
@@ -90,7 +91,7 @@ impl Claim {
         left.min(PERIOD)
     }
 
-    /// How long the lease that was seen last is to be respected; none where it is unknown, or has run out.
+    /// How long to respect the lease that was seen last; `None` if it is unknown, or has run out.
     fn until_run_out(&self, now: Instant) -> Option<Duration> {
         let seen = self.seen.as_ref()?;
         let left = (seen.at + seen.duration).saturating_duration_since(now);
@@ -146,8 +147,8 @@ impl Claim {
         self.held = Some(self.began);
     }
 
-    /// The write met another one. Whether another replica has taken the lease: a change while this one held it
-    /// shows in the next read.
+    /// The write met another one. Whether another replica has taken the lease: a change while this one held
+    /// it shows in the next read.
     pub fn conflicted(&mut self, take: Take) -> bool {
         let is_taken = match take {
             Take::Create => true,

@@ -11,8 +11,8 @@
 //! the time             ─┘            └─> Publish, End
 //! ```
 //!
-//! [`CrdMachine`](crd::machine::CrdMachine) holds both for one CRD, and decides when which of them goes on; what is
-//! to be written about the CRD is the work of its [`Status`](status::Status).
+//! [`CrdMachine`](crd::machine::CrdMachine) holds both for one CRD, and decides when which of them goes on;
+//! what is to be written about the CRD is the work of its [`Status`](status::Status).
 //!
 //! A [`Pass`](pass::Pass) is a sweep over all objects that writes, and further ones that verify it for as
 //! long as they find something to write. What is known then is kept up to date by
@@ -50,8 +50,8 @@ use crate::object::{Identity, Object};
 use crate::object_machine::{ObjectMachine, Reconciled, Step};
 use crate::report::ledger::Found;
 
-/// A moment, by both clocks: the one of this process measures how long something takes; the time of day says
-/// when something was, and may be set while this runs.
+/// A moment, by both clocks: the one of this process measures how long something takes; the time of day dates
+/// events, and may be set while this runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     /// By the clock of this process.
@@ -90,7 +90,7 @@ pub struct Work<H> {
 /// How one object has ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// What became of it, or why no further object may be processed.
+    /// The result, or why no further object may be processed.
     pub result: Result<Reconciled, StopReason>,
     /// What its machine found on the way.
     pub found: Found,

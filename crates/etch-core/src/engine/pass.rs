@@ -22,15 +22,15 @@ use crate::report::versions::{ListKey, ObjectVersions};
 /// How often a sweep that wrote something is verified by another, at most.
 const VERIFICATIONS: u32 = 3;
 
-/// What tells passes from each other.
+/// What distinguishes passes.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// The object up to which all are left out; none if all are processed.
     pub after: Option<ListKey>,
     /// Rejections after which a sweep stops.
     pub stop_after_rejected: Option<Amount>,
-    /// How many objects are written before all others: the pass ends after these, unless they are all that need a
-    /// write. None where all are.
+    /// How many objects are written before all others: the pass ends after these, unless they are all that
+    /// need a write. `None` if all are.
     pub canary: Option<CanaryLimit>,
     /// Whether what is refused to an earlier run is counted as that, though nothing is written.
     pub shows_rejected: bool,
@@ -92,7 +92,7 @@ pub struct Verified {
     pub postponed: u64,
     /// Whether the last sweep wrote nothing.
     pub is_verified: bool,
-    /// What became of the objects of a canary, where others need a write, too; none of a pass over all objects.
+    /// The results of a canary, if other objects need a write, too; `None` after a pass over all objects.
     pub canary: Option<CanaryCounts>,
 }
 
@@ -105,7 +105,7 @@ pub struct Interrupted {
     pub checkpoint: Checkpoint,
     /// Whether the first sweep was interrupted.
     pub in_first: bool,
-    /// What became of the objects of a canary until then; none of a pass over all objects.
+    /// The results of a canary until then; `None` in a pass over all objects.
     pub canary: Option<CanaryCounts>,
     /// Why it was not completed.
     pub reason: PassError,
@@ -408,7 +408,8 @@ impl<H> Pass<H> {
         self.go_on_after(sweep, is_first);
     }
 
-    /// Goes on after a sweep that may write a few objects; the sweep back, where no other object needs a write.
+    /// Goes on after a sweep that may write a few objects; returns the sweep if no other object needs a
+    /// write.
     fn canary_swept(&mut self, mut sweep: Box<Sweep>) -> Option<Box<Sweep>> {
         if let Some(first) = self.earlier.take() {
             sweep.tally.add_earlier_writes(&self.checkpoint.writes);
@@ -464,7 +465,8 @@ impl<H> Pass<H> {
         self.end(Ok(Box::new(verified)));
     }
 
-    /// Ends a pass that writes nothing, or a canary: it proves nothing about other objects than it has written.
+    /// Ends a pass that writes nothing, or a canary: it proves nothing about other objects than it has
+    /// written.
     fn end_unverified(&mut self, mut last: Sweep, canary: Option<CanaryCounts>) {
         let before = std::mem::take(&mut self.checkpoint);
         if canary.is_none() {

@@ -41,8 +41,8 @@ impl RestoreCheck {
         self.due = now;
     }
 
-    /// Something shows that etcd may have been restored. `had_unreported` is whether the report may lack what was
-    /// set back: then a report that is the right one proves nothing.
+    /// Something shows that etcd may have been restored. `had_unreported` is whether the report may lack what
+    /// was set back: then a report that is the right one proves nothing.
     pub fn sign(&mut self, now: Instant, had_unreported: bool) {
         self.due = self.due.min(now + self.turn);
         self.is_suspect |= had_unreported;

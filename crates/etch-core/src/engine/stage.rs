@@ -1,4 +1,4 @@
-//! What the objects of a sweep are judged by, and those of which it is known already what becomes of them.
+//! What the objects of a sweep are judged by, and those whose result is known already.
 
 use std::sync::Arc;
 
@@ -30,13 +30,13 @@ pub(super) struct Stage<'a> {
     /// The sweep that this one verifies: what was held or rejected then, and has not changed, is not tried
     /// again.
     pub(super) earlier: Option<Earlier<'a>>,
-    /// What an earlier run was refused: it is not tried again at once. None where everything is.
+    /// What an earlier run was refused: it is not tried again at once. `None` if everything is.
     pub(super) rejected: Option<&'a Rejected>,
     /// The object up to which all are left out; none if all are processed.
     pub(super) after: Option<&'a ListKey>,
     /// Rejections after which the sweep stops.
     pub(super) stop_after_rejected: Option<Amount>,
-    /// How many objects may be written; none where all may.
+    /// How many objects may be written; `None` if all may.
     pub(super) canary: Option<CanaryLimit>,
 }
 
@@ -69,8 +69,7 @@ impl ProblemVersions {
     }
 }
 
-/// An object of which it is known what becomes of it: its metadata tell that it is as it was when it was
-/// processed.
+/// An object whose result is known: by its metadata it is as it was when it was processed.
 pub(super) struct KnownObject<'a> {
     pub(super) identity: Identity,
     pub(super) resource_version: String,
@@ -109,7 +108,7 @@ impl<'a> Stage<'a> {
         &self.rules.crd
     }
 
-    /// An object, if it is known what becomes of it.
+    /// An object, if its result is known.
     pub(super) fn known(&self, object: &Object) -> Option<KnownObject<'a>> {
         let outcome = self.outcome(object)?;
         let (identity, resource_version) = (object.identity(), object.resource_version().to_owned());

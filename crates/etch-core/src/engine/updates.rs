@@ -7,8 +7,8 @@ use crate::api::Counts;
 
 /// The least time between two updates of conditions and report while objects change.
 pub const EVERY: Duration = Duration::from_secs(3);
-/// The time between two reports of how far a pass has come, after the first one: each is an update of the CRD,
-/// which costs the API server and all that watch CRDs more than an object's write.
+/// The time between two reports of how far a pass has come, after the first one: each is an update of the
+/// CRD, which costs the API server and all that watch CRDs more than an object's write.
 pub const PROGRESS: Duration = Duration::from_secs(10);
 /// Changes of the status are gathered for this long.
 const GATHER: Duration = Duration::from_millis(500);

@@ -75,8 +75,8 @@ pub struct Watching<H> {
     retries: Retries,
     updates: Updates,
     outage: WatchOutage,
-    /// Whether some of the objects are watched by another watch than the last change came through, and that one
-    /// fails.
+    /// Whether some of the objects are watched by another watch than the last change came through, and that
+    /// one fails.
     is_other_failing: bool,
     /// When what was written since the schema changed is to be verified.
     verify_at: Option<Instant>,
@@ -160,8 +160,8 @@ impl<H> Watching<H> {
         self.is_publishing || self.updates.due().is_some()
     }
 
-    /// Whether the report lacks something about the objects, or did a moment ago: if etcd is restored to that moment,
-    /// the report does not show it.
+    /// Whether the report lacks something about the objects, or did a moment ago: if etcd is restored to that
+    /// moment, the report does not show it.
     pub(super) fn had_unreported(&self, now: Instant) -> bool {
         self.has_unreported() || self.updates.are_fresh(now)
     }
@@ -349,7 +349,7 @@ impl<H> Watching<H> {
         if let Some(left_at) = left_at {
             tally.set_rejected_at(identity, &left_at);
         }
-        // It stays so where nobody answers when it is read again.
+        // It stays so if no server answers when it is read again.
         if tally.is_mutated(identity) {
             self.queue.back_off(now, identity.clone());
         }
@@ -393,7 +393,7 @@ impl<H> Watching<H> {
         times.into_iter().flatten().min().filter(|_| self.end.is_none())
     }
 
-    /// While nothing is heard of the objects, a list now would be out of date at once.
+    /// While no watch shows changes of the objects, a list now would be out of date at once.
     fn verification_due(&self) -> Option<Instant> {
         self.verify_at.filter(|_| !self.outage.goes_on())
     }

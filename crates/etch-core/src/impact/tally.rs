@@ -1,5 +1,5 @@
 //! What an upgrade does to many objects: how many there are, and how many at each place of the schema.
-//! It must not hold an object, nor grow with their number.
+//! It holds no object, and does not grow with their number.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,11 +50,11 @@ pub struct Counts {
     pub terminating: u64,
     /// Objects of which it is not known whether all of this happens.
     pub open: u64,
-    /// Objects whose values would be protected if nobody asked to ignore them.
+    /// Objects whose values would be protected if no annotation asked to ignore them.
     pub unprotected: u64,
 }
 
-/// What came of one object.
+/// The result for one object.
 #[derive(Debug)]
 pub struct Counted {
     /// Why Etch writes to it in no case.
@@ -139,7 +139,7 @@ fn places(effect: &Effect) -> BTreeSet<Place> {
         .into_iter()
         .flat_map(|(effect, paths)| paths.iter().map(move |path| of(effect, path)))
         .collect();
-    // What happens for certain need not be said to be possible as well.
+    // What happens for certain is not listed as possible as well.
     let sure: Vec<_> = places.iter().filter(|place| !place.is_open).map(|place| place.as_sure()).collect();
     places.retain(|place| !place.is_open || !sure.contains(&place.as_sure()));
     places.extend(effect.problems.iter().map(|problem| {

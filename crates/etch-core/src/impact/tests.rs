@@ -1,4 +1,4 @@
-//! Upgrades in short: two schemas, an object, and what becomes of it.
+//! Upgrades in short: two schemas, an object, and what happens to it.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! The sentence about a CRD, from what became of its objects.
-//! It must not name values, nor more than a few objects.
+//! The sentence about a CRD, from the states of its objects. It names no value, and only a few objects.
 
 mod problems;
 
@@ -18,14 +17,15 @@ use problems::{Naming, first_rejection, places, skipped, unknown, with_fields};
 
 /// How a sentence about missing permissions begins.
 pub const MISSING_PERMISSION: &str = "a permission is missing";
-/// What is said of a CRD whose report cannot be written, because the CRD of reports lacks one of its fields.
+/// The message about a CRD whose report cannot be written, because the CRD of reports lacks one of its
+/// fields.
 pub const OLD_CRDS: &str = "the DefaultsReport cannot be written, because the cluster has the CRDs of an older Etch; \
                             apply those of this version: `etch crds | kubectl apply -f -`";
 
 /// Why objects of a CRD whose schema is not structural are only counted, and what is to be done.
 const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is not structural: make it structural (condition NonStructural)";
 
-/// The status where no object needs to be read; none where some do.
+/// The status if no object needs to be read; `None` if some do.
 pub fn without_objects(crd: &Crd, settings: &Settings, findings: &SchemaFindings) -> Option<CrdStatus> {
     if !crd.compiled().has_defaults() {
         let message = format!("the storage version {} has no defaults", crd.storage().name);
@@ -72,8 +72,8 @@ pub fn settling(
     CrdStatus { nameless, ..crd_status(findings, Some(false), Reason::Settling, message) }
 }
 
-/// The status while a pass is under way, or has just been paused. `hold` is the canary that keeps objects from
-/// being written, and `verified` the number of objects that were re-checked.
+/// The status while a pass is under way, or has just been paused. `hold` is the canary that keeps objects
+/// from being written, and `verified` the number of objects that were re-checked.
 pub fn in_progress(
     findings: &SchemaFindings,
     pause: Option<&Pause>,
@@ -180,7 +180,7 @@ pub fn held(
     }
 }
 
-/// What became of the objects, in sentences.
+/// The states of the objects, in sentences.
 fn sentences(
     findings: &SchemaFindings,
     settings: &Settings,
@@ -220,7 +220,7 @@ fn sentences(
         let rejected = tally.problems().filter_map(|(identity, state)| with_fields(identity, state));
         let rejected: Vec<String> = rejected.collect();
         sentences.push(naming.list(&rejected, counts.rejected, "rejected"));
-        // Somebody has to decide whether that matters to the others.
+        // A user has to decide whether that matters to the others.
         sentences.extend(hold.and_then(|_| first_rejection(tally, naming)));
     }
     sentences.extend(Hold::ALL.iter().filter_map(|reason| problems::held(tally, *reason, naming)));
@@ -232,8 +232,8 @@ fn sentences(
     sentences.join("; ")
 }
 
-/// The status of a CRD without defaults, by what is said of its objects while they are moved to the storage version:
-/// its condition stays `NoDefaults`, whatever that comes to.
+/// The status of a CRD without defaults, from what is reported about its objects while they are moved to the
+/// storage version: its condition stays `NoDefaults`, whatever that comes to.
 pub fn of_moves(crd: &Crd, about_objects: CrdStatus) -> CrdStatus {
     let with_aim = |message: String| {
         let storage = &crd.storage().name;
@@ -249,7 +249,7 @@ pub fn of_moves(crd: &Crd, about_objects: CrdStatus) -> CrdStatus {
     }
 }
 
-/// What is said of objects after a pass that moves them.
+/// The message about objects after a pass that moves them.
 pub fn moved(
     findings: &SchemaFindings,
     hold: Option<&CanaryHold>,
@@ -316,7 +316,7 @@ fn stored_of(stored: u64, counts: Counts, leaves_out: bool) -> String {
         return format!("all {all} {selected}objects store their defaults");
     }
     let is_one = stored == 1 || all == 1;
-    // Etch may not know of the others.
+    // The state of the others may be unknown.
     let verb = match (stored == all, is_one) {
         (true, true) => "stores its defaults",
         (true, false) => "store their defaults",

@@ -1,5 +1,5 @@
 //! The sentences about objects that are held, rejected, skipped or not processed: a number, and the first of
-//! them by name. It must not name values, nor more than a few objects.
+//! them by name. They name no value, and only a few objects.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ impl Naming {
     }
 }
 
-/// The objects that are held for one reason, with the first fields; none where none is.
+/// The objects that are held for one reason, with the first fields; `None` if there are none.
 pub(super) fn held(tally: &Tally, reason: Hold, naming: Naming) -> Option<String> {
     let all: Vec<(&Identity, &Held)> = tally.problems().filter_map(held_of).collect();
     let names: Vec<String> = all
@@ -80,7 +80,7 @@ fn held_of<'a>((identity, state): (&'a Identity, &'a ObjectState)) -> Option<(&'
     }
 }
 
-/// The objects that changed and have not been processed since; none where there are none.
+/// The objects that changed and have not been processed since; `None` if there are none.
 pub(super) fn unknown(tally: &Tally, naming: Naming) -> Option<String> {
     let number = tally.counts().unknown;
     let names = tally.problems().filter(|(_, state)| state.kind() == StateKind::Unknown);
@@ -129,7 +129,8 @@ pub(super) fn with_fields(identity: &Identity, state: &ObjectState) -> Option<St
     })
 }
 
-/// Why the first object was rejected, in the server's words; none where objects are not named, for the words may name one.
+/// Why the first object was rejected, in the server's words; `None` if objects are not named, since the words
+/// may name one.
 pub(super) fn first_rejection(tally: &Tally, naming: Naming) -> Option<String> {
     let reason = tally.problems().find_map(|(_, state)| match state {
         ObjectState::Rejected(rejection) if !rejection.message.is_empty() => Some(&rejection.message),

@@ -1,5 +1,5 @@
-//! One object without I/O, from its read to what became of it: decide, modify, write, classify, and decide
-//! again for as long as others write too.
+//! One object without I/O, from its read to its state: decide, modify, write, classify, and decide again for
+//! as long as others write too.
 //!
 //! ```text
 //! begin ──> decide ──> Step::Write ── wrote(outcome) ──┬──> Step::Done, Step::Stop
@@ -13,7 +13,7 @@
 //! | modifier | where |
 //! |---|---|
 //! | a rewrite in place of an apply | the server could not carry out the apply in the owners' terms |
-//! | the move of a changed default comes first | a policy follows the default, and nobody owns the value |
+//! | the move of a changed default comes first | a policy follows the default, and no manager owns the value |
 //! | no proof | a repeat has changed the object already: one more write proves no more |
 //! | values ([`pinned`]) | a default has changed, and the values are not in etcd yet |
 //! | a dry run ahead ([`with_lag_check`]) | servers may lag behind |
@@ -58,10 +58,9 @@ pub struct Rules {
     pub since: Arc<Since>,
 }
 
-/// What became of an object, and what was missing in it.
+/// The state of an object, and what was missing in it.
 #[derive(Clone, Debug)]
 pub struct Reconciled {
-    /// What became of it.
     pub state: ObjectState,
     /// The places that were missing, in the object's own terms.
     pub missing: Vec<Path>,
@@ -88,7 +87,7 @@ pub enum Step {
     },
     /// Ask whether other objects of the resource may be written than this one, which may not.
     AskOthers(Verb),
-    /// Nothing: this became of the object.
+    /// Nothing: the object is reconciled.
     Done(Reconciled),
     /// Nothing, and no further object of the CRD may be written.
     Stop(Stop),
@@ -129,8 +128,8 @@ pub struct ObjectMachine {
     /// (fact W6).
     record: Arc<Record>,
     following: Option<FollowChanges>,
-    /// The version in which its defaults are stored, and what is said of it: what follows a changed default
-    /// comes after that.
+    /// The version in which its defaults are stored, and its state: what follows a changed default comes
+    /// after that.
     stored: Option<(String, ObjectState)>,
     missing: Vec<Path>,
     /// An apply that the server could not carry out in the owners' terms.
@@ -207,7 +206,7 @@ impl ObjectMachine {
         if has_dropped(outcome) == Some(true) { &self.at_risk } else { &[] }
     }
 
-    /// Takes in what came of the write; none where the server could not answer, and nothing is known.
+    /// Takes in the outcome of the write; `None` if the server could not answer, and nothing is known.
     pub fn wrote(&mut self, outcome: Option<Outcome>) -> Step {
         let Some(write) = self.planned.take() else { return self.decide() };
         if let Some(dropped) = outcome.as_ref().and_then(has_dropped)
@@ -457,8 +456,8 @@ impl ObjectMachine {
     }
 }
 
-/// Whether a write with this outcome has dropped what it puts at risk; none where it is not known to have
-/// been carried out.
+/// Whether a write with this outcome has dropped what it puts at risk; `None` if it is not known whether the
+/// server has carried it out.
 fn has_dropped(outcome: &Outcome) -> Option<bool> {
     match outcome {
         Outcome::Written { .. }

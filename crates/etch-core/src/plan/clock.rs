@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::object::Object;
 use kube_structural_schema::json::Json;
 
-/// After this time every API server serves a changed schema (fact R6), whatever its clock says: no watch of
+/// After this time every API server serves a changed schema (fact R6), whatever its clock shows: no watch of
 /// CRDs lasts longer than ten minutes.
 const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_mins(11);
 

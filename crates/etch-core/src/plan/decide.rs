@@ -1,5 +1,5 @@
 //! The decision and strategy table.
-//! It must not guess: what the read view cannot show becomes a write that is harmless if nothing was missing.
+//! It does not guess: what the read view cannot show becomes a write that is harmless if nothing was missing.
 
 use super::places::{filled, gaps, has_gap};
 use super::{
@@ -17,20 +17,20 @@ use kube_structural_schema::path::Path;
 /// Rows of the table, in order; the first that holds decides:
 /// 1. not selected, terminating, ignored or nested too deeply: skip;
 /// 2. the record covers it, it shows every default, and its owners may stay as they are: stored;
-/// 3. no place of it takes a default, its owners may stay as they are, and it is not stored at an old version:
-///    stored;
+/// 3. no place of it takes a default, its owners may stay as they are, and it is not stored at an old
+///    version: stored;
 /// 4. it may have fields that only etcd still holds, and they are not known to be gone: hold, unless the
 ///    policy drops them;
 /// 5. a default that it would get is itself invalid: hold, for that may be why it does not fit;
 /// 6. it does not fit the storage version by type: hold;
 /// 7. the defaults that it would get make it invalid, and it is valid without them: hold;
 /// 8. it has no owners at all: merge patch;
-/// 9. an owner speaks in the terms of a version that lacks the default or is gone, or its owners may not stay as
-///    they are: rewrite the owners;
+/// 9. an owner speaks in the terms of a version that lacks the default or is gone, or its owners may not stay
+///    as they are: rewrite the owners;
 /// 10. otherwise: apply.
 ///
-/// Owners may not stay as they are where we own what we should not, and where one's version is served no more and the
-/// policy has that repaired.
+/// Owners may not stay as they are where we own what we should not, and where one's version is served no more
+/// and the policy has that repaired.
 ///
 /// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default
 /// that a later schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does
@@ -72,7 +72,8 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     if let Some(breach::Breach { paths, broken }) = breach::breach(object.json(), crd, unproved) {
         return Plan::Hold(Held { reason: Hold::InvalidDefaults, paths, broken });
     }
-    // Where the server cannot read the owners, it refuses an apply, and forgets all of them with a patch (fact W31).
+    // Where the server cannot read the owners, it refuses an apply, and forgets all of them with a patch
+    // (fact W31).
     let must_rewrite =
         are_readable(object.json()) && (owners_change || rewrite::is_needed(object, crd, missing.iter()));
     Plan::Write(match (owners(object).next(), must_rewrite) {
@@ -82,8 +83,8 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     })
 }
 
-/// Whether the owners of an object may not stay as they are. An audit writes nothing, and so has no use for what could be
-/// repaired.
+/// Whether the owners of an object may not stay as they are. An audit writes nothing, and so has no use for
+/// what could be repaired.
 fn must_owners_change(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
     let are_ours = |owner: Owner<'_>| terms.ownership == Ownership::None && owner.manager == MANAGER;
     let repairs = terms.repairs && !record.trust_claims && are_readable(object.json());
@@ -104,11 +105,11 @@ pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -
 
 /// Whether an object that the record does not cover, and that no default is missing in, is to be written all
 /// the same: stored at an old version, it is read with that version's defaults (fact R2), and nothing is
-/// proved until it is stored at the storage version. A storage version without defaults has nothing to prove, unless
-/// its objects are moved there.
+/// proved until it is stored at the storage version. A storage version without defaults has nothing to prove,
+/// unless its objects are moved there.
 ///
-/// A pass has moved every object that it selected, but its exceptions, to the storage version, and so does each write after it,
-/// unless a server that lags behind still stores at another one.
+/// A pass has moved every object that it selected, but its exceptions, to the storage version, and so does
+/// each write after it, unless a server that lags behind still stores at another one.
 fn may_be_stored_elsewhere(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
     let was_moved = record.through.is_some()
         && !record.storage_changed
@@ -126,9 +127,9 @@ pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> 
 }
 
 /// The identity alone, to be applied before a rewrite: stored at S first, the object keeps its generation,
-/// and no default becomes ours. None where it is stored at S already, as far as the read view shows; and
-/// where we own fields by an apply, for one that leaves them out gives them up, and what nobody owns the
-/// server removes.
+/// and no default becomes ours. `None` if it is stored at S already, as far as the read view shows; and if we
+/// own fields by an apply, for one that leaves them out gives them up, and the server removes what no manager
+/// owns.
 pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
     let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
     (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
@@ -142,7 +143,7 @@ fn invalid(missing: &[Path], crd: &Crd) -> Vec<Path> {
     missing.iter().filter(|path| crd.gives_invalid_default(&path.to_schema())).cloned().collect()
 }
 
-/// The hold for invalid defaults, with what the object would break where its schema tells that of objects.
+/// The hold for invalid defaults, with what the object would break if its schema has rules for objects.
 fn held_for_invalid(mut paths: Vec<Path>, object: &Object, crd: &Crd, missing: &[Path]) -> Held {
     let breach::Breach { paths: breaking, broken } =
         breach::breach(object.json(), crd, missing).unwrap_or_default();

@@ -23,7 +23,7 @@ pub struct Likely {
     pub missing: Vec<Path>,
 }
 
-/// What this write would probably do: for an audit, which must not write to find out, and to count what was
+/// What this write would probably do: for an audit, which does not write to find out, and to count what was
 /// missing.
 ///
 /// A default counts as stored if an owner names it, or if the object was last written after the schema had

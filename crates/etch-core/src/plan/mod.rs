@@ -1,5 +1,5 @@
 //! The decision about one object: what is missing in etcd, and the least harmful write that stores it.
-//! It must not perform anything: a [`Plan`] is inert, and operator, CLI and webhooks perform or print the same one.
+//! A [`Plan`] is inert: operator, CLI and webhooks perform or print the same one.
 
 mod alteration;
 mod body;
@@ -70,7 +70,7 @@ pub use write_machine::{PatchKind, Request, Step, WriteMachine};
 /// What to do about one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// Not ours to touch, whatever it lacks; [`unproved`] tells what it may lack.
+    /// Not ours to touch, whatever it lacks; [`unproved`] lists what it may lack.
     Skip(Skip),
     /// Nothing is missing, and this shows it without a request.
     Stored(Proof),
@@ -81,7 +81,8 @@ pub enum Plan {
 }
 
 words! {
-    /// Why an object is not written, whatever it lacks. Nothing that is on record covers such an object: nobody made sure of it.
+    /// Why an object is not written, whatever it lacks. Nothing that is on record covers such an object: no
+    /// pass has checked it.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Skip {
         /// It carries the annotation that asks for it.
@@ -121,14 +122,17 @@ words! {
     pub enum Hold {
         /// It would destroy fields that etcd still holds and the schema no longer knows (facts R4, W12).
         HiddenFields,
-        /// The object does not fit the storage version's schema by type, and the server would forget its owners (fact W16).
+        /// The object does not fit the storage version's schema by type, and the server would forget its
+        /// owners (fact W16).
         Misfit,
-        /// It would get a default that is itself invalid, or that makes the object invalid which is valid without it (facts B2, D7).
+        /// It would get a default that is itself invalid, or that makes the object invalid which is valid
+        /// without it (facts B2, D7).
         InvalidDefaults,
     }
 }
 
-/// One write, as the body that is sent. Every one names the uid, so that it can neither create nor bring back an object.
+/// One write, as the body that is sent. Every one names the uid, so that it can neither create nor bring back
+/// an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     /// How it is sent.
@@ -188,19 +192,22 @@ impl Body {
 /// The ways to make the server store what it shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strategy {
-    /// Server-side apply, never forced: of the identity alone (fact W2), or of the computed values under `ownership: Own`.
+    /// Server-side apply, never forced: of the identity alone (fact W2), or of the computed values under
+    /// `ownership: Own`.
     Apply,
     /// An empty merge patch, for objects without `managedFields` (fact W5).
     Merge,
-    /// A merge patch that rewrites the owners in the terms of the storage version (facts W9, W17, W18), or without our
-    /// own entry.
+    /// A merge patch that rewrites the owners in the terms of the storage version (facts W9, W17, W18), or
+    /// without our own entry.
     Rewrite,
-    /// A JSON patch that moves old defaults which nobody owns to the new ones, and our entry for them removed after it.
+    /// A JSON patch that moves old defaults without an owner to the new ones, and our entry for them removed
+    /// after it.
     Follow,
-    /// Server-side apply of the identity alone to the object's status, where admission has refused another write of it
-    /// (fact W11).
+    /// Server-side apply of the identity alone to the object's status, where admission has refused another
+    /// write of it (fact W11).
     Status,
-    /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry for them removed after it.
+    /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry for
+    /// them removed after it.
     Embed,
 }
 
@@ -218,7 +225,8 @@ impl Held {
         self
     }
 
-    /// The first few things that the object would break, as `.spec: a rule; .spec.b: another`; empty where it would break none.
+    /// The first few things that the object would break, as `.spec: a rule; .spec.b: another`; empty where it
+    /// would break none.
     pub fn broken_in_short(&self) -> String {
         const SHOWN: usize = 3;
         let mut texts: Vec<String> = self.broken.iter().take(SHOWN).map(Broken::to_string).collect();
@@ -252,7 +260,8 @@ pub struct Terms {
     pub hidden_fields: HiddenFields,
     /// Whether Etch also writes objects of a storage version without defaults, to have them stored there.
     pub moves: bool,
-    /// Whether Etch also writes objects only to name their owners anew, whose versions are served no more (fact W18).
+    /// Whether Etch also writes objects only to name their owners anew, whose versions are served no more
+    /// (fact W18).
     pub repairs: bool,
     /// Whether Etch writes objects whose own write admission refuses through their status (fact W11).
     pub writes_status: bool,

@@ -71,16 +71,16 @@ impl Persisted {
     }
 }
 
-/// What a CRD carries of an earlier pass; none where that does not hold for it as it is.
+/// What a CRD carries of an earlier pass; `None` if that does not hold for it as it is.
 pub fn record_on(document: &Json, crd: &Crd) -> Option<Record> {
     Persisted::of(document)
         .and_then(|persisted| persisted.record(crd))
         .or_else(|| of_condition(document, crd))
 }
 
-/// By Etch's condition, where it is about all objects, and nothing has happened to the CRD since that was set: then
-/// everything up to the CRD's resource version was processed. What is written through another version may not have been, just
-/// before.
+/// By Etch's condition, where it is about all objects, and nothing has happened to the CRD since that was
+/// set: then everything up to the CRD's resource version was processed. What is written through another
+/// version may not have been, just before.
 fn of_condition(document: &Json, crd: &Crd) -> Option<Record> {
     let condition = present(document).into_iter().find(|condition| {
         (condition.status.as_str(), condition.reason.as_str()) == ("True", Reason::AllPersisted.as_str())

@@ -8,8 +8,8 @@ use crate::object::{IgnoreRequest, Object};
 use crate::ownership::{Claims, owners};
 use kube_structural_schema::path::{Path, Trail};
 
-/// Why an object is not to be written whatever a policy allows, by what the object itself shows; `None` if it may
-/// be written. See [`Terms::skip`] for what policies select.
+/// Why an object is not to be written whatever a policy allows, by what the object itself shows; `None` if it
+/// may be written. See [`Terms::skip`] for what policies select.
 pub fn skip(object: &Object) -> Option<Skip> {
     if object.is_terminating() {
         return Some(Skip::Terminating);

@@ -18,15 +18,15 @@ pub struct Record {
     pub through: Option<u64>,
     /// Objects that were not processed: held, rejected or unknown.
     pub exceptions: Exceptions,
-    /// Which objects were selected then: no other was processed. An object that has not been written since has the labels of
-    /// that time.
+    /// Which objects were selected then: no other was processed. An object that has not been written since
+    /// has the labels of that time.
     pub selection: Selection,
     /// Whether a write since then may have dropped defaults: under some generation of the CRD since then, a
     /// served version has another schema (fact W10), or a webhook converts it.
     pub versions_disagree: bool,
-    /// Whether objects may be stored at another version than the storage version all the same: that was another one
-    /// for a time since then, and what was written meanwhile is stored there and read with its defaults (fact R2);
-    /// or the pass did not move them.
+    /// Whether objects may be stored at another version than the storage version all the same: that was
+    /// another one for a time since then, and what was written meanwhile is stored there and read with its
+    /// defaults (fact R2); or the pass did not move them.
     pub storage_changed: bool,
     /// Whether an object that was written since may have been created since, without its defaults at or below
     /// `status` (fact D11).
@@ -34,11 +34,11 @@ pub struct Record {
     /// Whether a write since then may have been made through an API server that does not serve the schema yet
     /// (fact R6).
     pub servers_lag: bool,
-    /// Whether an owner's claim counts as proof that a value is stored: for an audit, which must not ask by
-    /// writing.
+    /// Whether an owner's claim counts as proof that a value is stored: for an audit, which does not write to
+    /// find out.
     pub trust_claims: bool,
-    /// Which objects were written since every API server serves the schema. The default clock knows of none:
-    /// the operator writes, and has no need of it.
+    /// Which objects were written since every API server serves the schema. The default clock has none: the
+    /// operator writes, and does not need it.
     pub clock: Clock,
     /// The states that the CRD has had, for those who do not write: which defaults no early write can have
     /// stored.
@@ -71,7 +71,7 @@ impl Coverage {
         }
     }
 
-    /// What proves that the default at this place of the object is stored; none where nothing does.
+    /// What proves that the default at this place of the object is stored, if anything does.
     pub fn of_place(self, place: &Path) -> Option<Proof> {
         match self {
             Self::All(proof) => Some(proof),
@@ -80,7 +80,7 @@ impl Coverage {
         }
     }
 
-    /// What proves that every default that `object` shows is stored; none where nothing does.
+    /// What proves that every default that `object` shows is stored, if anything does.
     pub fn of_all(self, object: &Object, crd: &Crd) -> Option<Proof> {
         match self {
             Self::All(proof) => Some(proof),
@@ -107,7 +107,7 @@ impl Record {
         Self { through: None, exceptions: Exceptions::default(), ..self.clone() }
     }
 
-    /// The part that says what objects are known to be without, and nothing of what they hold.
+    /// The part about what objects are known to be without, and not about what they hold.
     pub fn of_cleared(&self) -> Self {
         Self { cleared: self.cleared.clone(), ..Self::default() }
     }
@@ -118,18 +118,18 @@ impl Record {
         Self { creates_drop_status: false, ..self.clone() }
     }
 
-    /// What proves that etcd holds every default that this object, as it is, shows; none where nothing on
-    /// record does.
+    /// What proves that etcd holds every default that this object, as it is, shows, if anything on record
+    /// does.
     pub fn covers(&self, object: &Object, crd: &Crd) -> Option<Proof> {
         self.coverage(object, crd).of_all(object, crd)
     }
 
     /// Which defaults of this object, as it is, the record proves to be stored.
     ///
-    /// Of one that is skipped, or was not selected, it proves none. Where that ends, the object is written after the pass, by
-    /// whoever ends it; and that write stores the defaults that its writer sees, save perhaps where an
-    /// owner's version has none of them (fact W6). Of an exception it proves none either: what the object
-    /// lacked when the pass met it, a later write may lack as well (fact W25).
+    /// Of one that is skipped, or was not selected, it proves none. Where that ends, the client that ends it
+    /// writes the object after the pass; and that write stores the defaults that its writer sees, save
+    /// perhaps where an owner's version has none of them (fact W6). Of an exception it proves none either:
+    /// what the object lacked when the pass met it, a later write may lack as well (fact W25).
     pub fn coverage(&self, object: &Object, crd: &Crd) -> Coverage {
         match self.of_pass(object, crd) {
             Coverage::All(proof) => Coverage::All(proof),
@@ -158,7 +158,7 @@ impl Record {
         }
     }
 
-    /// Which defaults are stored because somebody has written the object since every API server serves the
+    /// Which defaults are stored because a client has written the object since every API server serves the
     /// schema.
     fn of_last_write(&self, object: &Object, crd: &Crd) -> Coverage {
         // The last write may be the one that moved the bytes to the storage version.

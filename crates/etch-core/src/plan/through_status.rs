@@ -1,8 +1,8 @@
 //! The write of an object whose own write admission refuses: the identity alone, applied to its status.
 //!
-//! A request to a subresource rewrites the whole object, the defaults of its spec included (fact W11), and runs
-//! only the admission that matches the subresource. What it stores is proved as of any other write: by a repeat
-//! that changes nothing.
+//! A request to a subresource rewrites the whole object, the defaults of its spec included (fact W11), and
+//! runs only the admission that matches the subresource. What it stores is proved as of any other write: by a
+//! repeat that changes nothing.
 
 use super::places::has_gap;
 use super::{Body, Ownership, Strategy, Terms, Write, body};
@@ -10,11 +10,14 @@ use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{are_readable, owners};
 
-/// The write in place of `refused`, which admission did not let pass; none where the policy does not ask for it,
-/// where the CRD's storage version has no status subresource, and where the identity alone would not do the same:
+/// The write in place of `refused`, which admission did not let pass; `None` if the policy does not ask for
+/// it, if the CRD's storage version has no status subresource, and if the identity alone would not do the
+/// same:
 ///
-/// - the write rewrites owners, moves values, or has to name values: a request to the status changes none of them;
-/// - the view of the object lacks a default, or an owner speaks in the terms of another version (facts W6, W29);
+/// - the write rewrites owners, moves values, or has to name values: a request to the status changes none of
+///   them;
+/// - the view of the object lacks a default, or an owner speaks in the terms of another version (facts W6,
+///   W29);
 /// - it has no owners, and an apply would give it some (fact W5).
 pub fn through_status(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> Option<Write> {
     let version = crd.api_version();

@@ -16,16 +16,16 @@ use kube_structural_schema::path::Path;
 /// How many changed defaults the report names, at most.
 const LISTED: usize = 500;
 
-/// What has changed since the pass before, and what became of it so far.
+/// What has changed since the pass before, and the results so far.
 #[derive(Clone, Debug, Default)]
 pub struct ChangedDefaults {
     list: Arc<[Change]>,
     totals: Totals,
-    /// None where no server lags behind, or nothing has changed.
+    /// `None` if no server lags behind, or nothing has changed.
     suspects: Option<Suspects>,
 }
 
-/// What became of the changed defaults in one object.
+/// What has happened to the changed defaults in one object.
 #[derive(Clone, Debug, Default)]
 pub struct Followed {
     /// The places whose values follow.
@@ -63,8 +63,8 @@ struct Totals {
 impl ChangedDefaults {
     /// What is due by the last report on the defaults in force, if there is one, and the `previous` ones.
     ///
-    /// A change is due until a pass has ended, and again when a policy begins to follow it or selects other objects. What followed
-    /// stays counted then; what is kept is counted again.
+    /// A change is due until a pass has ended, and again when a policy begins to follow it or selects other
+    /// objects. What followed stays counted then; what is kept is counted again.
     pub fn open(
         report: Option<&DefaultsReportStatus>,
         previous: &[PreviousDefaults],
@@ -102,13 +102,13 @@ impl ChangedDefaults {
     }
 
     /// The changes that concern an object: all of them until every object was processed, and later for those
-    /// that were not. Whoever sets the old value after that means it.
+    /// that were not. A client that sets the old value after that means it.
     pub fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
         let concerned = !self.totals.over || record.exceptions.contains(object.uid());
         if concerned { &self.list } else { &[] }
     }
 
-    /// Counts what became of one object, once.
+    /// Counts the result for one object, once.
     pub fn count(&mut self, uid: &str, followed: &Followed) {
         let Followed { moved, kept, written } = followed;
         if moved.is_empty() && kept.is_empty() {
@@ -156,8 +156,8 @@ impl ChangedDefaults {
         }
     }
 
-    /// Whether some object may have been read with an old default that is not noted: by another run, or before
-    /// a pause.
+    /// Whether some object may have been read with an old default that is not noted: by another run, or
+    /// before a pause.
     pub fn misses_suspects(&self) -> bool {
         self.suspects.as_ref().is_some_and(|suspects| suspects.misses_some == Some(true))
     }
@@ -222,7 +222,7 @@ impl ChangedDefaults {
     }
 }
 
-/// What tells an object in one version from others.
+/// What distinguishes this version of an object from others.
 pub fn version_of(object: &Object) -> u64 {
     let mut hasher = DefaultHasher::new();
     (object.uid(), object.resource_version()).hash(&mut hasher);

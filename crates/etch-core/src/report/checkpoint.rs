@@ -49,7 +49,8 @@ impl Checkpoint {
         if is_this(&status.digest, &status.storage_version) {
             let through = status.through.as_deref()?.parse().ok()?;
             let served = served_since(status, crd);
-            // A pass leaves objects of a storage version without defaults where they are, unless it moves them.
+            // A pass leaves objects of a storage version without defaults where they are, unless it moves
+            // them.
             let was_moved = crd.compiled().has_defaults()
                 || status.stored_versions.as_ref().is_some_and(|versions| versions.verified);
             let record = Record {

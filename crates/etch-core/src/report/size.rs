@@ -40,7 +40,7 @@ pub fn fit(status: &mut DefaultsReportStatus) {
         if halve(status, all, defaults) {
             return;
         }
-        // It is no longer known which objects these are: then nothing is known of the others either.
+        // It is no longer known which objects these are: then nothing is known about the others either.
         status.previous[earlier].exceptions.clear();
         status.previous[earlier].through = None;
     }

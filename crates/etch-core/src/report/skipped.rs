@@ -1,5 +1,5 @@
-//! The objects that are not written whatever they lack: not selected, ignored by their annotation, or being deleted.
-//! It must not hold more of one than a hash, apart from the names of the first.
+//! The objects that are not written whatever they lack: not selected, ignored by their annotation, or being
+//! deleted. It holds no more of one than a hash, apart from the names of the first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -31,7 +31,7 @@ impl SkippedObjects {
         if skipped.why == Skip::NotSelected {
             return;
         }
-        // One that asks in other words is rare, and somebody has to know of it.
+        // One that asks in other words is rare, and a user has to see it.
         if self.named.len() < REMEMBERED
             || skipped.why == Skip::IgnoredUnclear && self.named.len() < 2 * REMEMBERED
         {
@@ -39,12 +39,12 @@ impl SkippedObjects {
         }
     }
 
-    /// What is known of one; none if it is not skipped.
+    /// What is known about one; `None` if it is not skipped.
     pub fn get(&self, identity: &Identity) -> Option<Skipped> {
         self.all.get(&hash(identity)).copied()
     }
 
-    /// Takes one out; what was known of it, if it was there.
+    /// Takes one out; returns what was known about it, if it was there.
     pub fn remove(&mut self, identity: &Identity) -> Option<Skipped> {
         let skipped = self.all.remove(&hash(identity))?;
         self.lacking -= u64::from(skipped.lacks);

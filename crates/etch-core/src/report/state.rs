@@ -1,5 +1,5 @@
 //! The content of the report on a CRD, with what it keeps for the next run.
-//! It must not write anything: that is the status writer's work.
+//! The status writer writes it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub struct ReportState {
     stored_versions: Option<StoredVersionsReport>,
     /// Which objects are processed.
     selection: Selection,
-    /// The namespaces that are read; none where all are.
+    /// The namespaces that are read; `None` if all are.
     within: Option<Namespaces>,
 }
 
@@ -151,7 +151,7 @@ impl ReportState {
         &self.selection
     }
 
-    /// Sets which namespaces are read; none where all are.
+    /// Sets which namespaces are read; `None` if all are.
     pub fn set_within(&mut self, within: Option<Namespaces>) {
         self.within = within;
     }
@@ -176,7 +176,7 @@ impl ReportState {
         self.verify_at = verify_at;
     }
 
-    /// How far the canary of this generation has come; none where there is none yet.
+    /// How far the canary of this generation has come; `None` before it begins.
     pub fn canary(&self) -> Option<&CanaryProgress> {
         self.canary.as_ref()
     }
@@ -249,7 +249,7 @@ impl ReportState {
     }
 
     /// A report on these very defaults with another state: the part about the objects stays, with the
-    /// generation that it is about. Of those in between nobody knows whether they had these defaults.
+    /// generation that it is about. Whether those in between had these defaults is unknown.
     pub fn with_state(
         &self,
         report: &DefaultsReportStatus,
@@ -298,7 +298,7 @@ impl ReportState {
         let mut status = DefaultsReportStatus {
             state: state.to_owned(),
             policy: self.policy.clone(),
-            // Set by whoever writes it.
+            // The status writer sets it.
             crd_uid: String::new(),
             generation: self.generation,
             served: self.served_since(through).to_vec(),

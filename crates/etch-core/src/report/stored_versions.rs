@@ -1,5 +1,5 @@
-//! What a report says of the versions that could go out of `status.storedVersions`.
-//! It must not call an object proved of which anything is open.
+//! What a report shows about the versions that could go out of `status.storedVersions`. It must not call an
+//! object proved of which anything is open.
 
 use jiff::Timestamp;
 
@@ -24,9 +24,8 @@ pub fn of_tally(crd: &Crd, tally: &VersionTally) -> StoredVersionsReport {
     }
 }
 
-/// By what became of the objects in a pass that writes each of them which may be stored at an old version.
-/// Until `verify_at` an API server that lags behind may store objects there, and take one that is there for
-/// stored.
+/// From the results of a pass that writes each object which may be stored at an old version. Until
+/// `verify_at` an API server that lags behind may store objects there, and take one that is there for stored.
 pub fn of_counts(crd: &Crd, counts: Counts, verify_at: Option<Timestamp>) -> StoredVersionsReport {
     let Counts { objects, written, already_stored, .. } = counts;
     let proved = if verify_at.is_none() { written + already_stored } else { 0 };
@@ -77,7 +76,7 @@ fn split(crd: &Crd, reasons: &[String]) -> (Vec<String>, Vec<KeptVersion>) {
     }
 }
 
-/// The objects that no write has proved to be stored at the storage version, by what became of them.
+/// The objects that no write has proved to be stored at the storage version, by their state.
 fn open(counts: Counts) -> impl Iterator<Item = String> {
     let Counts {
         held, rejected, ignored, terminating, too_deep, not_selected, due, unproved, unknown, ..

@@ -1,5 +1,4 @@
-//! Counts what became of the objects of a CRD.
-//! It must not hold more than a bounded number of objects, nor any value of one.
+//! Counts the states of the objects of a CRD. It holds a bounded number of objects, and no value of one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +17,7 @@ use kube_structural_schema::path::Path;
 const UIDS: usize = 12 * 1024;
 const REJECTED: usize = 6 * 1024;
 
-/// What became of all objects.
+/// The states of all objects.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     counts: Counts,
@@ -58,7 +57,7 @@ pub struct Place {
     pub upto: String,
 }
 
-/// What is known of an object that may not be remembered by name.
+/// What is known about an object that may not be remembered by name.
 #[derive(Clone, Copy, Debug)]
 struct Troubled {
     kind: StateKind,
@@ -179,8 +178,8 @@ impl Tally {
         }
     }
 
-    /// Notes in which version an object was rejected that is counted already. Where nobody has answered, the
-    /// next answer may be another.
+    /// Notes in which version an object was rejected that is counted already. For an unanswered one the next
+    /// answer may be another.
     pub fn set_rejected_at(&mut self, identity: &Identity, resource_version: &str) {
         let troubled = self.troubled.get_mut(&hash(&identity.uid));
         if let Some(troubled) = troubled.filter(|troubled| !troubled.is_unanswered) {
@@ -219,8 +218,8 @@ impl Tally {
         WriteCounts { written: self.counts.written, missing: self.missing.clone() }
     }
 
-    /// Replaces the state of one object after it changed or was tried again; whether the condition or the
-    /// report says something else then.
+    /// Replaces the state of one object after it changed or was tried again; returns whether the condition or
+    /// the report changes then.
     ///
     /// The watch reports objects that went away.
     pub fn update(&mut self, identity: &Identity, state: ObjectState, missing: &[Path]) -> bool {
@@ -333,12 +332,12 @@ impl Tally {
         self.problems.get(identity).is_some_and(ObjectState::is_mutated)
     }
 
-    /// The objects about which nobody has answered, and that can be stored as soon as somebody does.
+    /// The objects that are unanswered, and can be stored as soon as an answer comes.
     pub fn unanswered(&self) -> Vec<Identity> {
         self.identities(ObjectState::is_unanswered)
     }
 
-    /// Whether nobody has answered about this object.
+    /// Whether this object is unanswered.
     pub fn is_unanswered(&self, identity: &Identity) -> bool {
         self.problems.get(identity).is_some_and(ObjectState::is_unanswered)
     }
@@ -379,7 +378,7 @@ impl Tally {
         held + rejected + unknown + due + self.skipped.lacking()
     }
 
-    /// As what an object waits for the policy to allow a write; none where it does not.
+    /// As what an object waits for the policy to allow a write, if it does.
     fn waits_as(&self, identity: &Identity) -> Option<StateKind> {
         let uid = hash(&identity.uid);
         match () {
@@ -405,7 +404,7 @@ pub fn version_hash(uid: &str, resource_version: &str) -> u64 {
     hash(&format!("{uid}/{resource_version}"))
 }
 
-/// Where an object in this state is counted; none where it is gone.
+/// Where an object in this state is counted; `None` if it is gone.
 fn count(counts: &mut Counts, kind: StateKind) -> Option<&mut u64> {
     Some(match kind {
         StateKind::Stored => &mut counts.already_stored,

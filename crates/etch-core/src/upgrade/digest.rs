@@ -1,4 +1,4 @@
-//! One number for everything in a CRD's spec by which objects are read, filled, validated and stored. It must
+//! One number for everything in a CRD's spec by which objects are read, filled, validated and stored. It does
 //! not depend on what only people or clients read, nor on what injectors write: descriptions, columns, names,
 //! `caBundle`.
 

@@ -40,7 +40,7 @@ pub(super) struct Known {
 /// Whether what was written since the pass is to be verified once more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Verification {
-    /// As the report says.
+    /// As the report has it.
     #[default]
     Unknown,
     /// At this time, by both clocks.

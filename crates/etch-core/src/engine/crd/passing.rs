@@ -22,7 +22,7 @@ use crate::report::state::{ReportState, Times, is_finished};
 use crate::report::tally::Tally;
 use crate::report::versions::ObjectVersions;
 
-/// How often the log says how far a pass has come.
+/// How often the log shows the progress of a pass.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 
 /// A pass that is under way.
@@ -102,7 +102,7 @@ impl<H> Passing<H> {
         }
         ledger.changes.pass_begins(checkpoint.record.through.is_some());
         if verifies && ledger.changes.misses_suspects() {
-            // What was said of objects that a server showed which lagged behind is on record.
+            // What a server that lagged behind showed of objects is on record.
             checkpoint.record = Record::empty(&task.crd);
         }
         if verifies && task.proves_versions() {
@@ -188,7 +188,7 @@ impl<H> Passing<H> {
         self.report_at
     }
 
-    /// Takes in the time: reports progress where that is due, and says what is to be logged.
+    /// Takes in the time: reports progress where that is due, and returns what to log.
     pub(super) fn take_time(&mut self, task: &Task, status: &mut Status, now: Instant) -> Option<Note> {
         if !status.is_idle() {
             return None;
@@ -239,7 +239,8 @@ impl<H> Passing<H> {
         status.set_report(report);
     }
 
-    /// Why another pass follows at once, though this one came to its end: none where the objects are watched.
+    /// Why another pass follows at once, though this one came to its end; `None` if a watch of the objects
+    /// follows instead.
     pub(super) fn repeats(&self, task: &mut Task, verified: &mut Verified) -> Option<Repeats> {
         let tally = &verified.last.tally;
         let report = || self.state.counted(self.pass.ledger(), Reason::InProgress, tally, None, self.times);
@@ -301,7 +302,7 @@ impl<H> Passing<H> {
     }
 }
 
-/// Whether the CRD's status says that a pass begins: what an earlier attempt has reported holds until there
+/// Whether the CRD's status shows that a pass begins: what an earlier attempt has reported holds until there
 /// is something newer.
 fn is_begin_reported(task: &Task, status: &Status, is_finished: bool) -> bool {
     match status.reason() {

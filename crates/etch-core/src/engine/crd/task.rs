@@ -33,8 +33,8 @@ pub struct Task {
     pub revision: String,
     /// How far its canary has come, and whether that keeps the present attempt from writing.
     pub canary: CanaryRun,
-    /// The namespaces that the present attempt reads, where its permissions reach no further; none where it
-    /// reads all objects.
+    /// The namespaces that the present attempt reads, if its permissions reach no further; `None` if it reads
+    /// all objects.
     pub within: Option<Namespaces>,
 }
 
@@ -91,8 +91,8 @@ impl Task {
         }
     }
 
-    /// Whether it is reported at which versions the objects are stored: `status.storedVersions` has an old one,
-    /// and the policy does not ignore that.
+    /// Whether it is reported at which versions the objects are stored: `status.storedVersions` has an old
+    /// one, and the policy does not ignore that.
     pub(super) fn reports_versions(&self) -> bool {
         self.settings.stored_versions != StoredVersions::Ignore
             && self.settings.mode != Mode::Ignore
@@ -123,7 +123,7 @@ impl Task {
         proved.map(|versions| versions.removable).unwrap_or_default()
     }
 
-    /// What a pass has shown of the versions that could go; none where passes do not show it.
+    /// What a pass has shown of the versions that could go; `None` if passes do not show it.
     fn proved_versions(&self, pass: &PassState) -> Option<StoredVersionsReport> {
         let report = || {
             let proved = stored_versions::of_counts(&self.crd, pass.tally.counts(), pass.times.verify_at);
@@ -141,7 +141,7 @@ impl Task {
         !self.moves_objects() && has_nothing_left(&self.crd, &self.settings, tally.counts())
     }
 
-    /// What is said about the objects, as it is shown: a CRD without defaults goes on having none, whatever keeps its
+    /// What is reported about the objects: a CRD without defaults goes on having none, whatever keeps its
     /// objects from being moved.
     pub(super) fn shown(&self, crd_status: CrdStatus) -> CrdStatus {
         if self.only_moves() { message::of_moves(&self.crd, crd_status) } else { crd_status }
@@ -158,7 +158,7 @@ impl Task {
         self.shown(message::in_progress(&self.findings, pause, hold, tally, verified))
     }
 
-    /// The status after a pass, with what became of the values of changed defaults.
+    /// The status after a pass, with what happened to the values of changed defaults.
     pub(super) fn after_pass(&self, ledger: &Ledger, pass: &PassState, settings: &Settings) -> CrdStatus {
         let (hold, within) = (self.canary.lasting_hold(), self.within.as_ref());
         let mut crd_status = match self.only_moves() {
@@ -178,8 +178,8 @@ impl Task {
         })
     }
 
-    /// Brings the report and, unless the CRD has nothing left, its conditions up to date. `hindrance` is why versions
-    /// that could go were not taken out.
+    /// Brings the report and, unless the CRD has nothing left, its conditions up to date. `hindrance` is why
+    /// versions that could go were not taken out.
     pub(super) fn publish(
         &self,
         status: &mut Status,
@@ -192,7 +192,7 @@ impl Task {
         // That a CRD has no defaults left is reported once this has ended.
         let nothing_left = self.has_nothing_left(&pass.tally);
         let reason = if nothing_left { Reason::NoDefaults } else { crd_status.reason };
-        // The report comes first: whoever waits for the condition finds it there.
+        // The report comes first: a client that waits for the condition finds it there.
         let mut report = state.counted(ledger, reason, &pass.tally, pass.finished_through, pass.times);
         if let Some(proved) = self.proved_versions(pass) {
             report.stored_versions = Some(match hindrance {

@@ -15,7 +15,7 @@ pub struct Subject {
     pub uid: String,
     /// The generation that was judged.
     pub generation: i64,
-    /// What its objects are called; none where it cannot be read.
+    /// What its objects are called; `None` if it cannot be read.
     pub objects: Option<ObjectKind>,
 }
 
@@ -49,6 +49,6 @@ pub enum Command {
     ReadReport,
     /// Publish an event.
     Emit(Event),
-    /// Count the CRD under this reason; under none where there is nothing to see.
+    /// Count the CRD under this reason; under none if there is nothing to report.
     Count(Option<Reason>),
 }

@@ -38,7 +38,7 @@ pub(super) enum Desired {
 pub(super) struct Change {
     /// The reason under which the CRD counts.
     pub(super) counted: Option<Reason>,
-    /// What is to be written; none where it stands there already.
+    /// What to write; `None` if it stands there already.
     pub(super) write: Option<Arc<[Condition]>>,
     /// The events about it.
     pub(super) news: Vec<Event>,
@@ -73,12 +73,12 @@ impl Conditions {
         self.desired = desired;
     }
 
-    /// Takes in whether the CRD of reports lacks a field; whether that changes what the conditions say.
+    /// Takes in whether the CRD of reports lacks a field; returns whether that changes the conditions.
     pub(super) fn set_undeclared(&mut self, is_undeclared: bool) -> bool {
         std::mem::replace(&mut self.is_undeclared, is_undeclared) != is_undeclared
     }
 
-    /// What brings these there; none where what stands there stays.
+    /// The write that sets these; `None` if what stands there stays.
     pub(super) fn change(&mut self, desired: Desired, subject: &Subject, now: Now) -> Option<Change> {
         match desired {
             Desired::Unknown => None,
@@ -115,7 +115,7 @@ impl Conditions {
         self.present = conditions;
     }
 
-    /// Takes in what the CRD carries; whether somebody else has changed it.
+    /// Takes in what the CRD carries; returns whether another client has changed it.
     pub(super) fn read(&mut self, document: &Json) -> bool {
         let stood = std::mem::replace(&mut self.present, condition::present(document).into());
         !same(&stood, &self.present)

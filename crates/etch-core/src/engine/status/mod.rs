@@ -1,5 +1,5 @@
-//! The conditions of a CRD and its report: what should stand there, and the requests that bring it there. What
-//! stands there already is not written.
+//! The conditions of a CRD and its report: what should stand there, and the requests that bring it there.
+//! What stands there already is not written.
 //!
 //! | file | what it decides |
 //! |---|---|
@@ -48,7 +48,7 @@ pub struct Status {
     recheck: Recheck,
     /// Whether the report was found to be another one than was known, and so was not replaced.
     is_other: bool,
-    /// Whether the last recheck has found conditions that somebody else had changed.
+    /// Whether the last recheck has found conditions that another client had changed.
     is_overwritten: bool,
     wanted: VecDeque<Wanted>,
     under_way: Option<UnderWay>,
@@ -114,7 +114,7 @@ impl Status {
         wanted.or_else(under_way).or_else(|| self.report.known())
     }
 
-    /// Takes in the report as it was read: none where there is none for this CRD.
+    /// Takes in the report as it was read; `None` if this CRD has none.
     pub fn report_read(&mut self, report: Option<Box<DefaultsReport>>) {
         self.report.read(report);
     }
@@ -166,8 +166,8 @@ impl Status {
 
     /// Replaces the report, unless it is the same already.
     ///
-    /// What was found out while the CRD was changed is put on no record: servers may have served another
-    /// schema by then, and by what they showed nothing is known of this one, which may come back unseen.
+    /// What was found out while the CRD was changed does not go on record: servers may have served another
+    /// schema by then, and what they showed proves nothing about this one, which may come back unseen.
     pub fn set_report(&mut self, mut report: DefaultsReportStatus) {
         report.crd_uid.clone_from(&self.subject.uid);
         size::fit(&mut report);
@@ -188,8 +188,8 @@ impl Status {
         });
     }
 
-    /// Somebody may have changed our conditions: they are looked at some time later, for nobody is fought
-    /// over them.
+    /// Another client may have changed our conditions: a recheck follows some time later, for Etch does not
+    /// fight over them.
     pub fn conditions_changed(&mut self, now: Instant) {
         self.recheck.conditions_changed(now);
     }
@@ -211,7 +211,7 @@ impl Status {
         std::mem::take(&mut self.is_other)
     }
 
-    /// Whether the last recheck has found conditions that somebody else had changed; asked once.
+    /// Whether the last recheck has found conditions that another client had changed; `true` once.
     pub fn take_overwritten(&mut self) -> bool {
         std::mem::take(&mut self.is_overwritten)
     }
@@ -312,7 +312,8 @@ impl Status {
         self.go_on_with_report(step, now);
     }
 
-    /// Takes in the answer to [`Command::OpenReport`] or [`Command::SetReport`]: the report's resource version.
+    /// Takes in the answer to [`Command::OpenReport`] or [`Command::SetReport`]: the report's resource
+    /// version.
     pub fn report_written(&mut self, now: Instant, answer: Result<String, CallError>) {
         let Some(UnderWay { what: What::Report(write), .. }) = &self.under_way else { return };
         let step = self.report.written(write, answer);
@@ -322,7 +323,7 @@ impl Status {
         self.go_on_with_report(step, now);
     }
 
-    /// Takes in the report as it stands where another was expected; none where there is none for this CRD.
+    /// Takes in the report as it stands where another was expected; `None` if this CRD has none.
     pub fn report_read_again(
         &mut self,
         now: Instant,
@@ -364,7 +365,7 @@ impl Status {
         }
     }
 
-    /// Takes in the CRD as it was read; none where it is gone.
+    /// Takes in the CRD as it was read; `None` if it is gone.
     pub fn crd_read(&mut self, now: Instant, answer: Result<Option<Json>, CallError>) {
         let Some(UnderWay { what, .. }) = &self.under_way else { return };
         let is_this = |document: &Json| document["metadata"]["uid"] == self.subject.uid.as_str();

@@ -14,7 +14,7 @@ pub(super) struct Recheck {
     due: Option<Instant>,
     /// How long to wait after nothing could be written.
     write_backoff: Backoff,
-    /// How long to wait after somebody else has changed our conditions.
+    /// How long to wait after another client has changed our conditions.
     reapply_backoff: ReapplyBackoff,
 }
 
@@ -36,12 +36,12 @@ impl Recheck {
         self.due = None;
     }
 
-    /// Somebody may have changed our conditions.
+    /// Another client may have changed our conditions.
     pub(super) fn conditions_changed(&mut self, now: Instant) {
         self.due.get_or_insert(now + self.reapply_backoff.wait(now));
     }
 
-    /// Somebody has changed them.
+    /// Another client has changed them.
     pub(super) fn overwritten(&mut self, now: Instant) {
         self.reapply_backoff.overwritten(now);
     }

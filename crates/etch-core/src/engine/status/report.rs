@@ -23,7 +23,7 @@ pub(super) struct Report {
 #[derive(Clone, Debug)]
 pub(super) struct ReportWrite {
     pub(super) status: Arc<DefaultsReportStatus>,
-    /// Whether it says something else of which objects are stored than the one before.
+    /// Whether it records other objects as stored than the one before.
     is_new: bool,
 }
 
@@ -47,7 +47,7 @@ impl Report {
         self.known.as_ref()
     }
 
-    /// Takes in the report as it was read: none where there is none for this CRD.
+    /// Takes in the report as it was read; `None` if this CRD has none.
     pub(super) fn read(&mut self, report: Option<Box<DefaultsReport>>) {
         self.version = report.as_ref().and_then(|report| report.metadata.resource_version.clone());
         self.known = report.and_then(|report| report.status).map(Arc::new);
@@ -68,7 +68,7 @@ impl Report {
         read.is_some() && read == self.unwritten.as_deref()
     }
 
-    /// How to replace it by this one; none where that stands there already.
+    /// How to replace it by this one; `None` if that stands there already.
     pub(super) fn replaced_by(&mut self, status: Arc<DefaultsReportStatus>) -> Option<ReportWrite> {
         self.unwritten = None;
         (self.known.as_ref() != Some(&status)).then(|| {
@@ -79,7 +79,7 @@ impl Report {
 
     /// The first request of an attempt.
     pub(super) fn first_request(&self, write: &ReportWrite) -> Command {
-        // What is new on record is on none where the CRD has changed.
+        // What is new goes on record only if the CRD has not changed.
         match write.is_new && write.status.through.is_some() {
             true => Command::ReadGeneration,
             false => self.request(write),
@@ -121,7 +121,7 @@ impl Report {
         }
     }
 
-    /// Takes in the report as it stands where another was expected; none where there is none for this CRD.
+    /// Takes in the report as it stands where another was expected; `None` if this CRD has none.
     pub(super) fn read_again(
         &mut self,
         write: &ReportWrite,
@@ -157,7 +157,7 @@ impl Report {
     }
 }
 
-/// Whether two reports say the same of which objects are stored.
+/// Whether two reports record the same objects as stored.
 fn is_same_record(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> bool {
     let record = |status: &DefaultsReportStatus| {
         let DefaultsReportStatus { digest, storage_version, through, upto, exceptions, .. } = status.clone();

@@ -1,5 +1,5 @@
-//! Following changed defaults: which values are an old default, belong to nobody, and are moved to the new
-//! one. It must not move what anybody may own: where that is not known, the value is kept.
+//! Following changed defaults: which values are an old default without an owner, and are moved to the new
+//! one. It must not move a value that may have an owner: if that is not known, the value is kept.
 
 mod change;
 mod places;
@@ -30,10 +30,10 @@ pub struct Following {
     /// The places whose value is an old default, and is moved: to the new one, or away with a default that is
     /// gone.
     pub moved: Vec<Path>,
-    /// The places whose value is an old default, and stays: somebody owns it or may, or the policy does not
+    /// The places whose value is an old default, and stays: a manager owns it or may, or the policy does not
     /// ask to follow. The lowest ones only.
     pub kept: Vec<Path>,
-    /// The write that moves, or why it would do harm; none where nothing is to be moved.
+    /// The write that moves, or why it would do harm; `None` if nothing is to be moved.
     pub plan: Option<Plan>,
 }
 
@@ -150,7 +150,7 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
     })
 }
 
-/// What harm a write would do that moves these values; none where it does none.
+/// What harm a write would do that moves these values, if any.
 pub(super) fn held(
     object: &Object,
     crd: &Crd,
@@ -174,7 +174,7 @@ pub(super) fn held(
 
 /// What the object would break with the moved values and does not break with those that it has.
 fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Broken> {
-    // What a default that is gone leaves behind is for no scope of the present defaults to tell.
+    // What a default that is gone leaves behind is outside of the scopes of the present defaults.
     let is_reached =
         |(place, present): &(Path, Option<&Json>)| present.is_none() || crd.breakable_scopes().covers(place);
     if !moves.iter().any(is_reached) {

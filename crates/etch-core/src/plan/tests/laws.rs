@@ -153,7 +153,7 @@ fn stores_ahead_without_loss(case: &str, crd: &Crd, object: &Object) {
     assert_kept(case, "the apply ahead of a rewrite", object.json(), &model::applied(object, crd, &body));
 }
 
-/// An apply gives up what it leaves out, so the repeat says what the first write said.
+/// An apply gives up what it leaves out, so the repeat sends what the first write sent.
 fn proves_what_it_owns(case: &str, crd: &Crd, object: &Object, write: &Write) {
     if write.strategy != Strategy::Apply {
         return;

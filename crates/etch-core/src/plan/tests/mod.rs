@@ -1,5 +1,5 @@
 //! Runs the cases of the decision table, and asserts the laws on every one of them.
-//! It must not hold a case: those are data, in `src/plan/cases`.
+//! The cases are data, in `src/plan/cases`.
 
 mod case;
 mod following;

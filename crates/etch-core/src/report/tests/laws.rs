@@ -1,4 +1,4 @@
-//! What holds of every state, tally, condition and report, whatever became of the objects.
+//! What holds of every state, tally, condition and report, whatever the states of the objects.
 
 use crate::api::{Counts, DefaultsReportStatus, ObjectProblem};
 use crate::condition::{Condition, MAX_MESSAGE, Reason};

@@ -1,4 +1,4 @@
-//! The cases of `cases/`: what became of objects, how it is counted, what the condition says, and what the
+//! The cases of `cases/`: the states of objects, how they are counted, what the condition shows, and what the
 //! report keeps. Each case is also held against the laws: sums agree, nothing grows without bound, no value
 //! is shown.
 
@@ -46,7 +46,7 @@ struct Object {
     /// Of a state `Rejected`.
     #[serde(default)]
     fields: Vec<String>,
-    /// Of a state `Rejected`: whether nobody has answered.
+    /// Of a state `Rejected`: whether it is unanswered.
     #[serde(default)]
     unavailable: bool,
     /// Of a state `Ignored`, `Terminating` or `TooDeep`.
@@ -158,7 +158,7 @@ struct StateCase {
     kind: String,
     /// Whether the state is the end of a request.
     request: bool,
-    /// `Reason: message: paths`; none where there is no problem.
+    /// `Reason: message: paths`; `None` if there is no problem.
     problem: Option<String>,
 }
 
@@ -231,7 +231,7 @@ fn what_becomes_of_objects_is_counted() {
     }
 }
 
-/// What the condition says after a pass.
+/// The condition after a pass.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct MessageCase {
@@ -294,7 +294,7 @@ fn the_condition_says_how_many_and_why_and_where() {
 struct CheckpointCase {
     name: String,
     objects: Vec<Object>,
-    /// The uids of the objects that the record excepts; none where nothing is on record.
+    /// The uids of the objects that the record excepts; `None` if nothing is on record.
     exceptions: Option<Vec<String>>,
 }
 

@@ -58,8 +58,8 @@ pub struct CrdMachine<H> {
 }
 
 impl<H> CrdMachine<H> {
-    /// For a CRD that was read. `restore_check` says when its report is read again; `seed` spreads the waits
-    /// of those who fail together.
+    /// For a CRD that was read. `restore_check` decides when its report is read again; `seed` spreads the
+    /// waits of those who fail together.
     pub fn new(task: Task, status: Status, restore_check: RestoreCheck, seed: u64) -> Self {
         let [first, last] = RETRY;
         Self {
@@ -148,7 +148,7 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Takes in the generation that somebody has resumed after its canary.
+    /// Takes in the generation that a user has resumed after its canary.
     pub fn set_resumed(&mut self, now: Instant, resumed: Option<i64>) {
         self.task.canary.set_resumed(resumed);
         if self.task.has_pause_changed() {
@@ -242,9 +242,9 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Begins anew where the report is another one than was known. An attempt that has yet to read it finds that
-    /// out by itself; a pass goes on writing, for another writer of reports may come again before each attempt,
-    /// and proves nothing.
+    /// Begins anew where the report is another one than was known. An attempt that has yet to read it finds
+    /// that out by itself; a pass goes on writing, for another writer of reports may come again before each
+    /// attempt, and proves nothing.
     fn take_other_report(&mut self, now: Now) {
         if !self.status.take_other() {
             return;
