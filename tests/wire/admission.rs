@@ -312,7 +312,7 @@ async fn strangers_keep_no_api_server_out_and_do_not_stay() {
     };
     assert_eq!(known.send_request(request()).await.expect("an answer").status(), 200);
 
-    // Some say nothing, some do not go beyond the handshake, and some not beyond the middle of a head.
+    // Some send nothing, some do not go beyond the handshake, and some not beyond the middle of a head.
     let mut silent = Vec::new();
     for _ in 0..400 {
         silent.push(TcpStream::connect(rig.address).await.expect("a connection"));

@@ -237,7 +237,7 @@ async fn a_server_that_is_down_is_not_overrun_by_the_watches_of_hundreds_of_crds
     let asked = log.all().len() - before;
     assert!(asked <= 11 * 300, "{asked} requests in five minutes");
 
-    // Nobody waits for long when it is back.
+    // No client waits for long when it is back.
     let before = watches().len();
     down.send_replace(false);
     let opened = || -> HashSet<String> {

@@ -1,5 +1,5 @@
-//! A canary: a few objects are written before all others, and the pass waits for somebody to resume it. How it meets real
-//! admission is for the end-to-end tests.
+//! A canary: a few objects are written before all others, and the pass waits for a user to resume it. How it
+//! meets real admission is for the end-to-end tests.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn a_canary_waits_through_a_restart_until_its_own_generation_is_resumed() 
     assert_eq!(canary(&world), json!({ "generation": 2, "state": "Waiting", "written": 2 }));
     let events = world.events();
     assert!(events.iter().any(|(event, _)| event.starts_with("Normal CanaryWaiting ")), "{events:?}");
-    // Nobody else's object is written meanwhile.
+    // No other object is written meanwhile.
     world.put_unfilled(THINGS, "late");
     resume(&world, 1);
     tokio::time::sleep(MINUTE).await;

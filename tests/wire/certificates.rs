@@ -149,8 +149,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// Looks on: after each write, whoever presents the latest certificate or the one before is trusted; and
-    /// a new signer was trusted for a minute before.
+    /// Looks on: after each write, the API server trusts the latest certificate and the one before; and a new
+    /// signer was trusted for a minute before.
     fn watch(world: &World) -> Arc<Mutex<Self>> {
         let seen = Arc::new(Mutex::new(Self::default()));
         let looking = seen.clone();
@@ -240,7 +240,7 @@ async fn who_does_not_lead_makes_the_first_and_no_other() {
     sleep(60 * MINUTE).await;
     assert_eq!(world.stored(SECRETS, SECRET), None);
     drop(replica);
-    // What nobody can read counts as nothing: whoever has no certificate makes one.
+    // What cannot be read counts as nothing: a replica without a certificate makes one.
     let metadata = json!({ "name": SECRET, "namespace": "ns" });
     let junk = json!({ "tls.crt": "Y2FuYXJ5", "tls.key": "Y2FuYXJ5", "other": "Y2FuYXJ5" });
     world.put(SECRETS, json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": junk }));
@@ -255,7 +255,7 @@ async fn what_is_broken_is_repaired_without_a_moment_of_distrust() {
     let seen = Seen::watch(&world);
     let replica = Replica::start(&world, true, Duration::ZERO);
     sleep(5 * MINUTE).await;
-    // Nobody can sign any more, and nothing can be written to the webhooks for a while.
+    // No replica can sign any more, and nothing can be written to the webhooks for a while.
     world.fails(|request| {
         let refused = || Answer::status(403, "Forbidden", "no");
         (request.method == "PATCH" && request.path.contains("webhookconfigurations")).then(refused)
@@ -275,7 +275,7 @@ async fn what_is_broken_is_repaired_without_a_moment_of_distrust() {
         assert_eq!((seen.signers.len(), seen.leaves.len()), (2, 2));
         assert_eq!(seen.broken, Vec::<String>::new());
     }
-    // What somebody else trusts goes.
+    // A CA that another client adds goes.
     let mut secret = world.stored(SECRETS, SECRET).expect("a Secret");
     let mut bundle = decoded(&secret["data"]["ca.crt"]);
     let foreign = rcgen::generate_simple_self_signed(vec!["foreign".to_owned()]).expect("a certificate");

@@ -27,7 +27,7 @@ fn replace_conditions(world: &World, by: &str) {
     let all: Vec<Value> =
         ["NonStructural", "InvalidDefaults", "DefaultsPersisted"].into_iter().map(condition).collect();
     crd["status"] = json!({ "conditions": all });
-    // As the server has it: what somebody else has changed is no longer ours.
+    // As the server has it: what another client has changed is no longer ours.
     crd["metadata"]["managedFields"] = json!([]);
     world.put(CRDS, crd);
 }
@@ -39,7 +39,7 @@ async fn conditions_that_somebody_has_replaced_are_ours_again() {
     let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.persisted(), STORED);
-    // Whoever patches all conditions owns them; what is not forced is refused from then on.
+    // The client that patches all conditions owns them; what is not forced is refused from then on.
     world.fails(|request| {
         let refused = is_of_conditions(request) && request.asked("force") != "true";
         let conflict =

@@ -1,4 +1,5 @@
-//! What is told as events: once, counted up where it is told again, and never at the price of anything else.
+//! What Etch reports as events: once, counted up if it reports it again, and never at the price of anything
+//! else.
 
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ async fn what_is_told_again_is_counted_up() {
         world.operate(MINUTE).await;
         let object = format!("{count}x{}", &REFUSED[0][2..]);
         assert!(told(&world).contains(&object), "{:?}", told(&world));
-        // What has been told is forgotten.
+        // What was reported is forgotten.
         world.lose_reports();
     }
     assert_eq!(world.events().len(), 2);

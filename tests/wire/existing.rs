@@ -44,7 +44,7 @@ fn world(sizes: &[(&str, u64)]) -> World {
     world
 }
 
-/// What the status says of existing objects, without its time.
+/// What the status shows of existing objects, without its time.
 fn existing(world: &World) -> Value {
     let mut schema = world.stored(SCHEMAS, "one").expect("a schema");
     let mut existing = schema["status"]["existing"].take();
@@ -76,7 +76,7 @@ async fn what_would_be_denied_and_defaulted_is_in_the_status_before_it_is_enforc
         "defaulted": 2, "firstDefaulted": [name("large"), name("small")],
     });
     assert_eq!(existing(&world), expected);
-    // Objects come and go: nobody looks again for that.
+    // Objects come and go: no check is repeated for that.
     world.put(THINGS, thing("later"));
     sleep(10 * MINUTE).await;
     assert_eq!(replica.log.count(is_about_objects), 1, "{:?}", replica.log.of(is_about_objects));
@@ -237,7 +237,7 @@ async fn defaults_are_stored_where_the_schema_asks_for_it_and_never_twice() {
     let replica = Replica::start(&world, signed());
     sleep(10 * MINUTE).await;
     assert_eq!(replica.log.count(is_apply), 0, "{:?}", replica.log.of(is_apply));
-    // Nobody answered when this one was created.
+    // No replica answered when this one was created.
     world.put(THINGS, thing("later"));
     sleep(60 * MINUTE).await;
     assert_eq!(note(&world, "later"), json!("none"));
@@ -319,7 +319,7 @@ async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
     drop(replica);
 }
 
-/// What the condition says.
+/// The message of the condition.
 fn message(world: &World) -> String {
     existing(world)["persisted"]["message"].as_str().unwrap_or_default().to_owned()
 }

@@ -1,4 +1,5 @@
-//! A changed default that is followed, where the answer gets lost or somebody writes between two requests.
+//! A changed default that is followed, where the answer gets lost or another client writes between two
+//! requests.
 
 use std::time::Duration;
 
@@ -132,7 +133,7 @@ async fn another_writer_between_moving_and_letting_go_loses_nothing() {
     is_over(&world).await;
 }
 
-/// Puts an entry of ours into an object, as a crash between storing and letting go leaves it.
+/// Puts an entry of ours into an object, as a crash between storing and releasing leaves it.
 fn leave_entry(world: &World, name: &str) {
     let mut object = world.stored(THINGS, name).expect("nobody deletes it");
     let entry = json!({

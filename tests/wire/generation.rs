@@ -1,5 +1,5 @@
-//! A CRD that changes while its objects are written and nobody hears of it: what is written by the old
-//! schema, and what that drops.
+//! A CRD that changes unnoticed while its objects are written: what is written by the old schema, and what
+//! that drops.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub(crate) fn slow(objects: usize, writes_per_second: u32, spec: Value) -> World
     world
 }
 
-/// Takes `spec.name` out of the schema, and no watch tells of it.
+/// Takes `spec.name` out of the schema, and no watch reports it.
 pub(crate) fn forget_name(world: &World) {
     let mut crd = world.stored(CRDS, CRD).expect("the CRD");
     crd["metadata"]["generation"] = json!(2);

@@ -1,5 +1,5 @@
-//! The health port, which nobody is known to: what is sent there takes little room, and keeps nobody out.
-//! On real sockets, so on a real clock: what must happen is waited for.
+//! The health port, whose clients are unknown: what they send takes little room, and keeps no other client
+//! out. On real sockets, so on a real clock: what must happen is waited for.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

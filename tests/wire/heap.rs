@@ -1,5 +1,5 @@
-//! The operator's process takes one heap for all threads, unless whoever starts it says otherwise.
-//! A real process, so a real clock: what must happen is waited for.
+//! The operator's process takes one heap for all threads, unless its environment sets another number. A real
+//! process, so a real clock: what must happen is waited for.
 
 use std::fs;
 use std::process::Stdio;

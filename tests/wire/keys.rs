@@ -56,7 +56,7 @@ async fn both_configurations_hold_one_key_that_all_replicas_know_and_that_stays(
     world.remove(WEBHOOKS[1], "etch");
     sleep(2 * MINUTE).await;
     assert_eq!(all_used(&world), key);
-    // Without any, nobody asks by it any more.
+    // Without any, no API server asks by it any more.
     WEBHOOKS.iter().for_each(|which| world.remove(which, "etch"));
     sleep(3 * MINUTE).await;
     let another = all_used(&world);

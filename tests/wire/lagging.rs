@@ -53,7 +53,7 @@ async fn an_unchanged_cluster_is_listed_once_more_and_not_written() {
     let patches = log.count(|request| request.method == "PATCH");
     tokio::time::sleep(2 * HOUR).await;
     assert_eq!(log.count(is_list), lists + 1);
-    // The report, which says from now on that it was verified.
+    // The report, which shows from now on that it was verified.
     assert_eq!(log.count(|request| request.method == "PATCH"), patches + 1);
     assert_eq!(world.report(CRD).expect("a report")["status"]["verifyAt"], json!(null));
     operator.abort();
@@ -68,7 +68,7 @@ async fn a_restart_forgets_neither_that_it_is_to_be_verified_nor_that_it_was() {
     let world = World::with(&["a"]);
     world.operate(MINUTE).await;
     world.put(THINGS, thing("late"));
-    // It ends before the time, and so does the next one: nobody asks twice.
+    // It ends before the time, and so does the next one: neither asks twice.
     let log = world.operate(MINUTE).await;
     assert_eq!(log.count(is_write), 0);
     assert!(!world.is_persisted("late"));
@@ -270,7 +270,7 @@ async fn what_a_server_shows_that_fills_in_something_else_is_stored_and_is_kept(
     let log = world.operate(MINUTE).await;
     assert_eq!(value_and_owners(&world), (json!(1), vec![json!("user")]));
     assert_eq!(log.count(is_dry_run), 1);
-    // Long after the change, nobody doubts it.
+    // Long after the change, it is not in doubt.
     world.edit_report(CRD, |report| report["status"]["verifyAt"] = json!("2020-01-01T00:00:00Z"));
     world.put(THINGS, owned(Some(1)));
     let log = world.operate(MINUTE).await;

@@ -55,7 +55,7 @@ impl Leases {
         self.stored().lease.clone().expect("there is one")
     }
 
-    /// Somebody holds it, for as long as the task lives.
+    /// A replica holds it, for as long as the task lives.
     async fn held(&self) -> (watch::Receiver<()>, JoinHandle<()>) {
         let leases = self.clone();
         let (cluster, _) = serve(move |request| leases.answer(request));
@@ -127,7 +127,7 @@ async fn who_leads_is_found_by_its_renewals_and_by_nothing_else() {
     let (cluster, _): (Cluster, _) = serve(move |request| answering.answer(request));
     let leader = async || cluster.leader("etch").await.expect("an answer");
     assert_eq!(leader().await, None, "no lease");
-    // One that crashed, one that gave its lease up, and somebody else's of the same name.
+    // One that crashed, one that gave its lease up, and another program's of the same name.
     for holder in ["etch-1_1-17", "", "node_7d1c0ec2"] {
         leases.stored().put(held_by(holder));
         assert_eq!(leader().await, None, "{holder}");

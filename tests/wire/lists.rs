@@ -125,7 +125,7 @@ async fn the_servers_wish_for_a_pause_is_granted_within_reason() {
     };
     let (_, log) = listen(in_the_body, HOUR).await;
     assert!(gaps(&log.all()).iter().all(|gap| gap.as_secs() >= 50));
-    // Nobody is let down for ever by one absurd answer.
+    // One absurd answer does not stop requests for ever.
     for absurd in ["86400", "18446744073709551615", "-1", "Wed, 21 Oct 2026 07:28:00 GMT"] {
         let (_, log) = listen(asks(absurd), HOUR).await;
         assert!(log.all().len() >= 12, "{absurd}: {} lists in an hour", log.all().len());
@@ -163,7 +163,7 @@ async fn a_list_whose_snapshot_is_gone_goes_on_and_the_watch_misses_nothing() {
     };
     let (told, log) = listen(script, Duration::from_secs(10)).await;
     assert_eq!(told, ["listing", "+one", "+two", "listed", "+one"]);
-    // What changed on the first page between 40 and 50 is told only by a watch from 40 on.
+    // What changed on the first page between 40 and 50 reaches only a watch from 40 on.
     assert_eq!(log.of(Request::is_watch)[0].asked("resourceVersion"), "40");
 }
 
@@ -234,7 +234,7 @@ async fn one_object_is_told_from_another_of_its_name() {
     assert!(cluster.object(&things(), &identity).await.expect("an answer").is_none());
     let (cluster, _) = serve(|_| super::requests::not_found("a"));
     assert!(cluster.object(&things(), &identity).await.expect("an answer").is_none());
-    // A server that does not serve the resource, or not yet, says nothing about the object.
+    // A server that does not serve the resource, or not yet, proves nothing about the object.
     let (cluster, _) = serve(|_| Answer::text(404, "404 page not found\n"));
     assert_eq!(cluster.object(&things(), &identity).await.expect_err("no answer").code(), Some(404));
 }

@@ -157,7 +157,7 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
     assert_eq!(tie["fields"]["ties"], "tied, tied-too", "{tie}");
 }
 
-/// What a log at level info says, without the colours of a terminal.
+/// A log at level info, without the colours of a terminal.
 async fn info_log(world: &World) -> String {
     let logs = Captured::default();
     let subscriber = tracing_subscriber::fmt()

@@ -1,4 +1,4 @@
-//! The operator as a whole, on a server that fails: how often it asks, what it says meanwhile, and that it
+//! The operator as a whole, on a server that fails: how often it asks, what it reports meanwhile, and that it
 //! gets there.
 
 use std::time::Duration;
@@ -188,7 +188,7 @@ async fn conditions_that_somebody_takes_away_are_said_again_although_much_goes_o
     tokio::time::sleep(MINUTE).await;
     let mut crd = world.stored(CRDS, "things.example.com").expect("the CRD");
     crd["status"] = serde_json::json!({ "conditions": [] });
-    // As the server has it: what is gone is nobody's.
+    // As the server has it: what is gone has no owner.
     crd["metadata"]["managedFields"] = serde_json::json!([]);
     world.put(CRDS, crd);
     for round in 0..60 {
@@ -332,7 +332,7 @@ async fn a_change_that_could_not_be_seen_to_is_not_forgotten() {
 #[tokio::test(start_paused = true)]
 async fn a_crd_that_cannot_be_served_holds_no_place_in_the_queue_of_the_others() {
     // Sixteen writes may be under way at once, for all CRDs together. One CRD's writes have just been sent
-    // when its watch breaks and cannot be opened again; another's must not wait for that.
+    // when its watch breaks and cannot be opened again; another's do not wait for that.
     let world = World::with(&["a"]);
     world.put(CRDS, super::world::crd_named(OTHERS));
     let (cluster, log) = world.serve();

@@ -85,7 +85,7 @@ async fn what_verifies_a_pass_asks_for_metadata_alone() {
     assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
 }
 
-/// What was proved of it is not true of what somebody else has written since.
+/// What was proved of it is not true of what another client has written since.
 #[tokio::test(start_paused = true)]
 async fn a_page_with_an_object_that_was_written_meanwhile_is_read_whole() {
     let mut is_written = false;

@@ -1,5 +1,5 @@
-//! What is told of a pass while it goes on, after it could not be ended, and under policies that forbid or
-//! delay writing.
+//! What Etch reports of a pass while it goes on, after it could not be ended, and under policies that forbid
+//! or delay writing.
 
 use std::time::Duration;
 
@@ -327,7 +327,7 @@ async fn totals_that_change_without_other_news_are_told_within_five_minutes_and_
     operator.abort();
 }
 
-/// A release that stands only while the objects are listed, and that Etch never hears of.
+/// A release that stands only while the objects are listed, and that Etch never sees.
 #[tokio::test(start_paused = true)]
 async fn what_another_schema_showed_in_the_middle_of_a_pass_is_not_taken_for_stored_when_the_first_is_back() {
     let world = World::with(&["a", "b"]);

@@ -1,5 +1,5 @@
 //! What a server makes of a patch of an object: its conditions, its operations, and the owners that it writes
-//! down. It must not know more operations than Etch sends.
+//! down. It has no more operations than Etch sends.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is told of policies that do not do what their author meant.
+//! What Etch reports of policies that do not do what their author meant.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn a_place_that_no_schema_has_is_told_once_and_until_it_is_corrected() {
     tokio::time::sleep(MINUTE).await;
     assert_eq!(said(&world, "default", "UnknownPaths"), "False AllKnown: ");
     operator.abort();
-    // What stands there is not told again.
+    // What stands there is not reported again.
     set_policy(&world, 4, follows(".spec.sice"));
     world.operate(MINUTE).await;
     let log = world.operate(10 * MINUTE).await;

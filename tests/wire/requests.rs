@@ -1,4 +1,4 @@
-//! Single requests: deadlines, and what may be said about a refusal.
+//! Single requests: deadlines, and what may be shown of a refusal.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::server::{Answer, serve, status};
 
 type Script = fn() -> Answer;
 
-/// What the server says when an object is not there; not what it says when the resource is not.
+/// The server's answer if an object is not there; not the one if the resource is not.
 pub(crate) fn not_found(name: &str) -> Answer {
     let mut body = status(404, "NotFound", &format!("things.example.com \"{name}\" not found"));
     body["details"] = json!({ "name": name, "group": "example.com", "kind": "things" });

@@ -18,7 +18,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const CRD: &str = "things.example.com";
 const STORED: &str = "True AllPersisted: all 2 objects store their defaults";
 
-/// Waits until both objects store their defaults; `True` is not said before.
+/// Waits until both objects store their defaults; the condition is not `True` before.
 async fn is_mended(world: &World, at_most: Duration) {
     let mut waited = Duration::ZERO;
     while !world.is_persisted("a") || !world.is_persisted("b") {
@@ -112,7 +112,7 @@ async fn true_is_not_said_again_before_every_object_was_verified() {
     let operator = tokio::spawn(operate(cluster, HOUR));
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.persisted(), STORED);
-    // The condition says so still; the object has gone back.
+    // The condition still shows that; the object has gone back.
     let mut object = world.stored(THINGS, "a").expect("it is there");
     object["spec"].as_object_mut().expect("an object").remove("size");
     world.set_back(THINGS, object);

@@ -47,10 +47,10 @@ impl Captured {
     }
 }
 
-/// Has a subscriber hear everything that this thread logs and traces, until the guard is dropped.
+/// Has a subscriber receive everything that this thread logs and traces, until the guard is dropped.
 pub(crate) fn heard_by(subscriber: impl Into<Dispatch>) -> DefaultGuard {
-    // Where there is one subscriber alone, whether something is heard is asked of the thread that comes to it
-    // first, and that may be another test's.
+    // Where there is one subscriber alone, the thread that comes to a callsite first decides whether it is
+    // enabled, and that may be another test's.
     static ANOTHER: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::default()));
     LazyLock::force(&ANOTHER);
     tracing::dispatcher::set_default(&subscriber.into())

@@ -1,5 +1,5 @@
-//! A policy that selects objects by their labels: the others are neither written nor claimed to be stored, and are processed
-//! as soon as they are selected.
+//! A policy that selects objects by their labels: the others are neither written nor claimed to be stored,
+//! and are processed as soon as they are selected.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn what_is_selected_later_is_stored_later_and_nothing_else_is_written_agai
     // A restart finds it all on record.
     assert_eq!(world.operate(MINUTE).await.count(is_write), 0);
     assert_eq!(world.persisted(), one);
-    // While nobody looks, the policy comes to select all objects.
+    // While no operator runs, the policy comes to select all objects.
     set_policy(&world, 3, json!({}));
     let log = world.operate(MINUTE).await;
     assert!(
@@ -117,7 +117,7 @@ async fn a_crash_in_the_pass_over_more_objects_forgets_none() {
     world.operate(Duration::from_secs(8)).await;
     assert!((31..60).contains(&stored()), "{}", stored());
     assert!(!world.persisted().contains("AllPersisted"), "{}", world.persisted());
-    // It goes back and forth while nobody looks.
+    // It goes back and forth while no operator runs.
     set_policy(&world, 4, gold());
     world.operate(MINUTE).await;
     set_policy(&world, 5, json!({}));
@@ -143,7 +143,7 @@ async fn a_rejected_object_that_is_selected_no_more_is_no_problem_of_the_policy(
     assert_eq!(world.persisted(), format!("True AllPersisted: {one}"));
 }
 
-/// Without a report, the condition may tell what was proved; not what was not selected.
+/// Without a report, the condition may show what was proved; not what was not selected.
 #[tokio::test(start_paused = true)]
 async fn a_condition_proves_nothing_of_what_was_not_selected() {
     for (first, proved) in [(json!({}), 2), (gold(), 0)] {

@@ -1,5 +1,5 @@
-//! An API server made of a script: each request is logged, and answered by what the script says.
-//! It must not know anything about Kubernetes: that is for the scripts.
+//! An API server made of a script: each request is logged, and answered as the script has it. What it knows
+//! about Kubernetes is in the scripts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -49,8 +49,8 @@ pub(crate) enum Answer {
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<Request>>>);
 
-/// Whoever asks more often than this is in a loop, and gets no more answers: so that the clock goes on and
-/// the test can say so.
+/// A client that asks more often than this is in a loop, and gets no more answers: so that the clock goes on
+/// and the test can report it.
 const PATIENCE: usize = 40_000;
 
 type Script = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
@@ -160,12 +160,12 @@ impl Answer {
         Self::After(wait, Box::new(self))
     }
 
-    /// A watch that tells these events and is then closed in good order.
+    /// A watch that sends these events and is then closed in good order.
     pub(crate) fn events(events: impl IntoIterator<Item = Value>) -> Self {
         Self::Stream(lines(events).boxed())
     }
 
-    /// A watch that tells these events and is then silent for ever.
+    /// A watch that sends these events and is then silent for ever.
     pub(crate) fn open_watch(events: impl IntoIterator<Item = Value>) -> Self {
         Self::Stream(lines(events).chain(stream::pending()).boxed())
     }

@@ -55,7 +55,7 @@ async fn a_permission_that_is_missing_is_told_at_the_start_and_forgotten_when_it
     assert!(event.starts_with("Warning Forbidden CustomResourceDefinition/things.example.com: "), "{event}");
     assert!(event.contains(rule), "{event}");
 
-    // Nobody grants it for hours, and it is asked for seldom.
+    // It is not granted for hours, and Etch asks for it seldom.
     let asked = log.count(asks_for_permission);
     tokio::time::sleep(10 * HOUR).await;
     let again = log.count(asks_for_permission) - asked;
@@ -89,7 +89,7 @@ async fn who_lacks_nothing_asks_once_and_says_that_it_settles() {
     assert!(others.len() <= 20, "{} requests in 20 idle hours: {others:?}", others.len());
     assert_eq!(log.count(is_write), 0);
     operator.await.expect("it ends by itself");
-    // A restart tells nothing new.
+    // A restart reports nothing new.
     let log = world.operate(HOUR).await;
     let told = log.count(|request| request.path.starts_with("/apis/events.k8s.io/"));
     assert_eq!(told, 0);
@@ -107,7 +107,7 @@ async fn a_time_that_ends_within_a_second_makes_nobody_doubt_the_report() {
     assert_eq!(doubts.count(), 0, "{conditions:?}");
 }
 
-/// How far somebody has set a wall clock, which goes on as the clock of the test does, in hours.
+/// How far a user has set a wall clock, which goes on as the clock of the test does, in hours.
 fn wall_clock() -> (Clock, Arc<AtomicI64>) {
     let (begun, time, set) = (Instant::now(), Timestamp::now(), Arc::new(AtomicI64::new(0)));
     let hours = set.clone();

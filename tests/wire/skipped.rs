@@ -103,7 +103,7 @@ async fn a_restart_says_nothing_new_of_what_is_skipped_unless_it_changed() {
     assert_eq!(log.count(|request| request.method == "PATCH"), 0, "nothing has changed");
     assert_eq!(status(&world), before);
 
-    // One asks and another asks no more, while nobody looks: as many as before.
+    // One asks and another asks no more, while no operator runs: as many as before.
     world.put(THINGS, filled(&thing("i")));
     let mut asks = filled(&thing("a"));
     asks["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });

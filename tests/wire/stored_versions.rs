@@ -125,7 +125,7 @@ fn is_trim(request: &Request) -> bool {
     request.method == "PATCH" && request.path.contains(CRDS) && !versions.is_null()
 }
 
-/// Has the server tell of a migration of the objects with this condition, until it is over.
+/// Has the server report a migration of the objects with this condition, until it is over.
 pub(super) fn migrate(world: &World, condition: &'static str, is_over: Arc<AtomicBool>) {
     world.fails(move |request: &Request| match &*request.path {
         "/apis/storagemigration.k8s.io" => {
@@ -196,7 +196,7 @@ async fn old_versions_are_taken_out_once_all_objects_are_proved_and_no_sooner() 
     operator.abort();
 }
 
-/// Where a change of the CRD's status is refused, the report says why the version is there still.
+/// Where a change of the CRD's status is refused, the report shows why the version is there still.
 #[tokio::test(start_paused = true)]
 async fn a_refusal_of_the_change_is_reported() {
     let world = world(true);
@@ -211,7 +211,8 @@ async fn a_refusal_of_the_change_is_reported() {
     assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
 }
 
-/// Without defaults, objects are written only to be moved, and the condition says all along that there are none.
+/// Without defaults, objects are written only to be moved, and the condition shows all along that there are
+/// none.
 #[tokio::test(start_paused = true)]
 async fn objects_without_defaults_are_moved_where_a_policy_asks_for_it() {
     let world = world(false);

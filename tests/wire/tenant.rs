@@ -1,5 +1,5 @@
-//! An operator with permissions in some namespaces only, which are all that its policy names: it reads, watches and
-//! writes the objects of these alone, and claims nothing about others.
+//! An operator with permissions in some namespaces only, which are all that its policy names: it reads,
+//! watches and writes the objects of these alone, and claims nothing about others.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -59,7 +59,7 @@ impl Granted {
     }
 }
 
-/// The namespace of the objects that a request is about; none where it is about those of all.
+/// The namespace of the objects that a request is about; `None` if it is about those of all.
 fn namespace_of(request: &Request) -> Option<&str> {
     request.path.strip_prefix("/apis/example.com/v1/namespaces/")?.split('/').next()
 }

@@ -1,4 +1,4 @@
-//! What is traced, apart from where it goes: the spans of a pass and of its writes, and what they say.
+//! What is traced, apart from where it goes: the spans of a pass and of its writes, and what they show.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Ended {
     }
 }
 
-/// A webhook that refuses `b`, and somebody who is quicker than the first write to `c`.
+/// A webhook that refuses `b`, and a client that is quicker than the first write to `c`.
 fn faults() -> impl FnMut(&Request) -> Option<Answer> + Send + 'static {
     let mut is_first = true;
     move |request| match request.path.rsplit('/').next() {

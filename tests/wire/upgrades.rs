@@ -1,5 +1,5 @@
-//! What is answered to the author of an upgrade, of the deletion or of a migration of a CRD: the objects are listed within the request, and nothing waits
-//! for them for long.
+//! What is answered to the author of an upgrade, of the deletion or of a migration of a CRD: the objects are
+//! listed within the request, and nothing waits for them for long.
 
 use std::sync::Arc;
 use std::time::Duration;

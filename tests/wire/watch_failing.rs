@@ -1,4 +1,4 @@
-//! Watches that fail for long: what is said of objects of which nobody hears any more.
+//! Watches that fail for long: what Etch reports of objects whose watch has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ async fn while_watches_fail_nothing_is_known_and_that_is_said() {
         tokio::time::sleep(MINUTE).await;
         let said = world.persisted();
         assert!(said.starts_with("Unknown WatchFailing: "), "{said}");
-        // A phantom that nobody hears of.
+        // A phantom that no watch reports.
         world.put(THINGS, thing("unheard"));
         tokio::time::sleep(HOUR).await;
         assert_eq!(world.persisted(), said);

@@ -75,7 +75,7 @@ impl Drop for Replica {
     }
 }
 
-/// A world without policies, so that nobody asks about upgrades.
+/// A world without policies, so that no API server asks about upgrades.
 pub(crate) fn unguarded() -> World {
     let world = World::with(&[]);
     world.remove(POLICIES, "default");
@@ -211,7 +211,7 @@ async fn what_is_written_is_not_written_again() {
     let replica = Replica::start(&world, signed());
     sleep(10 * MINUTE).await;
     assert_eq!(replica.log.count(is_apply), 0, "{:?}", replica.log.of(is_apply));
-    // What somebody else takes away comes back.
+    // What another client takes away comes back.
     world.remove(WEBHOOKS[0], "etch");
     sleep(2 * MINUTE).await;
     assert_eq!(webhooks(&world), [["one.etch-operator.io"], ["one.etch-operator.io"]]);

@@ -1,5 +1,5 @@
 //! A cluster small enough to read: CRDs, their objects as etcd holds them, a policy, and the reports of Etch.
-//! It must not be cleverer than the scenarios need; what a real server does is for the end-to-end tests.
+//! It does what the scenarios need; what a real server does is for the end-to-end tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ pub(crate) const WEBHOOKS: [&str; 2] = ["mutatingwebhookconfigurations", "valida
 /// A script that comes before the world's own answers.
 type Fault = Box<dyn FnMut(&Request) -> Option<Answer> + Send>;
 
-/// What becomes of an answer on its way: it comes after what the request asked for was done.
+/// What happens to an answer on its way: it comes after what the request asked for was done.
 type Loss = Box<dyn FnMut(&World, &Request) -> Option<Answer> + Send>;
 
 /// A cluster that scenarios share with its server.
@@ -59,7 +59,7 @@ struct State {
     stored: BTreeMap<(&'static str, String), Value>,
     /// What happened, by revision.
     history: Vec<(u64, &'static str, Value)>,
-    /// Objects that are shown without defaults until somebody writes them, as by a server that lags behind.
+    /// Objects that are shown without defaults until a client writes them, as by a server that lags behind.
     unfilled: BTreeSet<String>,
     /// The default of `spec.size` by which objects are read, and that by which they are written: two servers,
     /// one of which may lag behind.
@@ -142,7 +142,7 @@ impl World {
         let Some(mut object) = state.stored.remove(&(plural, name.to_owned())) else { return };
         state.revision += 1;
         let revision = state.revision;
-        // As a server has it: a watch that goes on from here is not told again.
+        // As a server has it: a watch that goes on from here does not get it again.
         object["metadata"]["resourceVersion"] = json!(revision.to_string());
         state.history.push((revision, plural, event("DELETED", object)));
         drop(state);
@@ -226,7 +226,7 @@ impl World {
         self.lock().reports.clear();
     }
 
-    /// All events, as `Type Reason kind/name: note` and how often they were told, in order.
+    /// All events, as `Type Reason kind/name: note` and how often they were reported, in order.
     pub(crate) fn events(&self) -> Vec<(String, u64)> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let shown = |event: &Value| {
@@ -543,7 +543,7 @@ pub(crate) async fn operate(cluster: Cluster, time: Duration) {
     operate_by(Clock::default(), cluster, time).await;
 }
 
-/// The same by a clock that tells another time of day.
+/// The same with a clock that shows another time of day.
 pub(crate) async fn operate_by(clock: Clock, cluster: Cluster, time: Duration) {
     operate_with(Options { clock, ..options() }, cluster, time).await;
 }
