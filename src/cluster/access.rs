@@ -1,5 +1,5 @@
 //! Asks the server what Etch may do, before Etch tries it.
-//! It must not treat an answer as lasting: permissions change.
+//! Permissions change, so no answer lasts.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex as StdMutex, PoisonError, Weak};

@@ -1,5 +1,5 @@
 //! What admission reads and writes: EmbeddedSchemas, the objects of facts, webhook configurations, whether an
-//! object exists. Of an object that only has to exist, it must not read the content.
+//! object exists. Of an object that only has to exist, it reads the metadata alone.
 
 use kube::Resource as _;
 use serde_json::json;

@@ -1,5 +1,5 @@
 //! One request and its whole answer, within a deadline.
-//! It must not retry, and must not log: request and answer hold values of objects.
+//! It does not retry. It must not log: request and answer hold values of objects.
 
 use std::time::Duration;
 
@@ -136,7 +136,7 @@ pub(super) fn patch(path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u
     patch_as(etch_core::ownership::MANAGER, path, kind, body)
 }
 
-/// A patch by another field manager than `etch`, which owns the fields that `etch` must not own.
+/// A patch by another field manager than `etch`, which owns fields that must not be `etch`'s.
 pub(super) fn patch_as(manager: &str, path: &str, kind: PatchKind, body: Vec<u8>) -> Request<Vec<u8>> {
     let media_type = match kind {
         PatchKind::Apply | PatchKind::ApplyDryRun => "application/apply-patch+yaml",

@@ -1,5 +1,4 @@
 //! Finds an API server and the credentials for it, as kubectl does.
-//! It must not send a request.
 
 use std::env;
 use std::path::PathBuf;

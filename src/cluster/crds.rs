@@ -1,5 +1,5 @@
 //! Finds CRDs: all their names, or one by its name.
-//! It must not hold more than one CRD at a time: schemas are large.
+//! It holds one CRD at a time: schemas are large.
 
 use http::Request;
 use http::header::ACCEPT;

@@ -1,4 +1,4 @@
-//! Events about CRDs and objects, through `events.k8s.io/v1`. It must not block its callers, nor retry: what
+//! Events about CRDs and objects, through `events.k8s.io/v1`. It neither blocks its callers nor retries: what
 //! cannot be sent soon is dropped, since conditions and reports have the same content.
 
 use std::collections::HashMap;

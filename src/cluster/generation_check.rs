@@ -1,5 +1,5 @@
 //! Checks, while objects are written, whether the CRD is still the one for which the writes were planned. It
-//! must not ask while nothing is written.
+//! asks only while something is written.
 //!
 //! The watch of CRDs may hang, or come from an API server that lags behind. The read goes where the writes
 //! go, and asks etcd.

@@ -1,5 +1,5 @@
 //! Which operator leads, for a process that does not lead itself: it watches whether the Lease is renewed.
-//! It must not trust another machine's clock.
+//! It trusts no other machine's clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

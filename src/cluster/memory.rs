@@ -1,5 +1,5 @@
 //! Past events that the API server still has: the last ones of a type, from which a watch may begin while the
-//! server runs. It must not conclude from a missing event that nothing happened.
+//! server runs. A missing event does not prove that nothing happened.
 
 use std::collections::HashMap;
 

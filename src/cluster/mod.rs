@@ -1,5 +1,5 @@
 //! Everything that talks to an API server: requests with a deadline, watches that retry, writes with a
-//! classified outcome. It must not decide what to write; the only folder that names `kube::Client`.
+//! classified outcome. It is the only folder that names `kube::Client`.
 
 mod access;
 mod admission;

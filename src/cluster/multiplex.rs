@@ -1,5 +1,5 @@
 //! The clients of one API server: where it speaks HTTP/2, many watches share a connection, and nothing else
-//! goes over it, for a large answer would hold them all up. It must not know what is watched.
+//! goes over it, for a large answer would hold them all up.
 //!
 //! kube's own client speaks HTTP/1.1, where each watch has a connection to itself: thousands of sockets, each
 //! with buffers for TLS and HTTP, at both ends.

@@ -1,16 +1,17 @@
 //! The lists of some namespaces as one list: page after page of one namespace, and then of the next one.
-//! It must not hold more than the page that it returns.
+//! It holds no more than the page that it returns.
 //!
-//! Its resource version is that of its very first page, and the later lists are not older, as each is read from
-//! etcd: whatever they lack, a watch from there on brings.
+//! Its resource version is that of its very first page, and the later lists are not older, as each is read
+//! from etcd: whatever they lack, a watch from there on brings.
 
 use super::{CallError, Cluster, Form, RawPage};
 use etch_core::crd::Resource;
 use etch_core::namespaces::Namespaces;
 
 impl Cluster {
-    /// The page that begins at `after`: a namespace, a slash, and the token of the page before, which is empty
-    /// for the first page of the namespace. Namespaces without objects have no page, unless all are empty.
+    /// The page that begins at `after`: a namespace, a slash, and the token of the page before, which is
+    /// empty for the first page of the namespace. Namespaces without objects have no page, unless all are
+    /// empty.
     pub(super) async fn page_within(
         &self,
         resource: &Resource,
@@ -44,8 +45,8 @@ impl Cluster {
         }
     }
 
-    /// How many objects there are: so many, and those of these namespaces. An estimate; `None` if the server does
-    /// not say it.
+    /// How many objects there are: so many, and those of these namespaces. An estimate; `None` if the server
+    /// does not report it.
     async fn count_in(
         &self,
         resource: &Resource,

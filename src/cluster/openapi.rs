@@ -1,5 +1,4 @@
 //! The OpenAPI v3 documents that a server publishes, at the addresses that its index gives.
-//! It must not keep them, nor make up an address.
 
 use std::collections::BTreeMap;
 

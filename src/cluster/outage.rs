@@ -1,6 +1,6 @@
 //! Whether the server can be reached. While it cannot, requests go one after the other: each CRD has a
-//! back-off of its own, and hundreds of them together would flood the server. It must not send anything, nor
-//! delay a request to a server that answers.
+//! back-off of its own, and hundreds of them together would flood the server. It must not delay a request to
+//! a server that answers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
 //! How many objects are asked for at a time: as many as there is room for, by what was seen of their size.
-//! It must not make a caller wait: one that finds hardly any room gets pages of one object.
+//! No caller waits: one that finds hardly any room gets pages of one object.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +15,8 @@ const FIRST_PAGE: u32 = 25;
 const USUAL: usize = 64 << 10;
 /// How large a page is to be, in bytes…
 const PAGE_BYTES: usize = 2 << 20;
-/// …and beside a gentle pace, which also asks for fewer objects: while a server reads and encodes a page, its
-/// other clients wait.
+/// …and beside a gentle pace, which also asks for fewer objects: while a server reads and encodes a page,
+/// its other clients wait.
 const GENTLE: PageSize = PageSize { objects: 100, bytes: 256 << 10 };
 /// How large a page may be, unless it is of one object: of a larger one the rest is not read, and fewer are
 /// asked for…

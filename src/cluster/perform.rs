@@ -1,5 +1,5 @@
 //! Sends the requests of a planned write.
-//! It must not decide, and must not repeat: the write itself decides which request follows which answer.
+//! The write itself decides which request follows which answer.
 
 use serde::de::Error;
 use tokio::time::Instant;
@@ -18,7 +18,7 @@ impl Cluster {
     /// a read of the CRD.
     ///
     /// # Errors
-    /// Where the server could not answer: then nothing is known of the write.
+    /// If the server could not answer, nothing is known about the write.
     pub async fn perform(
         &self,
         crd: &Crd,

@@ -1,5 +1,5 @@
 //! Notices that Etch's permissions have changed.
-//! It must not decide what is missing now: that is asked for each resource.
+//! What is missing now is asked for each resource.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -91,8 +91,8 @@ impl Cluster {
         }
     }
 
-    /// Reads the rules; whether they have changed. Where permissions are limited to many namespaces, each look
-    /// goes on with those that were read longest ago.
+    /// Reads the rules; returns whether they have changed. Where permissions are limited to many namespaces,
+    /// each look goes on with those that were read longest ago.
     async fn look(&self, known: &mut BTreeMap<String, (Instant, Vec<String>)>) -> bool {
         let in_use = self.permitted_in.names();
         // What holds in all namespaces is part of the rules of each.

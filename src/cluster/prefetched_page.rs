@@ -1,5 +1,5 @@
 //! A page of a list that is requested while the pages before it are processed.
-//! It must not wait for the task that requested it.
+//! It never waits for the task that requested it.
 
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;

@@ -1,5 +1,5 @@
-//! Reads custom resources: one object, or a page of a list. It must not keep more than a page, nor ask for
-//! one without a bound on its bytes: objects may be of any size.
+//! Reads custom resources: one object, or a page of a list. It keeps one page at most, and asks for none
+//! without a bound on its bytes: objects may be of any size.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -119,7 +119,7 @@ impl Cluster {
         }
     }
 
-    /// A list with at most one object, of which it has the metadata: for what a list says besides.
+    /// A list with at most one object, of which it has the metadata: for what else a list has.
     pub(super) async fn list_of_one(
         &self,
         resource: &Resource,

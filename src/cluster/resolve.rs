@@ -1,5 +1,5 @@
 //! Finds the CRD that users mean by a name of its objects.
-//! It must not take a built-in type for a custom resource.
+//! A built-in type is not taken for a custom resource.
 
 use super::crds::accepting;
 use super::{CallError, Cluster};

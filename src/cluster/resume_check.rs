@@ -1,6 +1,6 @@
 //! Finds out whether anything has happened to the objects of a resource since a resource version that a watch
 //! cannot go on from any more: without a watch cache no bookmarks come, and etcd compacts what an idle
-//! resource was last seen at. It must not return a resource version unless it is certain.
+//! resource was last seen at. It returns no resource version unless it is certain.
 
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ use etch_core::crd::Resource;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Cluster {
-    /// The resource version that watches may go on from, where a resource still has so many `objects`, none of
-    /// which was written since its watch has `delivered` everything: what was created since then is newer, and
-    /// what was deleted is missing. `None` if something has happened. Each watch is of one namespace, or of all.
+    /// The resource version that watches may go on from, where a resource still has so many `objects`, none
+    /// of which was written since its watch has `delivered` everything: what was created since then is newer,
+    /// and what was deleted is missing. `None` if something has happened. Each watch is of one namespace, or
+    /// of all.
     ///
     /// It is a watch of metadata, which begins with all objects and marks where they end (R9, R10).
     ///
@@ -42,8 +43,8 @@ impl Cluster {
         tokio::time::timeout(PATIENCE, counted).await.unwrap_or_else(|_| Err(self.timed_out(PATIENCE)))
     }
 
-    /// How many objects a namespace has, and where they end, where none was written since `through` and there are
-    /// no more than `most`; `None` otherwise.
+    /// How many objects a namespace has, and where they end, where none was written since `through` and there
+    /// are no more than `most`; `None` otherwise.
     async fn unchanged(
         &self,
         resource: &Resource,

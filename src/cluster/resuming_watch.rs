@@ -1,5 +1,5 @@
 //! Watches that follow each other: what happens to a resource from a version on, until only a new list can
-//! help. It must not list, and must not keep objects.
+//! help. It neither lists nor keeps objects.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! All objects of a resource, page by page, the next page on its way while one is parsed and processed.
-//! It must not hold more than one page parsed and one as it came.
+//! It holds one page parsed, and one as it came.
 
 use std::time::Duration;
 

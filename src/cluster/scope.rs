@@ -1,5 +1,4 @@
 //! Which objects of a resource are meant.
-//! It must not ask a server.
 
 use etch_core::namespaces::Namespaces;
 

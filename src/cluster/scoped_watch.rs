@@ -1,5 +1,5 @@
 //! What happens to the objects of a scope: one watch of all objects, or one of each of its namespaces.
-//! It must not keep objects, nor let a namespace in which much happens keep another one waiting.
+//! A namespace in which much happens does not keep another one waiting.
 
 use futures::FutureExt;
 use futures::future::select_all;

@@ -1,5 +1,5 @@
 //! The Secret with the certificates that Etch makes for admission: watched, created, and written as it was
-//! read. It must not read any other Secret, nor log what is in this one.
+//! read. It reads no other Secret, and must not log what is in this one.
 
 use std::collections::BTreeMap;
 

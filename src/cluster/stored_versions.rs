@@ -27,7 +27,7 @@ impl Cluster {
     pub async fn stored_versions(&self, crd: &Crd) -> Result<VersionTally, CallError> {
         self.check_server(&crd.into()).await?;
         let mut record = Record::default();
-        // Nothing is known of another generation: the caller is about to read the CRD again.
+        // Nothing is known about another generation: the caller is about to read the CRD again.
         let is_this = |document: &Json| {
             let metadata = &document["metadata"];
             metadata["uid"] == crd.uid() && metadata["generation"] == crd.generation()

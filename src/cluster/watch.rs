@@ -1,5 +1,5 @@
 //! One watch: from a resource version until the server, the network or silence ends it.
-//! It must not start another; the caller decides when and how to go on.
+//! The caller decides when and how to go on.
 //!
 //! Not kube-runtime's watcher: that one parses with a depth limit (C7), never relists after an HTTP 410 (K3),
 //! and starts over at once when a watch is closed at once (K2).

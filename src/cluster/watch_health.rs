@@ -1,5 +1,5 @@
 //! Whether a watch of CRDs or policies works, and since when it does not.
-//! It must not open or end a watch: the watcher does.
+//! The watcher opens and ends watches.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! kube-runtime's watchers of CRDs (metadata only), policies and what admission needs, with their three
-//! weaknesses fixed. It must not keep objects, nor judge them.
+//! weaknesses fixed.
 //!
 //! - K1: a back-off that every LIST resets is none. Here an attempt counts as good once its list is complete.
 //! - K2: a watch that is accepted and closed at once is opened again without a pause. [`Paced`] holds the

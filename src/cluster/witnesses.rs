@@ -1,6 +1,6 @@
 //! Reads what shows when objects were written: metadata of other objects in the same etcd as custom
-//! resources, and past states of CRDs. It must not trust a resource version of another etcd, nor fail where
-//! something may not be read.
+//! resources, and past states of CRDs. It must not trust a resource version of another etcd. What it may not
+//! read is left out.
 
 use jiff::Timestamp;
 

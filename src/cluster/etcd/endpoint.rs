@@ -1,5 +1,4 @@
 //! The address of an etcd member, as etcdctl takes it: a URL, or a host and a port.
-//! It must not look a name up.
 
 use std::fmt;
 use std::net::Ipv6Addr;

@@ -1,5 +1,5 @@
 //! A running etcd, through the JSON gateway that it serves beside gRPC on its client port.
-//! It must not ask for more than a page, and asks for reads only.
+//! It only reads, a page at a time.
 
 use std::path::PathBuf;
 use std::time::Duration;

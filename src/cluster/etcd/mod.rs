@@ -1,5 +1,5 @@
 //! What etcd holds: the raw values of custom resources, from a running etcd or from a snapshot of one.
-//! It must not write, and must not guess what it cannot read.
+//! It only reads, and does not guess what it cannot read.
 
 mod endpoint;
 mod gateway;

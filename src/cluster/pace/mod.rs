@@ -1,5 +1,4 @@
 //! How many writes are under way at once, and how many begin per second: as many as the server bears.
-//! It must not know what is written.
 
 mod limits;
 mod strain;

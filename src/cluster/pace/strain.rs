@@ -1,5 +1,5 @@
 //! How much a pace strains the server, by how long its writes take: what other clients of the server notice
-//! of it too. It must not decide how many writes there may be.
+//! of it too. `limits` decides how many writes there may be.
 //!
 //! A single time means little: the server collects garbage, and compacts. So interquartile means are
 //! compared: those of the middle half of the recent times, sorted.
@@ -35,7 +35,8 @@ pub(super) struct Strain {
     /// How many times as long a write takes beside another one: above 1, they wait for each other; none while
     /// that is not known.
     pub queueing: Option<f64>,
-    /// How long a write takes alone, as a multiple of what is usual: above 1, the server does more for others.
+    /// How long a write takes alone, as a multiple of what is usual: above 1, the server does more for
+    /// others.
     pub load: f64,
 }
 
@@ -87,8 +88,8 @@ impl Times {
         }
     }
 
-    /// How long a write alone takes on a calm server: one of eight means is less. The least would be that of a
-    /// lucky moment, which makes all others look busy.
+    /// How long a write alone takes on a calm server: one of eight means is less. The least would be that of
+    /// a lucky moment, which makes all others look busy.
     fn usual(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.means.iter().map(|(_, mean)| *mean).collect();
         sorted.sort_by(f64::total_cmp);
