@@ -33,9 +33,10 @@ use crate::commands::outcome::Outcome;
 
 /// Show which defaults etcd holds, and which the API server only fills in
 ///
-/// A phantom default is one that the API server fills in on each read and etcd does not hold. The API shows stored and phantom
-/// defaults in the same way: a default counts as stored only if something proves it, such as a pass of Etch or a write after the CRD last
-/// changed, and as unknown otherwise. With access to etcd or to a snapshot of it, every answer is exact.
+/// A phantom default is one that the API server fills in on each read and etcd does not hold. The API shows
+/// stored and phantom defaults in the same way: a default counts as stored only if something proves it, such
+/// as a pass of Etch or a write after the CRD last changed, and as unknown otherwise. With access to etcd or
+/// to a snapshot of it, every answer is exact.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch audit
@@ -53,8 +54,8 @@ pub(crate) struct Audit {
     /// List the objects by name
     #[arg(long)]
     objects: bool,
-    /// Show at which versions objects are stored, and which versions could go out of status.storedVersions [default: for all CRDs that have
-    /// an old version there]
+    /// Show at which versions objects are stored, and which versions could go out of status.storedVersions
+    /// [default: for all CRDs that have an old version there]
     #[arg(long, conflicts_with_all = ["files", "trust_owners"])]
     stored_versions: bool,
     #[command(flatten)]

@@ -16,8 +16,8 @@ use crate::commands::outcome::Outcome;
 
 /// Remove Etch's conditions from CRDs, its reports, and its webhooks
 ///
-/// Use this command to uninstall Etch. Stop the operator first: while one runs, it would create them again, so the command removes
-/// nothing. Objects do not change: they keep their stored defaults.
+/// Use this command to uninstall Etch. Stop the operator first: while one runs, it would create them again,
+/// so the command removes nothing. Objects do not change: they keep their stored defaults.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch clean --dry-run

@@ -1,5 +1,4 @@
 //! Where commands take what etcd holds from: a running etcd, or a snapshot.
-//! It must not read the values.
 
 use std::fs;
 use std::path::{Path, PathBuf};

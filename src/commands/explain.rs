@@ -1,4 +1,5 @@
-//! `etch explain`: of one object, each default that applies, and what is known of it; of a type, each default that is published.
+//! `etch explain`: of one object, each default that applies, and what is known of it; of a type, each default
+//! that is published.
 
 mod types;
 
@@ -31,11 +32,11 @@ use crate::commands::outcome::Outcome;
 
 /// Explain each default of one object, or of a published type
 ///
-/// Show where each value comes from, who owns it, whether etcd holds it, and why Etch stores it or not. Without access to etcd
-/// nothing may show whether it does: the state is then `unknown`.
+/// Show where each value comes from, who owns it, whether etcd holds it, and why Etch stores it or not.
+/// Without access to etcd nothing may show whether it does: the state is then `unknown`.
 ///
-/// With --openapi or --live, show the defaults that an API server publishes for a type, built-in or not, and when each of them
-/// applies. The server does not publish defaults that it sets in Go code.
+/// With --openapi or --live, show the defaults that an API server publishes for a type, built-in or not, and
+/// when each of them applies. The server does not publish defaults that it sets in Go code.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch explain certificates my-cert -n web
@@ -47,14 +48,15 @@ use crate::commands::outcome::Outcome;
 
 Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
 pub(crate) struct Explain {
-    /// The type, named as for kubectl: plural, singular, short name, kind, or plural.group; or TYPE/NAME. With --openapi or
-    /// --live you can append fields, as in deployment.spec.template
+    /// The type, named as for kubectl: plural, singular, short name, kind, or plural.group; or TYPE/NAME.
+    /// With --openapi or --live you can append fields, as in deployment.spec.template
     #[arg(value_name = "TYPE")]
     kind: String,
     /// The object's name, unless given as TYPE/NAME
     #[arg(value_name = "NAME", conflicts_with_all = ["openapi", "live"])]
     name: Option<String>,
-    /// Explain the type by an OpenAPI v3 document of an API server: a file, a folder, or - for standard input. Repeatable
+    /// Explain the type by an OpenAPI v3 document of an API server: a file, a folder, or - for standard
+    /// input. Repeatable
     #[arg(long, value_name = "FILE", conflicts_with_all = ["files", "etcd_endpoints", "etcd_snapshot"])]
     openapi: Vec<PathBuf>,
     /// Explain the type by the documents that the cluster publishes

@@ -1,5 +1,5 @@
 //! Failures of several CRDs: those with the same reason are printed once.
-//! It must not hide that something was not read.
+//! None is left out: each shows that something was not read.
 
 use etch::cluster::Scope;
 

@@ -27,9 +27,9 @@ use crate::commands::outcome::Outcome;
 
 /// Print objects as the API server reads them
 ///
-/// Drop unknown fields and nulls, and fill in defaults, by the schema of the version in the object's apiVersion, without
-/// conversion. Built-in types get only their published defaults: the server does not publish those that it sets in Go code, such
-/// as a Deployment's replicas.
+/// Drop unknown fields and nulls, and fill in defaults, by the schema of the version in the object's
+/// apiVersion, without conversion. Built-in types get only their published defaults: the server does not
+/// publish those that it sets in Go code, such as a Deployment's replicas.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch fill --crd crds.yaml object.yaml
@@ -51,7 +51,8 @@ pub(crate) struct Fill {
     /// For types that are in no file, use the documents that the cluster publishes
     #[arg(long)]
     live: bool,
-    /// Mark the values that come from the schema, and list the dropped fields. In JSON, print {object, defaults, dropped}
+    /// Mark the values that come from the schema, and list the dropped fields. In JSON, print {object,
+    /// defaults, dropped}
     #[arg(long)]
     show_defaults: bool,
     /// Output format

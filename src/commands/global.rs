@@ -1,5 +1,4 @@
 //! Options of every command: which cluster, which namespace, how to print.
-//! It must not connect, nor print.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -95,7 +94,8 @@ impl Global {
         Target { context: self.context.clone(), kubeconfig: self.kubeconfig.clone() }
     }
 
-    /// Which objects are meant: those of a namespace that was named, or all. The context's namespace does not count.
+    /// Which objects are meant: those of a namespace that was named, or all. The context's namespace does not
+    /// count.
     pub(crate) fn scope(&self) -> anyhow::Result<Scope> {
         match &self.namespace {
             Some(_) if self.all_namespaces => bail!("--namespace and --all-namespaces cannot be combined"),

@@ -1,4 +1,5 @@
-//! `etch impact`: what an upgrade of CRDs will do, and what is different between two releases of an API server.
+//! `etch impact`: what an upgrade of CRDs will do, and what is different between two releases of an API
+//! server.
 
 pub(super) mod crd_impact;
 pub(super) mod gather;
@@ -30,15 +31,17 @@ use crate::commands::outcome::Outcome;
 
 /// Show what a CRD upgrade changes
 ///
-/// Compare the defaults and fields of the storage versions, and show for each object which values appear, which change or
-/// disappear because etcd never held them, which are hidden because the new schema does not have them, and what becomes
-/// invalid. What Etch does after the upgrade depends on the DefaultsPolicy that governs the CRD.
+/// Compare the defaults and fields of the storage versions, and show for each object which values appear,
+/// which change or disappear because etcd never held them, which are hidden because the new schema does not
+/// have them, and what becomes invalid. What Etch does after the upgrade depends on the DefaultsPolicy that
+/// governs the CRD.
 ///
-/// With access to etcd, or to a snapshot of it, every answer is exact. Without it, managedFields decide: a default without an
-/// owner counts as not stored, unless somebody wrote the object after the CRD last changed. Objects from files count as stored as
-/// they are.
+/// With access to etcd, or to a snapshot of it, every answer is exact. Without it, managedFields decide: a
+/// default without an owner counts as not stored, unless somebody wrote the object after the CRD last
+/// changed. Objects from files count as stored as they are.
 ///
-/// With --openapi, compare the defaults that two releases of Kubernetes or of an aggregated API publish for their types.
+/// With --openapi, compare the defaults that two releases of Kubernetes or of an aggregated API publish for
+/// their types.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch impact -f new.yaml --old old.yaml
@@ -55,8 +58,8 @@ pub(crate) struct Impact {
     /// The CRDs after the upgrade: files, folders, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "NEW", required_unless_present = "openapi")]
     new: Vec<PathBuf>,
-    /// The CRDs before the upgrade: files, folders, - for standard input, or git:REVISION for the same files in that revision of
-    /// their repository [default: those of the cluster]
+    /// The CRDs before the upgrade: files, folders, - for standard input, or git:REVISION for the same files
+    /// in that revision of their repository [default: those of the cluster]
     #[arg(long, value_name = "OLD")]
     old: Vec<PathBuf>,
     /// The objects to check: files, folders, or - for standard input
@@ -68,8 +71,8 @@ pub(crate) struct Impact {
     /// The changes that set the exit status to 1
     #[arg(long, value_name = "WHAT", value_enum, ignore_case = true, default_value_t)]
     fail_on: FailOn,
-    /// Compare the OpenAPI v3 documents of API servers instead: those before and after, each a file or folder. If set once, these
-    /// are the documents after, and the cluster has those before
+    /// Compare the OpenAPI v3 documents of API servers instead: those before and after, each a file or
+    /// folder. If set once, these are the documents after, and the cluster has those before
     #[arg(
         long,
         value_name = "FILE",
@@ -245,7 +248,8 @@ impl Impact {
     }
 }
 
-/// The types of installed CRDs, which a release does not have and does not remove. They are named once, on standard error.
+/// The types of installed CRDs, which a release does not have and does not remove. They are named once, on
+/// standard error.
 fn left_out_of_release(
     old: &[Document],
     new: &[Document],

@@ -1,5 +1,5 @@
 //! The subcommands, one file each.
-//! They must not decide anything: they connect what was typed with the library.
+//! They connect what was typed with the library, which decides.
 
 pub(crate) mod admit;
 pub(crate) mod audit;

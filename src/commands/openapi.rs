@@ -1,5 +1,4 @@
 //! Which published types a command works on: those of files, or of a cluster.
-//! It must not judge them.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};

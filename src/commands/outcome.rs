@@ -1,5 +1,5 @@
 //! How a command ended, as its exit status.
-//! It must not hold why: that is printed.
+//! The reason is printed.
 
 use std::process::ExitCode;
 

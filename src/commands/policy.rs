@@ -1,5 +1,5 @@
 //! Which DefaultsPolicy a command decides under: those of the cluster, or of files.
-//! It must not choose one itself: [`assign`] does, for the operator too.
+//! [`assign`] chooses one, for the operator too.
 
 mod rules;
 #[cfg(test)]
@@ -32,7 +32,8 @@ pub(crate) type Labels = BTreeMap<String, String>;
 /// Which policies to decide under.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PolicyArg {
-    /// Use the DefaultsPolicies in this file or folder, or - for standard input, instead of those of the cluster. Repeatable
+    /// Use the DefaultsPolicies in this file or folder, or - for standard input, instead of those of the
+    /// cluster. Repeatable
     #[arg(long = "policy", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 }
@@ -67,7 +68,8 @@ impl PolicyArg {
 }
 
 impl Known {
-    /// The policies of a cluster. Where Etch's CRDs are not installed, or policies may not be read, there are none.
+    /// The policies of a cluster. Where Etch's CRDs are not installed, or policies may not be read, there are
+    /// none.
     ///
     /// # Errors
     /// The cluster does not answer.

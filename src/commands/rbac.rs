@@ -27,11 +27,12 @@ use crate::commands::outcome::Outcome;
 
 /// Print the roles that Etch needs for CRDs and EmbeddedSchemas
 ///
-/// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For EmbeddedSchemas they
-/// allow list on the targets, also get and patch with `existing: Persist`, and list and watch of the objects that facts read.
-/// Grant access to references yourself. A label adds the rules to the ClusterRole etch-custom-resources, which the installation
-/// binds to Etch. For a policy whose objects.namespaces are names without *, the command prints a Role and a RoleBinding in each of
-/// these namespaces instead.
+/// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For
+/// EmbeddedSchemas they allow list on the targets, also get and patch with `existing: Persist`, and list and
+/// watch of the objects that facts read. Grant access to references yourself. A label adds the rules to the
+/// ClusterRole etch-custom-resources, which the installation binds to Etch. For a policy whose
+/// objects.namespaces are names without *, the command prints a Role and a RoleBinding in each of these
+/// namespaces instead.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch rbac | kubectl apply -f -
@@ -47,7 +48,8 @@ pub(crate) struct Rbac {
     /// Use the CRDs and EmbeddedSchemas of the cluster, as without files
     #[arg(long, conflicts_with = "files")]
     live: bool,
-    /// Use only the CRDs that this DefaultsPolicy selects, and no EmbeddedSchema: a file, or the name of a policy in the cluster
+    /// Use only the CRDs that this DefaultsPolicy selects, and no EmbeddedSchema: a file, or the name of a
+    /// policy in the cluster
     #[arg(long, value_name = "FILE|NAME")]
     policy: Option<String>,
     /// Omit the permission to write, which reports do not need
@@ -59,7 +61,8 @@ pub(crate) struct Rbac {
     /// The service account in RoleBindings
     #[arg(long, value_name = "NAMESPACE:NAME", default_value = "etch-system:etch", value_parser = account)]
     service_account: Account,
-    /// The name of the roles [default: etch-crds, or a name for the policy or the files, so that no grant replaces another]
+    /// The name of the roles [default: etch-crds, or a name for the policy or the files, so that no grant
+    /// replaces another]
     #[arg(long)]
     name: Option<String>,
     /// Output format
@@ -147,7 +150,8 @@ fn account(text: &str) -> Result<Account, String> {
     }
 }
 
-/// What Etch is to be granted for the status of a CRD's objects: to write those through it that admission refuses.
+/// What Etch is to be granted for the status of a CRD's objects: to write those through it that admission
+/// refuses.
 fn of_status(grant: &Grant, crd: &Known, policy: Option<&DefaultsPolicySpec>) -> Option<Grant> {
     let is_wanted = policy?.refused_objects == Some(RefusedObjects::WriteStatus)
         && grant.access == Access::Write
@@ -187,7 +191,8 @@ fn name_for(mut granted: Vec<String>) -> String {
     format!("etch-{}-{hash}", shared.as_deref().unwrap_or("crds"))
 }
 
-/// What Etch is to be granted for an EmbeddedSchema. Not the objects of references: Secrets are for their owner to grant.
+/// What Etch is to be granted for an EmbeddedSchema. Not the objects of references: Secrets are for their
+/// owner to grant.
 fn for_schema(declared: &Declaration, read_only: bool) -> Vec<Grant> {
     let access = match declared.existing.unwrap_or_default() {
         OnExisting::Persist if !read_only => Access::Store,

@@ -11,9 +11,10 @@ use crate::commands::outcome::Outcome;
 
 /// Write the remaining objects of a CRD after its canary
 ///
-/// A policy with `canary` has Etch write only some objects after a schema change, and then wait: the condition DefaultsPersisted
-/// has the reason CanaryWaiting, or CanaryRejected if a write was rejected. This command sets an annotation on the CRD that names its
-/// current generation, so that the next schema change begins with a canary again.
+/// A policy with `canary` has Etch write only some objects after a schema change, and then wait: the
+/// condition DefaultsPersisted has the reason CanaryWaiting, or CanaryRejected if a write was rejected. This
+/// command sets an annotation on the CRD that names its current generation, so that the next schema change
+/// begins with a canary again.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch resume certificates.cert-manager.io

@@ -1,5 +1,5 @@
 //! The first objects, by their names, of any number: those that a table names.
-//! It must not hold more than is printed.
+//! It holds no more than is printed.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

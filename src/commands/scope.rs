@@ -1,5 +1,4 @@
 //! Which part of a cluster a command works on, by the namespace that was named.
-//! It must not widen what was asked for.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
 //! Handles the signals that end a command: at the first it finishes what is under way, at the second it does
-//! not. It must not end anything itself.
+//! not. The command ends itself.
 
 use std::io;
 

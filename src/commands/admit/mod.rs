@@ -1,5 +1,5 @@
 //! `etch admit`: what EmbeddedSchemas answer to a request, without a cluster.
-//! It must not connect: facts and Secrets are given.
+//! Facts and Secrets come from files, not from a cluster.
 
 mod requests;
 
@@ -22,10 +22,11 @@ use requests::{Asked, Asking};
 
 /// Print the answer of EmbeddedSchemas to a request
 ///
-/// The answer is {allowed, object, errors, warnings}: the object with its defaults, every error with its field, and the
-/// warnings. `object` is null if an extension is missing or has wrong types, so that it can have no defaults. The command judges
-/// an update as if the whole object were new; with --ratchet it judges it by what it changes, as the operator does. Exit status: 0
-/// if the request is allowed, 1 if it is denied, 2 if the command failed.
+/// The answer is {allowed, object, errors, warnings}: the object with its defaults, every error with its
+/// field, and the warnings. `object` is null if an extension is missing or has wrong types, so that it can
+/// have no defaults. The command judges an update as if the whole object were new; with --ratchet it judges
+/// it by what it changes, as the operator does. Exit status: 0 if the request is allowed, 1 if it is denied,
+/// 2 if the command failed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch admit --schema aws.yaml --facts facts.json machine.yaml
@@ -54,8 +55,8 @@ pub(crate) struct Admit {
     /// Judge updates by what they change, if the schema enables it
     #[arg(long)]
     ratchet: bool,
-    /// Many requests, one JSON object per line: {object, oldObject, operation, facts, secrets}, or an AdmissionReview. The command
-    /// prints one line for each
+    /// Many requests, one JSON object per line: {object, oldObject, operation, facts, secrets}, or an
+    /// AdmissionReview. The command prints one line for each
     #[arg(long, value_name = "FILE", conflicts_with_all = ["object", "old"])]
     requests: Option<PathBuf>,
     /// Output format

@@ -1,5 +1,4 @@
 //! One request of many, and its answer as a JSON object.
-//! It must not read files.
 
 use anyhow::{Context, Result, bail};
 use etch::source::Embedded;

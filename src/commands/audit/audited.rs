@@ -1,5 +1,4 @@
 //! What an audit counts and lists of one CRD.
-//! It must not read anything from a server or from etcd.
 
 use etch_core::audit::{Exact, Lacking, Missing, State, Totals, overall};
 use etch_core::crd::Crd;
@@ -71,8 +70,8 @@ impl Audited {
         }
     }
 
-    /// What the operator does with an object, as far as it looks at it; none where there is nothing to
-    /// decide. Of the record only what is known to be gone counts.
+    /// What the operator does with an object, as far as it looks at it; `None` if there is nothing to decide.
+    /// Of the record only what is known to be gone counts.
     fn prediction(&self, crd: &Crd, object: &Object, is_stored: bool) -> Option<Prediction> {
         let changes = self.due.as_ref().map_or(&[][..], |due| due.of(object));
         if self.rules.is_ignored() || is_stored && changes.is_empty() {
@@ -81,7 +80,7 @@ impl Audited {
         Some(predict(object, crd, &self.rules.terms(), &self.record.of_cleared(), changes))
     }
 
-    /// Takes down what is known of an object, or why nothing is.
+    /// Takes down what is known about an object, or why nothing is.
     pub(super) fn take(&mut self, crd: &Crd, identity: Identity, exact: Result<Exact, String>) {
         match exact {
             Ok(exact) => self.add(crd, &exact.object, exact.missing, exact.hidden),

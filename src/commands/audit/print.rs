@@ -1,5 +1,4 @@
 //! The tables of an audit, for people.
-//! It must not judge what it prints.
 
 use std::io::Write;
 
@@ -107,7 +106,7 @@ pub(super) fn table(
     write_all(out, read.map(|audited| (audited.crd.as_str(), &audited.rules)))
 }
 
-/// What failed, or why the operator writes no object of the CRD, whatever its policy says.
+/// What failed, or why the operator writes no object of the CRD, whatever its policy sets.
 fn note(audited: &Audited) -> Cell {
     match (&audited.error, &audited.non_structural) {
         (Some(error), _) => Cell::new(in_short(error), Tone::Bad),

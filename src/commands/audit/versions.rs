@@ -1,5 +1,5 @@
 //! `etch audit --stored-versions`: at which versions etcd holds objects, and which versions could go out of
-//! `status.storedVersions`. It must not change that list.
+//! `status.storedVersions`. It does not change that list.
 
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! What is published of a type: each default, and when it applies.
-//! It must not look at objects.
+//! What is published about a type: each default, and when it applies.
 
 use std::io::{self, Write};
 

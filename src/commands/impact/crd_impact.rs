@@ -1,5 +1,4 @@
 //! What is reported of one CRD: its schemas, the numbers of its objects, and the objects by name.
-//! It must not print.
 
 use std::collections::BTreeSet;
 
@@ -74,8 +73,7 @@ impl CrdImpact {
         self.refusals = refusals;
     }
 
-    /// Notes what is incompatible. Of what can refuse objects, fields that are removed are in the comparison
-    /// of the schemas.
+    /// Notes what is incompatible. Removed fields are in the comparison of the schemas instead.
     pub(crate) fn compare(&mut self, findings: Vec<Finding>) {
         let is_gone = |finding: &Finding| {
             finding.rule.name == "field-removed" && self.schemas.fields_removed.contains(&finding.path)

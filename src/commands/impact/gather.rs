@@ -1,5 +1,4 @@
 //! Reads what is compared: the CRDs before and after an upgrade, and their objects, and looks at each.
-//! It must not print what it finds.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

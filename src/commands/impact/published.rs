@@ -1,5 +1,5 @@
 //! What changes between two releases of an API server, by the types that they publish: as text and as JSON or
-//! YAML. It must not look at objects.
+//! YAML.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 //! Checks CRDs and EmbeddedSchemas from files or a cluster, and collects what is found.
-//! It must not print anything, nor leave anything out: the command does.
+//! The command prints it, and decides what to leave out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,5 +1,5 @@
 //! Findings that the user accepts, from a file.
-//! It must not accept anything without a reason.
+//! Each needs a reason.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `etch lint`: what the API server refuses and rules about defaults, for CRDs from files or a cluster, and for Go types.
+//! `etch lint`: what the API server refuses and rules about defaults, for CRDs from files or a cluster, and
+//! for Go types.
 
 mod check;
 mod document;
@@ -32,8 +33,8 @@ const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 
 /// Check CRDs and EmbeddedSchemas for errors, and for defaults that are wrong or surprising
 ///
-/// Exit status: 0 if there are only infos, 1 if there are warnings or errors, 2 if the command cannot read something; it still
-/// checks the rest.
+/// Exit status: 0 if there are only infos, 1 if there are warnings or errors, 2 if the command cannot read
+/// something; it still checks the rest.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch lint crds.yaml
@@ -54,18 +55,19 @@ pub(crate) struct Lint {
     /// Check the CRDs and EmbeddedSchemas in the cluster
     #[arg(long)]
     live: bool,
-    /// The existing CRDs, to check the new ones as updates of them: files, folders, - for standard input, or git:REVISION for the
-    /// same files in that revision of their repository
+    /// The existing CRDs, to check the new ones as updates of them: files, folders, - for standard input, or
+    /// git:REVISION for the same files in that revision of their repository
     #[arg(long, value_name = "OLD", conflicts_with_all = ["live", "explain"])]
     old: Vec<PathBuf>,
     /// Findings to accept, each with its code, path and reason: files, folders, or - for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
     exceptions: Vec<PathBuf>,
-    /// Check the Go types of these packages, such as ./api/... with all packages below it, and compare them with the CRDs
+    /// Check the Go types of these packages, such as ./api/... with all packages below it, and compare them
+    /// with the CRDs
     #[arg(long, value_name = "PACKAGES", conflicts_with_all = ["live", "explain"])]
     go: Vec<PathBuf>,
-    /// Check the types in OpenAPI v3 documents of an API server, including built-in ones: FILE names the documents, --live uses
-    /// those of the cluster
+    /// Check the types in OpenAPI v3 documents of an API server, including built-in ones: FILE names the
+    /// documents, --live uses those of the cluster
     #[arg(long, conflicts_with_all = ["old", "go", "kubernetes", "explain"])]
     openapi: bool,
     /// A Kubernetes release, such as 1.36; repeatable [default: all supported releases]

@@ -1,5 +1,4 @@
 //! The findings for people, and for the log of a GitHub workflow.
-//! It must not judge what it prints.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

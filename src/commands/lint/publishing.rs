@@ -1,5 +1,5 @@
 //! Whether a cluster publishes the defaults of its CRDs.
-//! It must not hold more than one document and one CRD at a time: either may be of some MiB.
+//! It holds one document and one CRD at a time: either may be of some MiB.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 //! What is printed, and asked, before anything is written.
-//! It must not ask if no user can answer.
+//! Only a terminal is asked.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 

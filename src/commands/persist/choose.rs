@@ -1,5 +1,5 @@
 //! Which CRDs are to be processed.
-//! It must not hold their schemas: each is read again when it is its turn.
+//! Their schemas are not held: each is read again when it is its turn.
 
 use std::io::{self, Write};
 

@@ -39,16 +39,16 @@ use crate::commands::values::{PaceArg, in_flight};
 
 /// Store the defaults of existing objects, once
 ///
-/// Run one pass by the same rules as the operator: change no existing value, create no object, change the owner of no field,
-/// and hold and list objects that a write would harm. You can resume an interrupted pass.
+/// Run one pass by the same rules as the operator: change no existing value, create no object, change the
+/// owner of no field, and hold and list objects that a write would harm. You can resume an interrupted pass.
 ///
-/// The pass covers all namespaces unless --namespace names one; the namespace of the context does not count. On a terminal, a
-/// pass over all CRDs asks for confirmation.
+/// The pass covers all namespaces unless --namespace names one; the namespace of the context does not count.
+/// On a terminal, a pass over all CRDs asks for confirmation.
 ///
 /// While a StorageVersionMigration writes the objects of a CRD, the pass waits for its end.
 ///
-/// A pass without --ownership Own releases the fields that the manager `etch` owns because of an earlier pass with it: the values
-/// stay, and nobody owns them.
+/// A pass without --ownership Own releases the fields that the manager `etch` owns because of an earlier pass
+/// with it: the values stay, and nobody owns them.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch persist --dry-run
@@ -69,8 +69,8 @@ pub(crate) struct Persist {
     /// Do not ask for confirmation before processing all CRDs
     #[arg(short, long)]
     yes: bool,
-    /// Resume after this object of the first CRD: NAMESPACE/NAME, or NAME for a cluster-scoped one. Do not check this object or
-    /// those before it
+    /// Resume after this object of the first CRD: NAMESPACE/NAME, or NAME for a cluster-scoped one. Do not
+    /// check this object or those before it
     #[arg(long, value_name = "OBJECT", requires = "crds")]
     after: Option<String>,
     /// Who owns the stored defaults
@@ -121,9 +121,9 @@ struct CrdPass {
     crd: String,
     passed: Passed,
     plans: Plans,
-    /// What policies say against it.
+    /// Where policies forbid it.
     warnings: Vec<String>,
-    /// Why nothing on the CRD tells later commands what was proved.
+    /// Why the CRD does not record for later commands what was proved.
     unrecorded: Option<String>,
     /// The object behind which it began.
     after: Option<String>,
@@ -315,7 +315,7 @@ impl Persist {
     }
 }
 
-/// Why a pass leaves no record, and what comes of that.
+/// Why a pass leaves no record, and what follows from that.
 fn unrecorded(error: &CallError) -> String {
     let why = match error.code() {
         Some(403) => "you may not patch the CRD".to_owned(),

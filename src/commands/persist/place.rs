@@ -1,5 +1,5 @@
 //! The object behind which a pass goes on, as it can be typed.
-//! It must not take a word for an object that cannot have such a name.
+//! A word that cannot be an object's name is refused.
 
 use anyhow::bail;
 use etch::cluster::Scope;

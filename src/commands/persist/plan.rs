@@ -1,5 +1,4 @@
 //! What a pass would do to each object.
-//! It must not write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,7 +37,7 @@ pub(super) struct Plans {
 pub(super) struct Place {
     pub(super) action: &'static str,
     pub(super) reason: Option<&'static str>,
-    /// None where the action is not about a place.
+    /// `None` if the action is not about a place.
     pub(super) path: Option<Path>,
 }
 

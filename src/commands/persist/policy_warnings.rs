@@ -1,5 +1,5 @@
 //! Where a pass by hand differs from what the policies of the cluster allow.
-//! It must not prevent it.
+//! It warns, and prevents nothing.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use etch_core::plan::{Ownership, Terms};
 
 use crate::commands::policy::{Rules, first};
 
-/// What the policies of the cluster say against writing to the objects of a CRD on these terms.
+/// Where the policies of the cluster forbid writing to the objects of a CRD on these terms.
 pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
     let settings = match rules {
         Rules::Assumed => return Vec::new(),
@@ -43,7 +43,7 @@ pub(super) fn conflicts(rules: &Rules, terms: &Terms) -> Vec<String> {
     said
 }
 
-/// One warning for each thing that is said, with the first CRDs that it is said of.
+/// One warning for each conflict, with the first CRDs that have it.
 pub(super) fn warnings<'a>(all: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Vec<String> {
     let mut by_text: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (crd, said) in all {

@@ -1,5 +1,5 @@
 //! The results of a pass, or of a dry run, as text and as JSON or YAML.
-//! It must not claim anything of an object that was left out.
+//! They claim nothing about an object that was left out.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
 //! The command line with which an interrupted pass goes on as it was.
-//! It must not leave out an option that was given.
+//! It has every option that was given.
 
 use clap::ValueEnum;
 

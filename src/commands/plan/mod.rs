@@ -1,5 +1,5 @@
 //! `etch plan`: the steps of a CRD upgrade, from the server's answer to the old version's end.
-//! It must not decide which steps there are: the library does.
+//! The library decides which steps there are.
 
 mod print;
 
@@ -31,12 +31,14 @@ const MANAGER: &str = "kubectl";
 
 /// Plan a CRD upgrade: what to do before, during and after it, with the commands
 ///
-/// The plan combines what the API server answers to the new CRD, what is incompatible with the old one (etch lint --old), and what
-/// happens to objects (etch impact): what to correct, store or save first, whether the conversion webhook or the CRD comes first,
-/// and which versions to take out of status.storedVersions in the end.
+/// The plan combines what the API server answers to the new CRD, what is incompatible with the old one (etch
+/// lint --old), and what happens to objects (etch impact): what to correct, store or save first, whether the
+/// conversion webhook or the CRD comes first, and which versions to take out of status.storedVersions in the
+/// end.
 ///
-/// Without --live, files are compared and no cluster is asked; the plan lists what it cannot know. With --live, the API server
-/// validates the CRD in a dry run, and the plan is about the CRD and the objects in the cluster.
+/// Without --live, files are compared and no cluster is asked; the plan lists what it cannot know. With
+/// --live, the API server validates the CRD in a dry run, and the plan is about the CRD and the objects in
+/// the cluster.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch plan -f new.yaml --old old.yaml
@@ -49,8 +51,8 @@ pub(crate) struct Plan {
     /// The CRDs after the upgrade: files, folders, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "NEW", required = true)]
     new: Vec<PathBuf>,
-    /// The CRDs before the upgrade: files, folders, - for standard input, or git:REVISION for the same files in that revision of
-    /// their repository [default with --live: those of the cluster]
+    /// The CRDs before the upgrade: files, folders, - for standard input, or git:REVISION for the same files
+    /// in that revision of their repository [default with --live: those of the cluster]
     #[arg(long, value_name = "OLD", required_unless_present = "live")]
     old: Vec<PathBuf>,
     /// Ask the API server, and check all objects in the cluster
@@ -163,8 +165,8 @@ impl Plan {
         Ok(Planned { impact, dry_run, plan })
     }
 
-    /// The words of the commands that a plan names. `installed` is the CRD that the cluster has, if the new one
-    /// is compared with that.
+    /// The words of the commands that a plan names. `installed` is the CRD that the cluster has, if the new
+    /// one is compared with that.
     fn words(&self, global: &Global, persist: String, installed: Option<&str>) -> Words {
         let path = |path: &PathBuf| quoted(&path.display().to_string());
         let listed = |option: &str, paths: &[PathBuf]| -> String {

@@ -1,5 +1,4 @@
 //! How the operator treats the objects of a CRD, for people and for programs.
-//! It must not read policies.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -30,7 +29,7 @@ impl Rules {
         self.settings().map(|settings| settings.terms.clone()).unwrap_or_default()
     }
 
-    /// The settings of the policy that governs the CRD; none where none does.
+    /// The settings of the policy that governs the CRD; `None` if none does.
     pub(crate) fn settings(&self) -> Option<&Settings> {
         match self {
             Self::Governed(settings, _) => Some(settings),
@@ -47,7 +46,7 @@ impl Rules {
         }
     }
 
-    /// Why the operator writes to no object of the CRD; none where it writes.
+    /// Why the operator writes to no object of the CRD, if it does not.
     pub(crate) fn idle(&self) -> Option<String> {
         let settings = match self {
             Self::Assumed => return None,

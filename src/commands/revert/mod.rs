@@ -1,4 +1,5 @@
-//! `etch revert`: removes what passes have stored, after a CRD was rolled back, or shows what it would remove.
+//! `etch revert`: removes what passes have stored, after a CRD was rolled back, or shows what it would
+//! remove.
 
 mod print;
 mod tally;
@@ -32,11 +33,12 @@ use crate::commands::values::PaceArg;
 
 /// Remove defaults that Etch stored, after a CRD was rolled back
 ///
-/// Show what would be removed; with --yes, remove it. What goes is what the CRD's DefaultsReport shows that a pass stored, what is
-/// still that value, and what no field manager owns. Everything else stays, and the output says why.
+/// Show what would be removed; with --yes, remove it. What goes is what the CRD's DefaultsReport shows that a
+/// pass stored, what is still that value, and what no field manager owns. Everything else stays, and the
+/// output says why.
 ///
-/// While a version of the CRD has a default at a path, nothing can be removed there: the API server fills it in. Roll back the CRD
-/// first, then run this command.
+/// While a version of the CRD has a default at a path, nothing can be removed there: the API server fills it
+/// in. Roll back the CRD first, then run this command.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch revert certificates.cert-manager.io
@@ -49,8 +51,8 @@ pub(crate) struct Revert {
     /// The CRD, named as for kubectl
     #[arg(value_name = "CRD")]
     crd: String,
-    /// The CRD to which you rolled back: a file, a folder, or - for standard input. Defaults that it lacks and the cluster still has
-    /// are named [default: the CRD of the cluster]
+    /// The CRD to which you rolled back: a file, a folder, or - for standard input. Defaults that it lacks
+    /// and the cluster still has are named [default: the CRD of the cluster]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
     /// Remove the values instead of showing them

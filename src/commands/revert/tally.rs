@@ -1,5 +1,5 @@
 //! The outcomes for objects, in numbers, and the first of them by name.
-//! It must not hold more than is printed.
+//! It holds no more than is printed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,4 @@
 //! The Lease and health, which nothing else in the process may hold up.
-//! It must not do the leader's work.
 
 use std::sync::Arc;
 

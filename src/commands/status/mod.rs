@@ -1,5 +1,5 @@
 //! `etch status`: the state of Etch in a cluster, on one screen.
-//! It must not write anything.
+//! It only reads.
 
 mod overview;
 mod print;
@@ -27,8 +27,8 @@ use crate::commands::outcome::Outcome;
 
 /// Show policies, passes, missing permissions, and objects that Etch does not write
 ///
-/// The command reads the conditions of CRDs, DefaultsReports, DefaultsPolicies and the Lease of the operator. It shows what it may
-/// read, and names what it may not.
+/// The command reads the conditions of CRDs, DefaultsReports, DefaultsPolicies and the Lease of the operator.
+/// It shows what it may read, and names what it may not.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch status

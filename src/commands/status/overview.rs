@@ -1,5 +1,4 @@
 //! What `etch status` shows of what was read from a cluster.
-//! It must not read anything, nor print.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,7 +14,7 @@ use crate::commands::policy::Labels;
 /// How many objects with a problem are named.
 const NAMED: usize = 5;
 
-/// What was read; each part is none where it could not be.
+/// What was read; a part that could not be read is `None`.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) kubernetes: Option<String>,
@@ -44,16 +43,16 @@ pub(super) struct CrdFacts {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Overview {
     pub(super) versions: Versions,
-    /// None where no operator leads, or where that could not be read.
+    /// `None` if no operator leads, or if that could not be read.
     pub(super) leader: Option<LeaderView>,
     #[serde(skip)]
     pub(super) is_leaderless: bool,
-    /// Whether Etch's CRDs are installed; none where that could not be read.
+    /// Whether Etch's CRDs are installed; `None` if that could not be read.
     pub(super) installed: Option<bool>,
     /// Whether they are of an older Etch, and lack a field of a report.
     pub(super) old_crds: bool,
     pub(super) policies: Vec<PolicyView>,
-    /// How many CRDs no policy selects; none where policies could not be read.
+    /// How many CRDs no policy selects; `None` if policies could not be read.
     pub(super) ungoverned: Option<u64>,
     /// How many CRDs have each reason of `DefaultsPersisted`, and how many have the other two conditions.
     pub(super) crds: Vec<StateView>,
@@ -92,7 +91,7 @@ pub(super) struct PolicyView {
 pub(super) struct StateView {
     pub(super) state: String,
     pub(super) crds: u64,
-    /// The first of them, by name, where somebody has to look.
+    /// The first of them, by name, where a user has to look.
     pub(super) names: Vec<String>,
     #[serde(rename = "isProblem")]
     pub(super) is_problem: bool,

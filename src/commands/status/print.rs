@@ -1,5 +1,4 @@
 //! The overview of `etch status`, for people: one screen of 80 columns.
-//! It must not decide what is shown.
 
 use std::io::{self, Write};
 
