@@ -1,5 +1,4 @@
 //! What all reconciliations share.
-//! It must not decide anything.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -137,7 +136,7 @@ impl Context {
             let mut reading = pin!(self.cluster.crd(name));
             tokio::select! {
                 document = &mut reading => document?,
-                // A read without an answer must not hold up the others.
+                // A read without an answer does not hold up the others.
                 () = tokio::time::sleep(READ_PATIENCE) => {
                     permit = None;
                     reading.await?

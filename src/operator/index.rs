@@ -1,5 +1,5 @@
 //! CRDs × policies: what there is in the cluster, and which policy governs which CRD.
-//! Pure. It must not know a schema: of a CRD it keeps a few words of metadata, however many there are.
+//! Pure. It keeps a few words of metadata of each CRD, and no schema, however many CRDs there are.
 //!
 //! Every replica keeps an index, leader or not.
 

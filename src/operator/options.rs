@@ -1,5 +1,5 @@
 //! What the operator is started with.
-//! It must not read the environment: the command does.
+//! The command reads the environment.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! One pass over the objects of a CRD by hand, by the same laws as the operator's.
-//! It must not write conditions, reports or events: the caller prints the result.
+//! It writes no condition, report or event: the caller prints the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,31 +47,31 @@ pub struct Pass {
     pub ended: CancellationToken,
 }
 
-/// What came of a pass.
+/// The result of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Passed {
-    /// What became of the objects that were processed.
+    /// The states of the objects that were processed.
     pub counts: Counts,
-    /// How many objects were left out, as [`Pass::after`] asks: nothing is known of them.
+    /// How many objects were left out, as [`Pass::after`] asks: nothing is known about them.
     pub left_out: u64,
     /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
-    /// What is proved of all objects of the CRD, for whoever reads it later; none where some were left out or
-    /// not answered about.
+    /// What is proved of all objects of the CRD, for later readers; `None` if some were left out or not
+    /// answered about.
     pub proved: Option<Persisted>,
     /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more
     /// than are remembered.
     pub problems: Vec<ObjectProblem>,
     /// The fields that the schema no longer knows and that were dropped, as far as they are named.
     pub dropped: Vec<DroppedField>,
-    /// Which of them were dropped against the terms, as a sentence; none where none was.
+    /// Which of them were dropped against the terms, as a sentence; `None` if none was.
     pub lost: Option<String>,
 }
 
 /// How far a pass has come.
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
-    /// What became of the objects so far.
+    /// The states of the objects so far.
     pub counts: Counts,
     /// How many objects were left out so far.
     pub left_out: u64,

@@ -1,5 +1,5 @@
 //! Which policy governs a CRD, for code on this replica that answers requests about CRDs.
-//! It must not change anything: the operator keeps the index.
+//! It only reads: the operator keeps the index.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLockReadGuard};

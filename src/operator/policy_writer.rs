@@ -1,5 +1,4 @@
 //! Writing the statuses of policies.
-//! It must not decide what they contain.
 
 use std::collections::HashMap;
 use std::time::Duration;

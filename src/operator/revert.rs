@@ -1,5 +1,5 @@
 //! Removes, for `etch revert`, what passes have stored, after a CRD was rolled back.
-//! It must not decide what goes: [`Unstorable`] does, about each object as it is read.
+//! [`Unstorable`] decides what goes, about each object as it is read.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The certificates of admission where Etch makes them itself: every replica watches the Secret, and the
-//! leader renews what is in it. It must not decide when; see `etch_admission::renewal`.
+//! leader renews what is in it. `etch_admission::renewal` decides when.
 //!
 //! ```text
 //! watch of the Secret ─> presented ─> server ─> authority ─> webhooks, by the leader ─> trusted ─┐

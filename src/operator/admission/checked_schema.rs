@@ -1,5 +1,5 @@
 //! What existing objects are judged by.
-//! It must not judge them; see `existing`.
+//! `existing` judges them.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use etch_core::upgrade::{DeletionBuilder, GuardDecision, Guarded};
 use kube_structural_schema::json::Json;
 
 impl UpgradeGuard {
-    /// Judges the deletion of a CRD by what is known of it at `until`, at the latest.
+    /// Judges the deletion of a CRD by what is known about it at `until`, at the latest.
     pub(super) async fn judge_deletion(&self, document: Json, until: Instant) -> GuardDecision {
         let Some(governing) = self.guarded(&document) else { return GuardDecision::default() };
         let metadata: Json = document["metadata"].clone().into();

@@ -1,6 +1,5 @@
 //! The checks of existing objects: the leader judges them by each schema before the schema refuses any
-//! request, and stores their defaults where the schema asks for that. It must not decide which write stores
-//! them, nor hold more than a page of objects.
+//! request, and stores their defaults where the schema asks for that. It holds one page of objects at most.
 //!
 //! ```text
 //! schema, facts or annotation changed, or a check failed ─> due ─> list each resource once, page by page

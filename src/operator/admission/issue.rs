@@ -1,5 +1,4 @@
 //! Certificates that Etch makes itself: what a Secret holds of them, and what it is to hold next.
-//! It must not decide when they are renewed, nor write anything.
 
 use jiff::Timestamp;
 use pem::{EncodeConfig, LineEnding, Pem};

@@ -1,5 +1,5 @@
 //! The keys by which API servers are known, as the webhook configurations hold them: every replica follows
-//! both. It must not decide when a key is renewed; see `etch_admission::KeyRing`.
+//! both. `etch_admission::KeyRing` decides when a key is renewed.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::server::Readiness;
 use crate::server::admission::AcceptedKeys;
 use etch_admission::{KEY_BYTES, PathKey, keys_in};
 
-/// What is known of the keys in a configuration; none until it has been listed.
+/// What is known of the keys in a configuration; `None` until it has been listed.
 type Known = Option<Vec<PathKey>>;
 
 /// Accepts the keys that are in the configurations, as they change. `ready` is set as soon as both have been

@@ -1,5 +1,4 @@
 //! The objects of a CRD, listed within a request and evaluated as far as there is time.
-//! It must not judge them.
 //!
 //! ```text
 //! list, page by page ─> a thread that evaluates object by object ─> what is built of them by `until`, and how far that is

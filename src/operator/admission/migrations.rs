@@ -9,8 +9,8 @@ use crate::server::admission::Migration;
 use etch_core::upgrade::{GuardDecision, Guarded, MigrationBuilder};
 
 impl UpgradeGuard {
-    /// Judges a migration by what is known of it at `until`, at the latest. A migration of other objects than
-    /// a CRD's is allowed without findings.
+    /// Judges a migration by what is known about it at `until`, at the latest. A migration of other objects
+    /// than a CRD's is allowed without findings.
     pub(super) async fn judge_migration(&self, migration: &Migration, until: Instant) -> GuardDecision {
         let Migration { crd: name, metadata } = migration;
         let document = match timeout_at(until, self.cluster.crd(name)).await {

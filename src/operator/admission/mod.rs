@@ -1,6 +1,6 @@
 //! What admission answers by: on every replica EmbeddedSchemas and facts are watched; the leader writes
-//! statuses and webhooks, and makes certificates where Etch itself has to. It must not answer requests; see
-//! `server::admission`.
+//! statuses and webhooks, and makes certificates where Etch itself has to. `server::admission` answers
+//! requests.
 
 mod certificates;
 mod checked_schema;
@@ -50,7 +50,7 @@ use status::Unserved;
 pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
 
-/// How long a replica that is otherwise ready waits for facts: one that may not be read must not hold it up.
+/// How long a replica that is otherwise ready waits for facts: one that may not be read does not hold it up.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the leader checks whether its webhooks are still there.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);

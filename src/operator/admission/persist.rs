@@ -1,5 +1,5 @@
 //! Storing the defaults of embedded extensions in objects that exist, where a schema asks for it.
-//! It must not decide what is missing, nor which write stores it: `etch_core` does.
+//! `etch_core` decides what is missing, and which write stores it.
 //!
 //! ```text
 //! lacking ─> embed ─> dry run, write, release (`WriteMachine`) ─> read again: are they there, and are the owners as they were?

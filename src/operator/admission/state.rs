@@ -1,5 +1,4 @@
-//! What is known of EmbeddedSchemas and of the objects of their facts, and what is to be served by it.
-//! It must not watch or write.
+//! What is known about EmbeddedSchemas and the objects of their facts, and what to serve by it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,4 @@
 //! What the status of each EmbeddedSchema is to be.
-//! It must not write it.
 
 use std::collections::BTreeMap;
 

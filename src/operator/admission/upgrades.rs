@@ -1,5 +1,5 @@
 //! The check of an upgrade of a CRD, within the request that asks for it: what its policy wants, and what it
-//! does to objects. It must not write anything, nor log what is found.
+//! does to objects. It only reads, and must not log what it finds.
 //!
 //! ```text
 //! read both CRDs ─> is it the stored one ─> report ─> listing ─> effect of each object ─> findings ─> decision
@@ -31,7 +31,8 @@ use kube_structural_schema::schema::DEEPEST;
 /// How many requests are checked at once: each lists all objects of a CRD.
 const AT_ONCE: usize = 2;
 
-/// Looks at upgrades and deletions of CRDs, and at migrations of their objects, on this replica; cheap to clone.
+/// Looks at upgrades and deletions of CRDs, and at migrations of their objects, on this replica; cheap to
+/// clone.
 #[derive(Clone)]
 pub struct UpgradeGuard {
     pub(super) cluster: Cluster,
@@ -54,7 +55,7 @@ impl UpgradeGuard {
         Self { cluster, policies, places: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    /// Judges a request by what is known of it at `until`, at the latest.
+    /// Judges a request by what is known about it at `until`, at the latest.
     pub async fn judge(&self, request: CrdRequest, until: Instant) -> GuardDecision {
         match request {
             CrdRequest::Update(update) => self.judge_update(update, until).await,
@@ -78,7 +79,7 @@ impl UpgradeGuard {
         )
     }
 
-    /// The policy for a CRD as this document has it; none where its requests are not judged.
+    /// The policy for a CRD as this document has it; `None` if its requests are not judged.
     pub(super) fn guarded(&self, document: &Json) -> Option<GoverningPolicy> {
         self.policies.of(document).filter(|governing| governing.guard_mode != GuardMode::Off)
     }
@@ -102,7 +103,7 @@ impl UpgradeGuard {
         };
         match timeout_at(until, self.cluster.crd(crds.old.name())).await {
             Ok(Ok(Some(stored))) if is_stored(&old, &stored) => {}
-            // Somebody else was first, and then the API server asks again; or nobody upgrades this CRD.
+            // Another client was first, and then the API server asks again; or no client upgrades this CRD.
             Ok(Ok(_)) => return (Findings::unknown("the CRD in the request is not the stored one"), digest),
             Ok(Err(error)) => return (Findings::unknown(&unreadable(error.code(), "the CRD")), digest),
             Err(_) => return late(),
@@ -115,7 +116,7 @@ impl UpgradeGuard {
         (self.objects(crds, settings, report, until, place).await, digest)
     }
 
-    /// What is on record of a CRD; none where that is not known.
+    /// What is on record of a CRD; `None` if that is not known.
     pub(super) async fn report(&self, crd: &Crd) -> Option<DefaultsReportStatus> {
         self.cluster.report(crd.name(), crd.uid()).await.ok().flatten().and_then(|report| report.status)
     }

@@ -1,5 +1,4 @@
 //! The webhook configurations as they are in the cluster: read, and applied where they differ.
-//! It must not decide what is served.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,9 +28,9 @@ pub(super) struct Client<'c> {
 }
 
 /// Applies the webhooks of these schemas. Those that the API server does not take are left out, and come back
-/// with the fields that it names: one webhook must not keep it from asking by the others.
+/// with the fields that it names: one webhook does not keep it from asking by the others.
 ///
-/// `guard` says whether the API server is to ask about upgrades of CRDs; where that is not known, it stays as
+/// `guard` sets whether the API server is to ask about upgrades of CRDs; where that is not known, it stays as
 /// it is.
 pub(super) async fn write(
     cluster: &Cluster,

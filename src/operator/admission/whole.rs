@@ -1,5 +1,5 @@
 //! The check of a request that is about all objects of a CRD: each is counted by what is on record.
-//! It must not write anything, nor log what is found.
+//! It only reads, and must not log what it finds.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Reconciles a CRD with its policy.
-//! It must not touch an object: that is the work of the CRD's own task.
+//! Objects are the work of the CRD's own task.
 //!
 //! Level-triggered: it reads the index and the CRD's [`Slot`], never the event that called for it.
 //!

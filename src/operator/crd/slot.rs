@@ -1,5 +1,4 @@
 //! What is kept of a CRD between reconciliations: its target, and how far it has come.
-//! It must not decide what comes next.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -242,8 +241,8 @@ impl Wait {
         if !left.is_zero() {
             return Some(left);
         }
-        // This asks only about the first missing verb, and in one namespace: the task asks about the others when
-        // it goes on.
+        // This asks only about the first missing verb, and in one namespace: the task asks about the others
+        // when it goes on.
         let WaitReason::Permission(missing) = &self.why else { return None };
         let first = &missing.verbs[..missing.verbs.len().min(1)];
         let namespace = missing.namespaces.as_ref().and_then(|namespaces| namespaces.names().first());

@@ -33,13 +33,13 @@ use etch_core::stored_versions::Trim;
 pub(crate) struct Signals {
     /// The pause that is in force.
     pub(crate) pause: watch::Receiver<Option<Pause>>,
-    /// The generation that somebody has resumed after its canary.
+    /// The generation that a user has resumed after its canary.
     pub(crate) resumed: watch::Receiver<Option<i64>>,
-    /// Since when, and why, changes of CRDs or policies are not noticed; none where they are.
+    /// Since when, and why, changes of CRDs or policies are not noticed; `None` while they are.
     pub(crate) watch_failure: watch::Receiver<Option<String>>,
-    /// Changes when somebody may have changed our conditions.
+    /// Changes when another client may have changed our conditions.
     pub(crate) conditions_changed: watch::Receiver<()>,
-    /// Changes when something shows that etcd may have been restored; none where nothing does.
+    /// Changes when something shows that etcd may have been restored; `None` if nothing does.
     pub(crate) restore_sign: Option<watch::Receiver<()>>,
     pub(crate) permissions: Permissions,
 }
@@ -54,7 +54,7 @@ pub(crate) struct CrdTask {
     pub(crate) own_pace: Arc<Pace>,
     pub(crate) generation_check: Arc<GenerationCheck>,
     pub(crate) refusal_log: Arc<RefusalLog>,
-    /// Its turn to be read, kept until its first conditions are written; none where it has some, or has
+    /// Its turn to be read, kept until its first conditions are written; `None` if it has some, or has
     /// defaults.
     pub(crate) turn: Option<OwnedSemaphorePermit>,
 }
@@ -122,7 +122,7 @@ impl CrdTask {
         &self.machine.task().crd
     }
 
-    /// Conditions and report, and what notices that somebody may have changed them.
+    /// Conditions and report, and what notices that another client may have changed them.
     pub(crate) fn into_status(self) -> (Status, watch::Receiver<()>) {
         (self.machine.into_status(), self.signals.conditions_changed)
     }
@@ -134,7 +134,7 @@ impl CrdTask {
             || task.canary.is_resumed_by(*self.signals.resumed.borrow())
     }
 
-    /// Repairs our conditions where somebody may have changed them; how long until the next check.
+    /// Repairs our conditions if another client may have changed them; returns the time until the next check.
     pub(crate) async fn recheck_if_due(&mut self) -> Option<Duration> {
         let Self { machine, signals, writer, .. } = self;
         recheck_if_due(writer, machine.status(), &mut signals.conditions_changed).await
@@ -179,7 +179,7 @@ impl CrdTask {
             Ok(()) = conditions_changed.changed() => machine.status().conditions_changed(writer.now().at),
             () = permissions.changed(), if is_watching => machine.permissions_changed(),
             () = signs(restore_sign.as_mut()), if is_watching => machine.restore_sign(writer.now().at),
-            // A CRD that takes long must not hold up the others.
+            // A CRD that takes long does not hold up the others.
             () = tokio::time::sleep_until(*turn_ends), if turn.is_some() => *turn = None,
         }
     }

@@ -1,5 +1,4 @@
 //! What the outcome of a write counts as: in the metrics, and as load of the server.
-//! It must not look at the object.
 
 use crate::cluster::Pressure;
 use crate::metrics::WriteOutcome;

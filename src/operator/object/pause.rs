@@ -1,5 +1,4 @@
 //! Notices that a policy pauses or resumes writes while work is under way.
-//! It must not decide what a pause means.
 
 use tokio::sync::watch;
 

@@ -1,5 +1,5 @@
 //! Which refusals of single objects are worth a line of the log: the first few in a while, for there may be
-//! thousands. It must not count anything: conditions, reports and metrics do.
+//! thousands. Conditions, reports and metrics count them.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! One write to an object: its wait for a place among the writes, its span, and the count of those under way.
-//! It must not decide what comes after it.
 
 use std::convert::Infallible;
 use std::future::pending;
