@@ -1,5 +1,5 @@
 //! What can be counted, by names that are promised to alerts and dashboards.
-//! It must not have a label that grows with the number of objects, nor hold a value of one.
+//! No label may grow with the number of objects, or hold a value of one (law 9).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

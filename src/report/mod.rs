@@ -1,5 +1,4 @@
 //! What commands print: tables, Markdown and HTML for people, JSON and YAML for programs.
-//! It must not know what is printed, nor where to.
 
 mod count;
 pub mod html;

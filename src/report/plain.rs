@@ -1,5 +1,5 @@
 //! Text of others, made fit for a terminal.
-//! It must not change text that has nothing to hide.
+//! Text that has nothing to hide stays as it is.
 
 use std::borrow::Cow;
 

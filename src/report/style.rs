@@ -1,5 +1,5 @@
 //! What the place that is printed to can show.
-//! It must not look at the environment by itself.
+//! The caller passes the environment.
 
 use std::fmt;
 

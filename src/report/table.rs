@@ -1,5 +1,5 @@
 //! Tables as kubectl prints them: a head in capitals, columns three spaces apart, no lines.
-//! It must not cut what it prints; a column that is empty in every row is left out.
+//! It cuts nothing; a column that is empty in every row is left out.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,4 @@
 //! Connections as they come in: each gets a place, and ends with it.
-//! It must not know what is answered.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ where
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, peer)) => {
-                // An answer must not wait for the client's acknowledgement of the one before.
+                // So that no answer waits for the client's acknowledgement of the one before.
                 if let Err(error) = stream.set_nodelay(true) {
                     debug!(%error, "cannot set TCP_NODELAY on a connection");
                 }

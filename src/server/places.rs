@@ -1,5 +1,4 @@
 //! Places for connections: a client that has not authenticated gets one of few places, and not for long.
-//! It must not read or write a connection.
 //!
 //! There is always a place for one more: if all are taken, the oldest stranger of the address with most of
 //! them goes. So a flood from one address neither keeps others out nor takes more than its share.

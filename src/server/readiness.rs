@@ -1,11 +1,11 @@
 //! Whether a replica could do its work, or take it over.
-//! It must not depend only on the process being up, which `/livez` shows.
+//! Whether the process is up is for `/livez` to show.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::tasks::Tasks;
 
-/// What a replica knows of its cluster and of its place in it. It is ready once it knows both.
+/// What a replica knows about its cluster and its place in it. It is ready once it knows both.
 #[derive(Debug, Default)]
 pub struct Readiness {
     lease: AtomicBool,

@@ -1,5 +1,4 @@
 //! EmbeddedSchemas from files, ready for requests.
-//! It must not review anything.
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! CRDs as a revision of a git repository has them, by running git.
-//! It must not change anything in the repository, nor read what the revision does not have.
+//! It changes nothing in the repository, and reads only what the revision has.
 
 use std::io;
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
 //! CRDs and objects from files, folders and standard input: YAML and JSON, of many documents, and lists; Go
-//! packages. It must not judge what it reads, and holds one document at a time.
+//! packages. It holds one document at a time.
 
 mod embedded;
 mod error;

@@ -1,5 +1,5 @@
 //! OpenAPI v3 documents from files, as `kubectl get --raw /openapi/v3/…` saves them and as Kubernetes keeps
-//! them. It must not judge the types that they describe.
+//! them.
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Traces over OTLP: the spans of the operator go to the collector that the environment names. It must not
+//! Traces over OTLP: the spans of the operator go to the collector that the environment names. It does not
 //! hold up the operator: spans wait in a queue with an end, a thread of its own sends them, and what finds no
 //! room there is dropped.
 

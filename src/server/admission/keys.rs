@@ -1,5 +1,5 @@
 //! The keys that a request's path may begin with: what API servers are known by.
-//! It must not hold a key, only its digest.
+//! It holds only the digest of a key.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

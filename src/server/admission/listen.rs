@@ -1,6 +1,5 @@
 //! Connections of the admission server: TLS 1.3, HTTP/1.1 and 2, each with a limit, and their end. A request
-//! counts only if its path begins with a key; until a connection has brought one, it is a stranger's. It must
-//! not know what is answered.
+//! counts only if its path begins with a key; until a connection has brought one, it is a stranger's.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! Admission over HTTPS: the API server asks, and EmbeddedSchemas answer, or the judge of CRD upgrades.
-//! It must not read a cluster: schemas, facts, what exists and the judge are given to it.
+//! It reads no cluster: the caller passes schemas, facts, what exists and the judge.
 //!
 //! ```text
 //! listen (TLS, connections) -> router (time, concurrency) -> etch_admission: review (pure) <- served_schemas (schemas and facts)

@@ -1,5 +1,5 @@
 //! Whether objects that a request names exist: asked of the cluster, remembered for seconds, within bounds.
-//! It must not see what they hold.
+//! It does not see what they hold.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +39,7 @@ pub type Found = Option<bool>;
 
 type Ask = dyn Fn(Reference) -> BoxFuture<'static, Found> + Send + Sync;
 
-/// What is known of objects that requests name; cheap to clone.
+/// What is known about objects that requests name; cheap to clone.
 #[derive(Clone)]
 pub struct References {
     ask: Arc<Ask>,

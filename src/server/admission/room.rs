@@ -1,5 +1,4 @@
 //! Room for the bodies of requests: taken as their bytes arrive, and given back when they are answered.
-//! It must not know what is in a body.
 //!
 //! Bodies share most of the room. If none of that is left, the rest is for one body at a time, as large as it
 //! may be: so bodies that are half read never wait for each other for ever.

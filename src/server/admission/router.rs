@@ -1,5 +1,5 @@
 //! The paths of the admission server, and their limits in size, time and number.
-//! It must not log what is asked, nor judge it.
+//! It must not log what is asked.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -191,8 +191,7 @@ impl AdmissionHandler {
         self.room.take(request.into_body()).await
     }
 
-    /// Evaluates apart: schemas are bounded by cost, not by time, and must not hold up a thread of the
-    /// runtime.
+    /// Evaluates apart: schemas are bounded by cost, not by time, and would hold up a thread of the runtime.
     async fn evaluated<T: Send + 'static>(
         &self,
         evaluate: impl FnOnce() -> T + Send + 'static,

@@ -1,5 +1,4 @@
 //! The schemas that requests are answered by, as one value that changes as a whole.
-//! It must not compile or read anything.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

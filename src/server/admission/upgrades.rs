@@ -1,5 +1,4 @@
 //! Calls the judge of updates and deletions of CRDs.
-//! It must not judge: the judge is given to it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! From patterns of packages to folders, and from folders to import paths and back.
-//! It must not read Go.
 
 use std::collections::BTreeMap;
 use std::fs;

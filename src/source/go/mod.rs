@@ -1,5 +1,5 @@
 //! Go packages from folders, as the go command names them (`./api/...`), without the go command.
-//! It must not judge what it reads, nor look outside of the modules of the packages that it is asked for.
+//! It does not look outside of the modules of the packages that it is asked for.
 
 mod folders;
 
