@@ -1,5 +1,5 @@
 //! What the operator's service account may do, as the API server answers it.
-//! It must not look at roles: how a permission came about is not what is asked.
+//! How a permission came about, by which roles, is not what is asked.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Admission that refuses changes of an object.
-//! It must not know which client is refused.
 
 use std::time::Duration;
 

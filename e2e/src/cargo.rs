@@ -1,5 +1,4 @@
 //! Calling cargo from a program that cargo has started.
-//! It must not decide what is built.
 
 use std::process::Command;
 

@@ -1,5 +1,4 @@
 //! Real upgrades of well-known projects, and objects made up from their schemas.
-//! It must not carry an upgrade out.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,4 @@
 //! Programs that write the repository's generated files, or name those that are out of date.
-//! It must not know how a file is made.
 
 #![expect(clippy::print_stderr, reason = "a command line program talks to its user")]
 

@@ -1,5 +1,5 @@
 //! Objects made up from a schema, as many kinds of them as chance gives, most of them valid.
-//! It must not judge them: the API server does.
+//! The API server judges them.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};

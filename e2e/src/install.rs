@@ -1,5 +1,5 @@
 //! The installation's generated files: what they are made from, and how.
-//! It must not apply anything: that is for kubectl and the tests.
+//! kubectl and the tests apply them.
 
 mod chart;
 mod tool;

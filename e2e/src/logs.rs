@@ -1,5 +1,4 @@
 //! Logs in JSON, read as strictly as any program may read them.
-//! It must not know what is logged.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,5 +1,4 @@
 //! The operator as its users run it: the `etch` binary as a child process, with a kubeconfig and flags.
-//! It must not know what the operator does.
 
 use std::env;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
 //! What roles grant, what requests needed, and where the two differ.
-//! It must not talk to a cluster: roles are documents, requests are events of the audit log.
+//! Roles are documents, requests are events of the audit log.
 
 use std::collections::BTreeSet;
 use std::fmt;

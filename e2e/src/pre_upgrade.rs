@@ -1,6 +1,5 @@
-//! The recipe for releases, `config/samples/pre-upgrade.yaml`, whatever applies it: the CRD that is released, its
-//! objects, and the node that runs the Job.
-//! It must not apply the CRD or the recipe itself.
+//! The recipe for releases, `config/samples/pre-upgrade.yaml`, whatever applies it: the CRD that is released,
+//! its objects, and the node that runs the Job. The caller applies the CRD and the recipe.
 
 use std::time::Duration;
 

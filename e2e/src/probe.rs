@@ -1,5 +1,5 @@
 //! What an operator serves about itself: its health and its metrics.
-//! It must not wait, nor ask twice.
+//! It neither waits nor asks twice.
 
 use anyhow::Result;
 use kube::{Client, Config};

@@ -1,5 +1,5 @@
 //! What released API servers publish, kept under `openapi/releases`: how it is made from the pinned Go
-//! modules of Kubernetes. It must not compare releases: `etch impact` does.
+//! modules of Kubernetes. `etch impact` compares releases.
 //!
 //! Kubernetes keeps the documents in its repository (`api/openapi-spec/v3`), and its own checks hold them
 //! against the server. The Go module `k8s.io/kubernetes` has them, and `build/kubernetes-X.Y/go.sum` the hash

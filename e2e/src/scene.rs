@@ -1,5 +1,5 @@
 //! A cluster with Etch installed as it is shipped: CRDs, RBAC, the default policy.
-//! It must not grant the operator anything that `config/rbac` and one rule per group do not.
+//! The operator has no permission beyond `config/rbac` and one rule per group.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! Where an operator serves admission reviews for API servers on the same machine: its address, and its
-//! certificate in a folder. It must not know what is asked.
+//! certificate in a folder.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -1,5 +1,4 @@
-//! Widgets in several namespaces, whose CRD gains the default 1 of `.spec.size`. It must not know which of them are
-//! to store it.
+//! Widgets in several namespaces, whose CRD gains the default 1 of `.spec.size`.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! Where cargo puts what it builds, and where the control plane and the oracle are kept beside it.
-//! It must not create anything.
+//! It creates nothing.
 
 use std::env;
 use std::path::{self, Path, PathBuf};

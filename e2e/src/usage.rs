@@ -1,5 +1,4 @@
 //! What a process uses, as Linux counts it in `/proc`.
-//! It must not start or stop anything.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! An HTTPS server on loopback that API servers call as a webhook, and that goes down and comes back at one
-//! address. It must not know any scenario: what it answers is given to it.
+//! address. The caller decides what it answers.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,5 +1,5 @@
 //! Objects of one CRD that users write and delete while the CRD gains defaults, and what each of them must
-//! hold. It must not know who stores the defaults.
+//! hold.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Deciding about an object with nothing to do allocates the same for a small and for a large one.
-//! It must not measure time, nor deciding that ends in a write: that is as large as what is missing.
+//! Deciding that ends in a write is not measured: that is as large as what is missing.
 
 use allocation_counter::measure;
 use e2e::bench::crd_of;

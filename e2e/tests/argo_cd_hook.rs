@@ -1,8 +1,8 @@
 //! The recipe for releases as a hook of Argo CD, written as one or as a chart's: it stores what objects show
 //! before a CRD changes, and keeps it from being changed where it cannot.
 //!
-//! The engine of Argo CD, the API server and its garbage collector are real; the test plays the node that runs
-//! the Job. The truth is the raw value in etcd.
+//! The engine of Argo CD, the API server and its garbage collector are real; the test plays the node that
+//! runs the Job. The truth is the raw value in etcd.
 
 use std::fs;
 use std::path::Path;

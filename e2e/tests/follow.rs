@@ -136,7 +136,7 @@ async fn a_changed_default_moves_what_nobody_owns_over_a_crash_and_not_again() -
     let cleared = json!({ "metadata": { "managedFields": [{}] } });
     cluster.patch(&path("cleared"), Patch::Merge, "user", &cleared).await?.ok()?;
     cluster.patch(&path("ignored"), Patch::Merge, "user", &ignored).await?.ok()?;
-    // What a crash leaves between storing and letting go.
+    // What a crash leaves between storing and releasing.
     let mut entry = widget("unreleased");
     entry["spec"] = json!({ "size": 3 });
     cluster.patch(&path("unreleased"), Patch::Apply, MANAGER, &entry).await?.ok()?;
@@ -312,7 +312,7 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
     what_is_told_again_is_counted_up(cluster, &etch).await
 }
 
-/// By this process, and by one that does not know of the earlier event.
+/// By this process, and by one that has not sent the earlier event.
 async fn what_is_told_again_is_counted_up(cluster: &Cluster, etch: &etch::cluster::Cluster) -> Result<()> {
     let widget = cluster.get(&path("edits")).await?;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -142,7 +142,7 @@ async fn message(cluster: &Cluster, expected: &str) -> Result<()> {
     .await
 }
 
-/// What `etch explain` says of an object, as the administrator.
+/// What `etch explain` shows of an object, as the administrator.
 async fn explained(scene: &Scene, namespace: &str, name: &str) -> Result<String> {
     let mut command = tokio::process::Command::new(binary()?);
     command.args(["explain", "--namespace", namespace, "-o", "json", CRD, name]);

@@ -1,5 +1,5 @@
-//! Etch without any cluster-wide permission for the objects of a CRD, on a real control plane: Roles in the namespaces that
-//! the policy names are enough. What is stored is read from etcd.
+//! Etch without any cluster-wide permission for the objects of a CRD, on a real control plane: Roles in the
+//! namespaces that the policy names are enough. What is stored is read from etcd.
 
 use std::collections::BTreeSet;
 

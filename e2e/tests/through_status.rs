@@ -1,5 +1,5 @@
-//! Objects whose own write admission refuses, written through their status where a policy asks for it; the truth
-//! is the raw value in etcd.
+//! Objects whose own write admission refuses, written through their status where a policy asks for it; the
+//! truth is the raw value in etcd.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually, plural};
@@ -44,7 +44,7 @@ async fn what_admission_of_the_object_refuses_is_stored_through_its_status() -> 
     let message = &report["status"]["rejected"][0]["message"];
     ensure!(message == "ValidatingAdmissionPolicy walls refused it", "{report:#}");
 
-    // Nothing is left to do, and nobody meets a conflict.
+    // Nothing is left to do, and no manager meets a conflict.
     scene.barrier().await?;
     ensure!(gate.raw("a").await? == after, "it was written again");
     scene.cluster.delete(&format!("{ADMISSION}/validatingadmissionpolicybindings/gates")).await?;

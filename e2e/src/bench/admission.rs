@@ -1,5 +1,4 @@
 //! How long an EmbeddedSchema takes to review a request, beside a parse of the same request.
-//! It must not judge: it measures.
 
 use std::io;
 use std::path::Path;

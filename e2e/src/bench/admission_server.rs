@@ -1,5 +1,5 @@
 //! How many reviews the admission server answers over HTTPS, how soon, and in how much memory; beside an
-//! empty handler that is asked the same by the same client. It must not judge: it measures.
+//! empty handler that is asked the same by the same client.
 //!
 //! The server is a process of its own, so that its memory is not the client's; both share the machine.
 

@@ -1,5 +1,5 @@
 //! Timing of short functions.
-//! It must not report a mean: the best round is the one with the least of everything else in it.
+//! It reports no mean: the best round is the one with the least of everything else in it.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

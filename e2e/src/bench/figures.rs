@@ -1,5 +1,4 @@
 //! Summaries of many measurements: medians, percentiles, and numbers that are short enough to print.
-//! It must not measure.
 
 /// The number in the middle; between two, their mean.
 pub(super) fn median(numbers: &[f64]) -> f64 {

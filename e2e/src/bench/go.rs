@@ -1,5 +1,5 @@
 //! The Go benchmarks of `e2e/oracle`, run over the same inputs.
-//! It must not build anything into the project's folders.
+//! It builds nothing into the project's folders.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The schemas and objects that are measured. It must not pick what is easy: the real ones are whole schemas
-//! of CRDs in use, with objects of one to three kilobytes.
+//! The schemas and objects that are measured. They are not the easy ones: the real ones are whole schemas of
+//! CRDs in use, with objects of one to three kilobytes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

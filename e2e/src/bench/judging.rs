@@ -1,5 +1,5 @@
 //! What it costs to judge objects before their defaults are stored: nothing where no default can break
-//! anything. It must not compare numbers of different runs.
+//! anything. Compare no numbers of different runs.
 
 use etch_core::crd::Crd;
 use etch_core::object::Object;

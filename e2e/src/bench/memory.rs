@@ -1,5 +1,5 @@
 //! How much memory the operator takes while many large objects of several CRDs are stored, and change all at
-//! once. It must not measure time.
+//! once.
 
 use std::time::Duration;
 

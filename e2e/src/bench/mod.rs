@@ -1,5 +1,5 @@
 //! How long filling and deciding take, beside Go's `Default` and the simplest operations on the same object.
-//! It must not judge: it measures, and all numbers of a report come from one run on one machine.
+//! All numbers of a report come from one run on one machine.
 
 pub mod admission;
 pub mod admission_server;

@@ -1,6 +1,5 @@
 //! The objects of a pass, of a size that is asked for, and the releases of their CRD, each with one default
-//! more. It must not go through the API server to write them: that would take minutes, and is not what is
-//! measured.
+//! more. It writes them to etcd: through the API server that would take minutes, and is not what is measured.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! What a restart costs where there are many objects, all of which store their defaults: how long until the
-//! operator is ready, and until it has looked at each of them; and what it writes meanwhile. It must not
-//! change anything between two runs of the operator.
+//! operator is ready, and until it has looked at each of them; and what it writes meanwhile. Nothing changes
+//! between two runs of the operator.
 
 use std::time::Duration;
 

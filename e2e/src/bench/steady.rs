@@ -1,5 +1,5 @@
 //! Asks at a steady rate, whether or not there are answers yet: a client that waits for an answer before it
-//! asks again does not see how long others wait. It must not know what is asked.
+//! asks again does not see how long others wait.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! How long Etch takes to predict the API server's verdict on whole CRDs.
-//! It must not judge the verdicts: that is what the differential campaigns are for.
+//! The differential campaigns check the verdicts.
 
 use std::hint::black_box;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Measures the schema engine, or an audit; one JSON line per measurement, and on standard error whether it is as fast as is
-//! wanted.
+//! Measures the schema engine, or an audit; one JSON line per measurement, and on standard error whether it
+//! is as fast as is wanted.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use e2e::bench::{
     restart, verdicts,
 };
 
-/// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse. Ends with exit 1 if
-/// filling is slower than is wanted.
+/// Filling and deciding, beside Go's `Default` and `DeepCopyJSONValue`, a deep copy and serde_json's parse.
+/// Ends with exit 1 if filling is slower than is wanted.
 #[derive(Parser)]
 #[command(args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -24,26 +24,28 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Other {
-    /// Deciding about objects with the schema as it is, beside the schema without rules: the price of judging objects before
-    /// their defaults are stored.
+    /// Deciding about objects with the schema as it is, beside the schema without rules: the price of judging
+    /// objects before their defaults are stored.
     Judging,
-    /// Saying what the API server makes of whole CRDs: those in the YAML files below a folder, and one of 1 MB. Ends with exit 1 if
-    /// that is slower than is wanted.
+    /// Saying what the API server makes of whole CRDs: those in the YAML files below a folder, and one of 1
+    /// MB. Ends with exit 1 if that is slower than is wanted.
     Verdicts {
         /// The folder; the project's own CRDs by default.
         #[arg(default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus"))]
         crds: PathBuf,
     },
-    /// Reviewing the creation of a Machine of 10 kB by an EmbeddedSchema. Ends with exit 1 if one core does fewer than is wanted.
+    /// Reviewing the creation of a Machine of 10 kB by an EmbeddedSchema. Ends with exit 1 if one core does
+    /// fewer than is wanted.
     Admission,
-    /// The same over HTTPS, client included, beside an empty handler. Ends with exit 1 if it is slower or larger than is wanted.
+    /// The same over HTTPS, client included, beside an empty handler. Ends with exit 1 if it is slower or
+    /// larger than is wanted.
     AdmissionServer {
         /// Only serve, until standard input ends.
         #[arg(long, hide = true)]
         serve: Option<admission_server::Side>,
     },
-    /// `etch audit` over many objects of a control plane, beside a bare loop that lists and parses the same pages. Ends with
-    /// exit 1 if it is slower or larger than is wanted.
+    /// `etch audit` over many objects of a control plane, beside a bare loop that lists and parses the same
+    /// pages. Ends with exit 1 if it is slower or larger than is wanted.
     Audit {
         /// How many objects.
         #[arg(long, default_value_t = 100_000)]
@@ -52,13 +54,14 @@ enum Other {
         #[arg(long, default_value_t = 7)]
         rounds: usize,
     },
-    /// How long an upgrade of a CRD with many objects takes with the guard, and without. Ends with exit 1 if it takes longer than is
-    /// wanted.
+    /// How long an upgrade of a CRD with many objects takes with the guard, and without. Ends with exit 1 if
+    /// it takes longer than is wanted.
     Guard(Many),
-    /// What a restart costs where there are many objects that store their defaults. Ends with exit 1 if it takes longer than is wanted, or
-    /// writes an object.
+    /// What a restart costs where there are many objects that store their defaults. Ends with exit 1 if it
+    /// takes longer than is wanted, or writes an object.
     Restart(Many),
-    /// How much memory the operator takes where objects are large. Ends with exit 1 if that is more than is wanted.
+    /// How much memory the operator takes where objects are large. Ends with exit 1 if that is more than is
+    /// wanted.
     Memory {
         /// How many objects each of three CRDs has.
         #[arg(long, default_value_t = 20)]
@@ -70,8 +73,8 @@ enum Other {
         #[arg(long, default_value_t = 4)]
         rounds: usize,
     },
-    /// How long it takes until all objects of a CRD store a new default, and what another client notices of it: Etch, a bare
-    /// loop that sends the same patches, and the migration that Kubernetes brings.
+    /// How long it takes until all objects of a CRD store a new default, and what another client notices of
+    /// it: Etch, a bare loop that sends the same patches, and the migration that Kubernetes brings.
     Pass {
         /// How many objects.
         #[arg(long, default_value_t = 10_000)]
@@ -85,7 +88,8 @@ enum Other {
         /// Only these.
         #[arg(long, value_enum, value_delimiter = ',', default_values_t = pass::Writer::value_variants().iter().copied())]
         writers: Vec<pass::Writer>,
-        /// Let the bare loop begin at most this many writes in a second, one at a time; of several, each in turn.
+        /// Let the bare loop begin at most this many writes in a second, one at a time; of several, each in
+        /// turn.
         #[arg(long, value_delimiter = ',')]
         bare_per_second: Vec<u32>,
     },

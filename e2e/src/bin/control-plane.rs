@@ -11,15 +11,16 @@ use clap::Parser;
 use e2e::control_plane::{Binaries, ControlPlane, Kubernetes, Options};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Starts etcd, kube-apiserver and the controllers that are asked for on loopback, prints `ready`, and serves until SIGINT or SIGTERM.
+/// Starts etcd, kube-apiserver and the controllers that are asked for on loopback, prints `ready`, and serves
+/// until SIGINT or SIGTERM.
 ///
-/// What is missing is built with go, once. `KUBEBUILDER_ASSETS` may name a folder with `etcd` and `kube-apiserver`,
-/// which are then used as they are.
+/// What is missing is built with go, once. `KUBEBUILDER_ASSETS` may name a folder with `etcd` and
+/// `kube-apiserver`, which are then used as they are.
 #[derive(Parser)]
 struct Arguments {
-    /// Holds the data, logs and kubeconfigs: kubeconfig (kubeconfig-1, … for further servers), endpoints.json,
-    /// audit.log (audit-1.log, …), kube-apiserver.log, etcd.log. Made if missing; the data of an earlier run are used
-    /// again.
+    /// Holds the data, logs and kubeconfigs: kubeconfig (kubeconfig-1, … for further servers),
+    /// endpoints.json, audit.log (audit-1.log, …), kube-apiserver.log, etcd.log. Made if missing; the data
+    /// of an earlier run are used again.
     #[arg(long, required_unless_present = "build_only")]
     dir: Option<PathBuf>,
     /// The number of API servers on the one etcd.
@@ -28,11 +29,12 @@ struct Arguments {
     /// The Kubernetes release [default: `E2E_KUBERNETES`, else the newest supported one].
     #[arg(long, value_name = "X.Y", value_parser = Kubernetes::supported_release)]
     kubernetes: Option<Kubernetes>,
-    /// Controllers of kube-controller-manager that run, such as `clusterrole-aggregation-controller`, with commas between
-    /// them [default: none].
+    /// Controllers of kube-controller-manager that run, such as `clusterrole-aggregation-controller`, with
+    /// commas between them [default: none].
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     controllers: Vec<String>,
-    /// Have etcd speak TLS, and answer only to `DIR/pki/etcd-client.crt`; its certificate authority is `DIR/pki/etcd-ca.crt`.
+    /// Have etcd speak TLS, and answer only to `DIR/pki/etcd-client.crt`; its certificate authority is
+    /// `DIR/pki/etcd-ca.crt`.
     #[arg(long)]
     etcd_tls: bool,
     /// Build what is missing, and start nothing.

@@ -1,4 +1,4 @@
-//! Tells the story of a default on a real control plane, and checks every claim of it.
+//! Shows the story of a default on a real control plane, and checks every claim of it.
 //!
 //! Everything but the command line and the signals is in `e2e::demo`.
 
@@ -17,8 +17,9 @@ const FAILURE: u8 = 2;
 
 /// Shows what the API shows and what etcd holds, before and after Etch, on a control plane of its own.
 ///
-/// Every line with a ✓ has been checked against etcd. Exit status: 0 if all claims hold, 1 if one is broken, 2 if the demo
-/// could not be carried out. The first run builds etcd and kube-apiserver, which takes minutes.
+/// Every line with a ✓ has been checked against etcd. Exit status: 0 if all claims hold, 1 if one is
+/// broken, 2 if the demo could not be carried out. The first run builds etcd and kube-apiserver, which takes
+/// minutes.
 #[derive(Parser)]
 #[command(name = "cargo demo")]
 struct Arguments {

@@ -22,7 +22,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Build a static binary for each architecture that the toolchain has, as `target/binaries/etch-ARCHITECTURE`
+    /// Build a static binary for each architecture that the toolchain has, as
+    /// `target/binaries/etch-ARCHITECTURE`
     Binaries,
     /// Make everything that is published, in `target/dist`
     Make {

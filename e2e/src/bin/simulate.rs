@@ -1,5 +1,5 @@
-//! Lives whole clusters on virtual time, each by a seed of its own, and ends with how many of them have broken
-//! a law.
+//! Lives whole clusters on virtual time, each by a seed of its own, and ends with how many of them have
+//! broken a law.
 
 use std::io::Write as _;
 use std::num::NonZero;
@@ -97,6 +97,6 @@ fn print(simulate: &Simulate, life: Life, violation: &Violation) {
         "seed {seed}: {violation}\nwith fewer happenings: {last}\n{}\n{trace}  {again}\n",
         shrunk.story()
     );
-    // Where nobody reads it, nothing is to be done.
+    // If the reader is gone, nothing is to be done.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,5 +1,5 @@
 //! Vectors of what a provider's own webhooks answered, and how EmbeddedSchemas answer the same requests.
-//! It must not hold a provider's rule: it asks, compares and counts.
+//! It has no rule of a provider: it asks, compares and counts.
 //!
 //! A line is skipped where no schema is for its platform, and where the vectors state that the answer depends
 //! on how Go decodes and writes values: their README has the flags. Updates are judged as if all of them were

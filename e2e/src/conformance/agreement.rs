@@ -1,5 +1,5 @@
 //! When two answers agree, and in few words how they differ.
-//! It must not forgive anything that is not written here.
+//! Only the differences that are written here are forgiven.
 //!
 //! `read` agrees by the whole object, `structural` by type, field and detail of every violation, `defaults`
 //! and `validate` by the set of (type, field) pairs, `crd-create` and `crd-update` by the set of (type,

@@ -1,5 +1,5 @@
 //! Runs every vector of files and folders on all cores.
-//! It must not lose a line: what cannot be read counts as failed.
+//! No line is lost: what cannot be read counts as failed.
 
 use std::collections::BTreeMap;
 use std::fs::File;

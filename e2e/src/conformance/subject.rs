@@ -1,5 +1,5 @@
 //! Etch's answers: which function of the library each op of a vector asks.
-//! It must not contain a rule of its own.
+//! It has no rule of its own.
 
 use kube_crd_validation::{Validator, crd};
 use kube_structural_schema::compile::Compiled;

@@ -1,5 +1,4 @@
 //! One conformance vector: a question about a schema, and the API server's answer.
-//! It must not know how either side arrives at an answer.
 
 use std::fmt;
 

@@ -87,8 +87,8 @@ impl Supervised {
         self.supervisor.try_wait().context("wait for a child process")
     }
 
-    /// Sends the signal of this name (`TERM`, `CONT`, …), and returns the child's process id once it has been
-    /// sent.
+    /// Sends the signal of this name (`TERM`, `CONT`, …), and returns the child's process id once it has
+    /// been sent.
     ///
     /// `None` for a child that has already ended.
     pub(super) fn signal(&mut self, name: &str) -> Option<u32> {

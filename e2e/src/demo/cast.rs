@@ -1,5 +1,4 @@
 //! The objects of the demo: two kinds, their releases and their objects, as the files of `yaml/` have them.
-//! It must not talk to a cluster.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;

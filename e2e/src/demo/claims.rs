@@ -1,5 +1,5 @@
 //! The claims of the demo, and what contradicts them.
-//! It must not read anything: it judges what has been read.
+//! It judges what others have read.
 
 use serde_json::Value;
 

@@ -1,5 +1,4 @@
 //! Two JSON values side by side, line by line, with what only one of them has marked.
-//! It must not know where they come from.
 
 use serde_json::Value;
 

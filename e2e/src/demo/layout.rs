@@ -1,5 +1,5 @@
 //! Text in a given width.
-//! It must not colour: colours have no width, and would be counted.
+//! Colours come later: they have no width, and would be counted.
 
 /// The width of everything that is shown, in characters.
 pub(super) const WIDTH: usize = 100;

@@ -1,5 +1,4 @@
 //! Prints the demo, and the result of its claims.
-//! It must not decide what is printed.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,4 @@
 //! What is done in the story: releases are rolled out, objects written, Etch started, its conditions read.
-//! It must not show or judge anything.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Colour, where the reader can see it.
-//! It must not know what is shown.
 
 use std::env;
 use std::io::IsTerminal;

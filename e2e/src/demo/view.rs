@@ -1,5 +1,5 @@
 //! Objects as they are at one moment: what the API shows, and what etcd holds.
-//! It must not judge, and it reads etcd past the API server.
+//! It reads etcd past the API server.
 
 use anyhow::{Context, Result};
 use kube_structural_schema::json::Json;

@@ -1,5 +1,5 @@
 //! Builds the Go programs of `e2e/oracle` when they are missing or older than their sources.
-//! It must not leave a half-written program behind, even if another process builds at the same time.
+//! It leaves no half-written program behind, even if another process builds at the same time.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

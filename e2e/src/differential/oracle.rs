@@ -1,5 +1,4 @@
 //! A running oracle: the API server's own code, asked over pipes.
-//! It must not judge answers.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

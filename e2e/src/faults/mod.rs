@@ -1,5 +1,5 @@
 //! An HTTP proxy between the operator and a real API server that does to chosen requests what networks,
-//! proxies and loaded servers do. It must not know what is asked for: it sees verbs, resources and names.
+//! proxies and loaded servers do. It sees verbs, resources and names only.
 
 mod proxy;
 mod rule;

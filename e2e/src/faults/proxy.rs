@@ -1,5 +1,5 @@
 //! The proxy: it passes requests on with the operator's credentials, unless a rule sets a fault for them, and
-//! records them. It must not change a request.
+//! records them. It changes no request.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -48,7 +48,7 @@ pub struct Seen {
 /// How far a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The server has not heard of it.
+    /// The server has not received it.
     Withheld,
     /// The server may have done it, and the client does not know.
     Sent,

@@ -1,4 +1,4 @@
-//! What is done to which request. It must not do it.
+//! What is done to which request.
 
 use std::ops::Range;
 use std::time::Duration;

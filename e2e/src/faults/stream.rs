@@ -1,4 +1,4 @@
-//! What happens to the body of an answer on its way. It must not decide which answers.
+//! What happens to the body of an answer on its way. Rules decide which answers.
 
 use std::io;
 use std::sync::Arc;

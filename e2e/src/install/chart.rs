@@ -1,5 +1,5 @@
-//! The templates of the Helm chart that are made from what kustomize prints. It must not change an object but
-//! for its namespace, which Helm decides, and what values add: the default release is `yaml/install.yaml`.
+//! The templates of the Helm chart that are made from what kustomize prints. An object changes only in its
+//! namespace, which Helm decides, and in what values add: the default release is `yaml/install.yaml`.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;

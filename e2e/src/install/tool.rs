@@ -1,6 +1,6 @@
 //! Kustomize, Helm, promtool, kube-score, kube-storage-version-migrator, crane, krew, actionlint, and what
-//! syncs manifests as Argo CD does, at the versions that `e2e/build` pins; go builds them once and keeps them.
-//! A tool that happens to be installed is not used.
+//! syncs manifests as Argo CD does, at the versions that `e2e/build` pins; go builds them once and keeps
+//! them. A tool that happens to be installed is not used.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

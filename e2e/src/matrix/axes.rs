@@ -1,5 +1,4 @@
 //! The axes of the matrix, and which of their combinations exist.
-//! It must not know what a request comes to.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,4 @@
 //! The files under `matrix/RELEASE`: CRDs, parts, and outcomes with the cells that have them.
-//! It must not observe.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,5 +1,4 @@
 //! The CRDs of the matrix, their objects, and the places that have a default.
-//! It must not send anything.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 //! The write matrix: what each kind of request leaves in etcd, as real servers showed it, kept under
-//! `matrix/RELEASE`. It must not reason: everything there was observed.
+//! `matrix/RELEASE`. Everything there was observed, and nothing derived.
 //!
 //! An object of a [`World`] is made before its CRD has defaults, so that etcd holds none of them; then it
 //! gets one request, a [`Cell`]. Six places of the schema have a default, and one request shows all six. The

@@ -1,5 +1,4 @@
 //! Observes the cells of a world on a real server, past which raw etcd is read.
-//! It must not compare with what is kept.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,6 +1,5 @@
 //! The outcome of a request, in a form that is the same each time: without times, uids, names and numbers of
-//! revisions. It must not hold an object twice: objects and sets of fields are [`Parts`], and outcomes name
-//! them.
+//! revisions. Objects and sets of fields are [`Parts`], held once, and outcomes name them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

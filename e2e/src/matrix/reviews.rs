@@ -1,5 +1,4 @@
 //! The webhooks of the matrix: conversion, and mutating admission.
-//! It must not know what is observed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

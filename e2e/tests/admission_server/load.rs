@@ -1,5 +1,5 @@
 //! Requests that come all the time, each of which must be answered by the schema; and connections of a client
-//! that trusts the CA in the webhooks. It must not know what happens meanwhile.
+//! that trusts the CA in the webhooks.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl Load {
 /// Whether a request took longer than a webhook may: the machine may be as slow as that.
 fn is_late(answer: &Answer) -> bool {
     let message = answer.body["message"].as_str().unwrap_or_default();
-    // The last is how an API server tells of 504.
+    // The last is an API server's text for 504.
     let late = ["context deadline exceeded", "handshake timeout", "unable to return a response in the time"];
     late.iter().any(|words| message.contains(words))
 }

@@ -72,7 +72,7 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
 
     another_certificate_is_served(&stage, &operator).await?;
 
-    // Nobody answers, or not in time, and nothing fails.
+    // No replica answers, or not in time, and nothing fails.
     operator.pause().await?;
     cluster.create(MACHINES, "author", &machine("hanging", bad())).await?;
     operator.resume().await?;
@@ -85,7 +85,8 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     let operator = stage.operator()?;
     vectors::each_platform_is_answered_by_its_schema(cluster).await?;
 
-    // They go with their schemas, and with `etch clean`. The installed policy asks about upgrades and migrations.
+    // They go with their schemas, and with `etch clean`. The installed policy asks about upgrades and
+    // migrations.
     for platform in stage::PLATFORMS {
         cluster.delete(&schema(platform)).await?;
     }
@@ -99,7 +100,7 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     clean(&stage)
 }
 
-/// The API server shows the webhooks as they were applied, so that nobody applies them again and again.
+/// The API server shows the webhooks as they were applied, so that no replica applies them again and again.
 async fn nothing_is_left_to_apply(stage: &Stage) -> Result<()> {
     let cluster = &stage.scene.cluster;
     let spec = cluster.get(&schema("aws")).await?["spec"].take();
@@ -123,7 +124,7 @@ async fn nothing_is_left_to_apply(stage: &Stage) -> Result<()> {
     Ok(())
 }
 
-/// Whoever reaches the port gets nothing from it; and the key that API servers have is not in the log.
+/// A client that reaches the port gets nothing from it; and the key that API servers have is not in the log.
 async fn who_has_no_key_learns_nothing(stage: &Stage, operator: &Operator) -> Result<()> {
     let cluster = &stage.scene.cluster;
     for path in ["/mutate/machine-api-aws", "/validate/machine-api-aws", "/validate", "/guard"] {
@@ -182,7 +183,7 @@ async fn another_certificate_is_served(stage: &Stage, operator: &Operator) -> Re
     denied_soon(cluster).await
 }
 
-/// A certificate that nobody trusts: requests pass, until there is one that is trusted.
+/// A certificate that no API server trusts: requests pass, until there is one that is trusted.
 async fn a_wrong_certificate_fails_nothing(stage: &Stage) -> Result<()> {
     let cluster = &stage.scene.cluster;
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
@@ -325,7 +326,7 @@ async fn dry(cluster: &Cluster, machine: &Value) -> Result<Answer> {
     cluster.send("POST", &path, "application/json", serde_json::to_vec(machine)?).await
 }
 
-/// API servers hear of webhooks some time after they were written.
+/// API servers use webhooks some time after they were written.
 async fn denied_soon(cluster: &Cluster) -> Result<()> {
     eventually(GUARD, "a bad machine is denied", async || {
         let answer = dry(cluster, &machine("x", bad())).await?;

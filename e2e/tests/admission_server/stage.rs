@@ -1,5 +1,4 @@
 //! A cluster with Machines, the objects that facts are taken from, and an operator that answers.
-//! It must not know what is asked.
 
 use anyhow::Result;
 use e2e::cluster::{Cluster, GUARD, Patch, crd, documents, eventually};

@@ -1,5 +1,5 @@
 //! Requests whose answers by the providers' own webhooks are known, sent to the API server as dry runs.
-//! It must not hold a provider's rule.
+//! It has no rule of a provider.
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer, Cluster, GUARD, eventually};

@@ -1,5 +1,5 @@
 //! What was found to be untrue, cluster by cluster.
-//! It must not stop at the first: one run shows every kind of falsehood that it meets.
+//! It does not stop at the first: one run shows every kind of falsehood that it meets.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
 //! Random clusters: a CRD in three states, its objects, what is done to them, and the policy that it falls
-//! under. It must not ask a cluster: the same seed gives the same plan everywhere.
+//! under. No cluster is asked: the same seed gives the same plan everywhere.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};

@@ -1,5 +1,4 @@
 //! A control plane with many random clusters on it, one CRD each, and what is asked of it.
-//! It must not judge an answer.
 
 use std::collections::BTreeMap;
 use std::process::Command;

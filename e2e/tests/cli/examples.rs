@@ -147,8 +147,7 @@ fn revision(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A provider's EmbeddedSchema with what is known of a cluster, a schema that needs to know nothing, and a
-/// Machine.
+/// A provider's EmbeddedSchema with what is known of a cluster, a schema without facts, and a Machine.
 fn prepare_admission(folder: &Path) -> Result<()> {
     for name in ["aws.yaml", "provider.yaml"] {
         fs::copy(file("../yaml/machine-api/aws.yaml"), folder.join(name))?;

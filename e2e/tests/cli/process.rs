@@ -1,5 +1,4 @@
 //! One run of `etch`, from arguments and standard input to its end.
-//! It must not know any command.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! The CRDs, objects and files that examples name.
-//! It must not be more than the examples need.
+//! They are no more than the examples need.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! How each example is tried; an example that is not here fails the test.
-//! It must not hold an example that no page has.
+//! How each example is tried; an example that is not here fails the test, and so does one that no page has.
 
 /// How a command is tried.
 #[derive(Clone, Copy, Debug)]

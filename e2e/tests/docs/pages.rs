@@ -1,5 +1,4 @@
 //! The examples of README and docs: blocks of commands, YAML and JSON, and the commands inside of sentences.
-//! It must not know what an example is about.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
 //! A cluster, a folder and a shell as a reader of the docs has them.
-//! It must not know the pages: it runs what it is given, and plays the node that runs the Deployment.
+//! It runs what it is given, and plays the node that runs the Deployment.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

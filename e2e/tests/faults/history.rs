@@ -1,5 +1,4 @@
 //! Everything that etcd has ever held of the CRDs and their objects, in the order in which it was written.
-//! It must not know who wrote it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

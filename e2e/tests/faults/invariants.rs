@@ -1,5 +1,4 @@
 //! What must hold whatever happened, from the history of etcd, the audit log and the requests that came by.
-//! It must not know any fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 

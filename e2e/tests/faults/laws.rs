@@ -134,7 +134,7 @@ pub(crate) fn of_crd(history: &History, subject: &Subject, state: &State, begun:
         }
         for (key, (written, raw)) in &objects {
             let is_terminating = !raw["metadata"]["deletionTimestamp"].is_null();
-            // The operator cannot know of such a write before the watch delivers it.
+            // The operator cannot see such a write before the watch delivers it.
             let is_excused = is_terminating || state.setbacks.contains(written);
             if !is_excused && !is_filled(judged, raw) {
                 broken.push(format!("AllPersisted is said at {revision}, and {key} is {raw}"));

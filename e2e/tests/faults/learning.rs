@@ -1,5 +1,4 @@
 //! Which requests a workload leads to without faults, and the plans that follow from that.
-//! It must not play any.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,4 @@
-//! Which request of which workload gets which fault, and which user acts at which request. It must not play
-//! them.
+//! Which request of which workload gets which fault, and which user acts at which request.
 
 use std::time::Duration;
 

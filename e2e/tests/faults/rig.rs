@@ -1,5 +1,5 @@
 //! A cluster, a proxy, an operator that is started again when it is killed, and the play of some plans
-//! together. It must not judge their results.
+//! together.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -1,5 +1,4 @@
 //! What users do to objects and CRDs, at a moment of their own or of a plan's choosing.
-//! It must not know any fault.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
 //! What happens to a CRD and its objects while faults happen, and what etcd must hold in the end.
-//! It must not know any fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

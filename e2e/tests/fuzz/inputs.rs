@@ -1,5 +1,5 @@
 //! What readers are given at first: the project's own CRDs, vectors and rules.
-//! It must not make anything up.
+//! Nothing is made up.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};

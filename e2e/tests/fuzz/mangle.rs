@@ -1,5 +1,4 @@
 //! Changes of bytes: cut, doubled, exchanged, taken from another input.
-//! It must not know what the bytes are.
 
 use fastrand::Rng;
 

@@ -1,5 +1,5 @@
 //! Each reader, asked as the product asks it, and the law that it must not break.
-//! It must not judge what is read. `true` is for an input that was taken.
+//! `true` is for an input that was taken.
 
 use std::collections::HashSet;
 use std::io::Write;

@@ -140,7 +140,7 @@ async fn odd_owners(stage: &Stage, name: &'static str) -> Result<()> {
             "{problem}"
         );
     }
-    // Corrected, as the message asks for, one is seen to at once.
+    // Corrected, as the message asks for, one is processed at once.
     let cleared = json!({ "metadata": { "managedFields": [{}] } });
     widgets.cluster.patch(&widgets.path("odd-type"), Patch::Merge, "owner", &cleared).await?.ok()?;
     eventually(Duration::from_secs(5), "the corrected widget is stored", async || {

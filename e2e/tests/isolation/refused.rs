@@ -152,7 +152,7 @@ async fn new_rule_holds(stage: &Stage, name: &'static str) -> Result<()> {
     let problem = &report["held"][0];
     ensure!(problem["reason"] == "InvalidDefaults" && problem["paths"] == json!([".spec.size"]), "{problem}");
 
-    // Corrected by its owner, it is seen to at once.
+    // Corrected by its owner, it is processed at once.
     let corrected = json!({ "spec": { "min": 2 } });
     let path = format!("{}/breaks", widgets.collection("v1beta1"));
     widgets.cluster.patch(&path, Patch::Merge, "owner", &corrected).await?.ok()?;

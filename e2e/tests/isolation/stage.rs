@@ -1,5 +1,5 @@
 //! The cluster and the operator that all cases share, the widgets of one case, and the search for values that
-//! leaked. It must not know what any case is about.
+//! leaked.
 
 use std::time::Duration;
 

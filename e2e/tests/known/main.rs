@@ -1,4 +1,4 @@
-//! What is known of objects without access to etcd, compared with etcd.
+//! What is known about objects without access to etcd, compared with etcd.
 
 mod random;
 

@@ -1,4 +1,4 @@
-//! What is known of the objects of random types without access to etcd, in three situations, compared with
+//! What is known about the objects of random types without access to etcd, in three situations, compared with
 //! etcd.
 //!
 //! `TYPES` sets how many types (the usual run has 12), and `TYPES_SEED` which come first.
@@ -60,7 +60,7 @@ struct Type {
     objects: usize,
 }
 
-/// What is known of the objects of a situation.
+/// What is known about the objects of a situation.
 #[derive(Debug, Default)]
 struct Known {
     objects: usize,

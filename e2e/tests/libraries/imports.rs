@@ -1,5 +1,5 @@
 //! Which file takes what from which, and that no way of imports leads back to where it began.
-//! It must not judge how good an arrow is; it reads `use` declarations and paths, and no Rust beyond that.
+//! It reads `use` declarations and paths, and no Rust beyond that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

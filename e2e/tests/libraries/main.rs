@@ -1,5 +1,5 @@
 //! What the libraries under `crates/` may be made of: nothing impure, and nothing of the rest of the
-//! workspace. It must not test what they do.
+//! workspace.
 
 mod imports;
 mod packages;

@@ -1,5 +1,5 @@
 //! The libraries that others can use: what a registry shows of them, and that each package is complete.
-//! It must not ask a registry anything.
+//! It asks no registry.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const EXAMPLE_LINES: usize = 15;
 /// Larger packages are refused by crates.io.
 const LARGEST: u64 = 10 << 20;
 
-/// What cargo knows of the libraries that are published.
+/// What cargo knows about the libraries that are published.
 fn published() -> Result<Vec<Value>> {
     let known: Value =
         serde_json::from_str(&cargo(root(), &["metadata", "--no-deps", "--format-version", "1"])?)?;

@@ -1,5 +1,5 @@
 //! A control plane with a few hundred objects in two namespaces, and the commands that work on them by hand.
-//! It must not know the right results of the commands: the tests read them from etcd.
+//! The tests read the right results from etcd.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
 //! A control plane with objects in ten states, and the commands that look at them.
-//! It must not know the right answers of the commands: the tests read them from etcd.
+//! The tests read the right answers from etcd.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! The CRD of a life: its versions, what each of them knows, and how it changes.
-//! It must not know objects.
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -250,7 +249,7 @@ impl Crd {
         }
     }
 
-    /// Values for some fields of any version, by what the storage version knows of them.
+    /// Values for some fields of any version, by the fields that the storage version knows.
     pub(crate) fn values(&self, rng: &mut Rng) -> Value {
         let mut spec = Map::new();
         for field in &self.storage().fields {

@@ -1,5 +1,4 @@
 //! A control plane on which many lives go on at once, and what happens to each of them.
-//! It must not judge an answer.
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -86,7 +86,7 @@ pub(crate) enum Action {
 #[derive(Clone)]
 pub(crate) struct Step {
     choices: Vec<usize>,
-    /// None where it is to be found out once more.
+    /// `None` if it is to be found out once more.
     result: Option<(Arc<Cluster>, Option<Violation>)>,
 }
 

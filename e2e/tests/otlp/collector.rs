@@ -1,5 +1,4 @@
 //! A collector of traces on loopback that takes them, refuses them, or never answers.
-//! It must not know what Etch traces.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

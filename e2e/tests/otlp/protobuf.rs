@@ -1,5 +1,4 @@
 //! Just enough of the Protocol Buffers wire format to read what is exported, without the code that wrote it.
-//! It must not know what the fields mean.
 
 use anyhow::{Context, Result, bail};
 

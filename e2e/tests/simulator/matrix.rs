@@ -1,5 +1,5 @@
 //! The simulator's server against the write matrix: what it makes of each request that it can express is what
-//! real servers did. It must not send anything.
+//! real servers did. It sends nothing.
 //!
 //! It expresses objects of scalars and maps, conversion, and requests to the object itself.
 //! Of the matrix it leaves out: list items, values of maps by any key, embedded metadata and `status`, of

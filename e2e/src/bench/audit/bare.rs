@@ -1,6 +1,5 @@
 //! The least that any client does that looks at all objects: it lists them by the page, and parses each page.
-//! It must not read ahead, and must not look at what it has parsed, except the number of items and the next
-//! page.
+//! It does not read ahead, and of what it has parsed it looks only at the number of items and the next page.
 
 use std::time::{Duration, Instant};
 

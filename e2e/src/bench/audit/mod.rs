@@ -1,5 +1,5 @@
 //! How long `etch audit` takes over many objects, beside a bare loop that lists the same pages and parses
-//! them. It must not judge what is reported of the objects, only that none is left out.
+//! them. Of what is reported about the objects it checks only that none is left out.
 
 mod bare;
 mod objects;

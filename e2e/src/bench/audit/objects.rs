@@ -1,5 +1,5 @@
 //! The objects that are audited: a hundred thousand of two kilobytes, half of which etcd holds without their
-//! defaults. It must not go through the API server to write them: that would take minutes, and is not what is
+//! defaults. It writes them to etcd: through the API server that would take minutes, and is not what is
 //! measured.
 
 use anyhow::Context;

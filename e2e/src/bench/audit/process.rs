@@ -1,5 +1,4 @@
 //! Runs a program to its end, and measures its time and its memory.
-//! It must not know what the program does.
 
 use std::path::Path;
 use std::process::Stdio;

@@ -1,5 +1,5 @@
 //! The least that any client does that has objects stored anew: it lists them by the page, and sends the
-//! patch that Etch sends. It must not decide, prove, count or report.
+//! patch that Etch sends. It neither decides, proves, counts nor reports.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Another client of the same API server, with rights and flow control like any other: how long it waits for
-//! its answers. It must not touch what is measured beside it.
+//! its answers.
 
 use anyhow::{Context, Result};
 use http::Request;

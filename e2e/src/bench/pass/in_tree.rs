@@ -1,5 +1,4 @@
 //! The migration that Kubernetes brings: a StorageVersionMigration, done by kube-controller-manager.
-//! It must not measure.
 
 use std::time::Duration;
 

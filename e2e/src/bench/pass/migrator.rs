@@ -1,5 +1,5 @@
 //! The migration from before Kubernetes had its own: kube-storage-version-migrator, which writes each object
-//! as it has read it. It must not measure.
+//! as it has read it.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! The story: what is done, shown and claimed, a chapter a file.
-//! It must not print but on the screen, nor judge but by claims.
+//! It prints only on the screen, and judges only by claims.
 
 mod change;
 mod etch;

@@ -1,5 +1,5 @@
 //! What a release changes in a CRD: limits, defaults, rules, names, types and versions, one at a time.
-//! It must not aim only at mistakes: most of it is what authors mean to do.
+//! Most of it is what authors mean to do, not only mistakes.
 
 use serde_json::{Map, Value, json};
 

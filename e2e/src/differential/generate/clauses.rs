@@ -1,5 +1,5 @@
 //! `allOf`, `anyOf`, `oneOf` and `not`: schemas that restrict values and give no structure.
-//! It must not invent structure of its own, except the mistakes that structural rules are there to find.
+//! They have no structure of their own, except the mistakes that structural rules are there to find.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
 //! The conversion of a CRD: webhooks by URL and by service, their versions, and the certificates of their
-//! authority. It must not hold a key: what it mangles is a certificate without a use.
+//! authority. It holds no key: what it mangles is a certificate without a use.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
 //! Whole CRDs, sound for the most part and each wrong in a few places, and CRDs that replace others.
-//! It must not know which faults the API server lets pass.
 
 use serde_json::{Value, json};
 

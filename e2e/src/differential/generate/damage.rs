@@ -1,5 +1,4 @@
 //! Damage to finished schemas: what people and tools get wrong, and what Go decodes in its own way.
-//! It must not repair.
 
 use serde_json::{Map, Value, json};
 

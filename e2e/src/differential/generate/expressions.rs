@@ -1,5 +1,5 @@
 //! CEL expressions of a wanted type, grown over the schema that has them: paths, operators, functions and
-//! macros, nested. It must not always be right: now and then a name is unknown or a type is wrong.
+//! macros, nested. Now and then a name is unknown or a type is wrong.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::rules::escape;
 /// How deep expressions nest.
 const DEPTH: usize = 4;
 
-/// What an expression may name, and what is known of it.
+/// What an expression may name, and what is known about it.
 pub(super) type Variable = (String, Value);
 
 /// The types that expressions are grown for.

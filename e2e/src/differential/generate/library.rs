@@ -1,5 +1,4 @@
 //! CEL expressions over the functions that Kubernetes adds, with arguments that mean something to them.
-//! It must not know which of them are true.
 
 use super::Generator;
 

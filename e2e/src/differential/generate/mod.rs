@@ -1,5 +1,4 @@
 //! Cases for the differential fuzzing: schemas, and objects that nearly fit them, all from one seed.
-//! It must not know what the right answers are.
 
 mod changes;
 mod clauses;

@@ -1,5 +1,5 @@
 //! The operands of grown expressions: numbers, texts, lists and maps.
-//! It must not grow conditions; those are in `expressions`.
+//! `expressions` grows the conditions.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
 //! `x-kubernetes-validations`: CEL rules about the fields of the schema that has them.
-//! It must not evaluate anything, and some rules do not even compile.
+//! Some rules do not even compile.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
 //! Schemas that are structural for the most part, with every keyword that the engine knows.
-//! It must not aim only at validity: contradictions between keywords are wanted.
+//! Contradictions between keywords are wanted.
 
 use serde_json::{Map, Value, json};
 

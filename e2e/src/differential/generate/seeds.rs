@@ -1,5 +1,5 @@
 //! Real CRDs and their schemas, as a start for cases: out of the project's own vectors, or of files.
-//! It must not fetch anything, nor fail where there are none.
+//! It fetches nothing, and does not fail where there are none.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
 //! Values that nearly fit a schema, and objects made of them.
-//! It must not be exact: a wrong value now and then is the point.
+//! A wrong value now and then is the point.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
 //! What is wrong with the versions of a CRD: names, flags, subresources, columns and selectable fields.
-//! It must not look into schemas, except for their fields.
+//! Of schemas it uses only the fields.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,4 @@
 //! The names, strings, numbers, formats and patterns that cases are made of: the usual and the treacherous.
-//! It must not know where they are put.
 
 /// Property names, the ones with a meaning of their own more than once.
 pub(super) const NAMES: &[&str] = &[
