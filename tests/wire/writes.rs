@@ -1,4 +1,4 @@
-//! What comes of a write, for every way in which a server may answer it.
+//! The outcome of a write, for every way in which a server may answer it.
 
 use std::sync::Mutex;
 
@@ -217,7 +217,7 @@ async fn where_it_cannot_be_stored_first_the_rewrite_alone_does_it() {
 
 #[tokio::test(start_paused = true)]
 async fn another_writer_between_the_steps_of_a_rewrite_wins() {
-    // A test of the JSON patch fails: somebody has written since.
+    // A test of the JSON patch fails: another client has written since.
     let answers = [ours(11), Answer::status(422, "Invalid", "the server rejected our request")];
     let (outcome, log) = perform(foreign(json!({ "color": "red" })), disagreeing(), answers).await;
     assert_eq!((outcome.as_str(), log.all().len()), ("Conflict", 2));

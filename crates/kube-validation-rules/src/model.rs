@@ -1,4 +1,4 @@
-//! What expressions may know of a schema: the fields they can name, and what the values below them are.
+//! What expressions may use of a schema: the fields they can name, and what the values below them are.
 //!
 //! Source: apiserver `pkg/cel/common/{schemas,valuesunstructured}.go`, `SchemaDeclType` and
 //! `UnstructuredToVal`.

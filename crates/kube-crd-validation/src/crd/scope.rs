@@ -1,4 +1,4 @@
-//! What rules know of the place they stand at: its declaration, and how often its values can be there.
+//! What rules know about the place they stand at: its declaration, and how often its values can be there.
 //!
 //! Source: apiextensions-apiserver `pkg/apis/apiextensions/validation/cel_validation.go`, `CELSchemaContext`.
 
