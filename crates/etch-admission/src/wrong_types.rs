@@ -119,7 +119,7 @@ fn a_wrong_type_counts_as_old_only_while_it_is_unchanged() {
 fn a_rule_that_an_old_wrong_type_keeps_from_being_evaluated_refuses_nothing() {
     let schema = compile(json!({ "rules": network() }));
     let of = |network: Value| json!({ "network": network, "count": "many", "secret": { "name": "there" } });
-    // It is mended, or stays, or something else changes.
+    // It is corrected, or stays, or something else changes.
     assert_eq!(refused(&schema, of(json!(5)), of(json!("n1"))), [""; 0]);
     assert_eq!(refused(&schema, of(json!(5)), with(&of(json!(5)), json!({ "size": "l" }))), [""; 0]);
     assert_eq!(refused(&schema, of(json!("n1")), with(&of(json!("n1")), json!({ "count": 1 }))), [""; 0]);

@@ -17,8 +17,8 @@ pub struct SchemaFindings {
 
 impl SchemaFindings {
     /// The settings under which objects are reconciled: those of a CRD whose schema is not structural are
-    /// counted and not written. The server fills in its defaults all the same, but keeps owners by another
-    /// schema than its own (fact D12).
+    /// counted and not written. The server still fills in its defaults, but keeps owners by another schema
+    /// than its own (fact D12).
     pub fn permitted(&self, settings: Settings) -> Settings {
         let mode = match settings.mode {
             Mode::Persist if !self.non_structural.is_empty() => Mode::Audit,

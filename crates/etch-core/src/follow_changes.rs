@@ -40,7 +40,7 @@ impl FollowChanges {
     }
 
     /// What to do next, where `plan` is what is to be done apart from changed defaults: to follow comes
-    /// first, save where the write must rewrite the owners. An audit does not follow, and counts what would.
+    /// first, unless the write must rewrite the owners. An audit does not follow, and counts what would.
     pub(crate) fn plan(
         &mut self,
         plan: Plan,

@@ -163,13 +163,13 @@ pub fn trim(document: &Json, crd: &Crd, versions: &[String]) -> Option<Json> {
     is_apt.then(|| Json::from(json!({ "metadata": metadata, "status": { "storedVersions": kept } })))
 }
 
-/// Whether one of these StorageVersionMigrations is about a CRD's objects and has not come to its end.
+/// Whether one of these StorageVersionMigrations is about a CRD's objects and has not ended.
 pub fn is_migrated(crd: &Crd, migrations: &Value) -> bool {
     of_crd(crd, migrations).any(|migration| !is_over(migration))
 }
 
 /// The name of one of these StorageVersionMigrations that writes a CRD's objects now. One that is only
-/// pending may stay so for ever: not every cluster runs the controller.
+/// pending may stay so forever: not every cluster runs the controller.
 pub fn running_migration(crd: &Crd, migrations: &Value) -> Option<String> {
     let running = of_crd(crd, migrations).find(|migration| !is_over(migration) && has(migration, "Running"));
     running.map(|migration| migration["metadata"]["name"].as_str().unwrap_or_default().to_owned())

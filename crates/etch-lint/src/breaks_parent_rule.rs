@@ -33,7 +33,7 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in subject.in_use() {
         each(&version.schema, &mut |site| {
             if site.schema.kind == SchemaType::Object {
-                // What the object's own default comes to is known for certain (ETCH004).
+                // The result of the object's own default is known for certain (ETCH004).
                 let is_known = |finding: &Finding| finding.default_site() == site.path();
                 if site.default().is_some() && version.default_findings().beyond_server.iter().any(is_known) {
                     return;

@@ -67,7 +67,7 @@ impl Compare<'_, '_> {
     }
 }
 
-/// Whether a value in an object's default is what the field's own default comes to. Objects are compared by
+/// Whether a value in an object's default is the result of the field's own default. Objects are compared by
 /// their fields.
 fn agree(value: &Value, own: &Value, schema: &Schema) -> bool {
     match (value, own) {

@@ -28,7 +28,7 @@ pub struct Rule {
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing goes wrong; it could be written better.
+    /// Nothing fails; it could be written better.
     Info,
     /// It is accepted and does something that its author may not expect.
     Warning,

@@ -46,8 +46,8 @@ pub struct DefaultFindings {
     pub spoiled: Vec<Path>,
 }
 
-/// How many values all defaults of a schema may come to, with the defaults below them and the steps that lead
-/// to them. What is beyond is not checked: it takes defaults of lists in defaults of lists, or thousands of
+/// How many values all defaults of a schema may have, with the defaults below them and the steps that lead to
+/// them. What is beyond is not checked: it takes defaults of lists in defaults of lists, or thousands of
 /// levels.
 const ROOM: usize = 1 << 20;
 

@@ -51,7 +51,7 @@ pub struct Claims<'a> {
 }
 
 impl<'a> Claims<'a> {
-    /// As [`is_covered`], for a place that a walk over the object has come to.
+    /// As [`is_covered`], for a place that a walk over the object has reached.
     pub fn cover(
         &mut self,
         owners: impl Iterator<Item = Owner<'a>>,
@@ -79,7 +79,7 @@ impl<'a> Claims<'a> {
             .try_fold((object, schema), |(value, schema), step| self.step_into(value, schema, step.into()))
     }
 
-    /// Goes down to a place that a walk has come to; `None` if owners do not name the parts of what is on the
+    /// Goes down to a place that a walk has reached; `None` if owners do not name the parts of what is on the
     /// way.
     fn follow<'v, 's>(
         &mut self,

@@ -16,7 +16,7 @@
 //! | `==` of an object's lists, unknown fields, optionals, errors in `!=` | its own | its own |
 //! | quantities, URLs, formats, regular expressions | none but `regex` | near ones: `url`, `f64`, `regex`'s syntax |
 //!
-//! # How a rule comes to its result
+//! # How a rule is evaluated
 //! `syntax` parses and expands macros, `check` finds types and overloads, `literals` looks at constants,
 //! `plan` lays out steps, `eval` runs them over `data`, which shows JSON through the `model` of its schema.
 //! Steps, overloads and prices are those of cel-go 0.29, one for one: a rule costs exactly what the server

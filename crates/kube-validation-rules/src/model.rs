@@ -26,8 +26,8 @@ pub(super) struct Node {
     pub(super) extent: Extent,
     /// Whether this is the server's own declaration of `metadata`.
     is_own: bool,
-    /// The properties that a node which is not an object names: rules are run there all the same if they have
-    /// no spelling, or if upstream takes the node for an object of its own.
+    /// The properties that a node which is not an object names: rules still run there if they have no
+    /// spelling, or if upstream takes the node for an object of its own.
     pub(super) strays: BTreeMap<Box<str>, Node>,
 }
 

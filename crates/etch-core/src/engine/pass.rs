@@ -71,7 +71,7 @@ pub enum Command<H> {
     },
     /// Ask whether the next list still reaches the CRD's own objects, and call [`Pass::server_checked`].
     CheckServer,
-    /// Nothing: it has come to its end. Everything that is still under way is to be dropped.
+    /// Nothing: it has ended. Drop everything that is still under way.
     End(Result<Box<Verified>, Box<Interrupted>>),
 }
 
@@ -215,7 +215,7 @@ impl<H> Pass<H> {
         self.slow = slow;
     }
 
-    /// Begins nothing more; what is under way comes to its end.
+    /// Begins nothing more; what is under way goes on to its end.
     pub fn stop(&mut self, reason: StopReason) {
         self.sweep.stop(reason);
     }

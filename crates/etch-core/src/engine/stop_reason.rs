@@ -58,8 +58,8 @@ impl StopReason {
         }
     }
 
-    /// Whether writes that had begun come to their end before anything else is done about the CRD: what they
-    /// did is still counted in the object's own terms, and others may need the room.
+    /// Whether writes that had begun end before anything else is done about the CRD: what they did is still
+    /// counted in the object's own terms, and others may need the room.
     pub fn lets_writes_end(&self) -> bool {
         matches!(self, Self::Pause | Self::Ended | Self::CrdChanged | Self::FieldsDropped { .. })
     }

@@ -52,7 +52,7 @@ pub fn compare_crds(old: Option<&Crd>, new: &Crd) -> SchemaChanges {
     let new_schema = &new.storage().schema;
     let mut changes = compare(old.map_or(&nothing, |old| &old.storage().schema), new_schema);
     if new.preserves_unknown_fields() {
-        // What the schema no longer declares is shown all the same.
+        // What the schema no longer declares is shown nevertheless.
         changes.fields_removed.clear();
         changes.unknown_removed.clear();
     } else if old.is_some_and(Crd::preserves_unknown_fields) && !keeps_unknown(new_schema) {

@@ -112,7 +112,7 @@ fn paused(pause: &Pause) -> String {
     format!("writes are paused by {pause}")
 }
 
-/// What a canary has come to, and how the pass goes on.
+/// The result of a canary, and how the pass goes on.
 fn canary(hold: &CanaryHold) -> String {
     let CanaryHold { crd, is_refused, written } = hold;
     let resume = format!("etch resume {crd}");
@@ -233,7 +233,7 @@ fn sentences(
 }
 
 /// The status of a CRD without defaults, from what is reported about its objects while they are moved to the
-/// storage version: its condition stays `NoDefaults`, whatever that comes to.
+/// storage version: its condition stays `NoDefaults`, whatever the result.
 pub fn of_moves(crd: &Crd, about_objects: CrdStatus) -> CrdStatus {
     let with_aim = |message: String| {
         let storage = &crd.storage().name;

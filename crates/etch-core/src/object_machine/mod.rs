@@ -13,7 +13,7 @@
 //! | modifier | where |
 //! |---|---|
 //! | a rewrite in place of an apply | the server could not carry out the apply in the owners' terms |
-//! | the move of a changed default comes first | a policy follows the default, and no manager owns the value |
+//! | the move of a changed default comes first | a policy follows the default, and the value has no owner |
 //! | no proof | a repeat has changed the object already: one more write proves no more |
 //! | values ([`pinned`]) | a default has changed, and the values are not in etcd yet |
 //! | a dry run ahead ([`with_lag_check`]) | servers may lag behind |

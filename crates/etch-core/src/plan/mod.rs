@@ -260,8 +260,8 @@ pub struct Terms {
     pub hidden_fields: HiddenFields,
     /// Whether Etch also writes objects of a storage version without defaults, to have them stored there.
     pub moves: bool,
-    /// Whether Etch also writes objects only to name their owners anew, whose versions are served no more
-    /// (fact W18).
+    /// Whether Etch also writes objects only to rewrite owners at versions that are no longer served (fact
+    /// W18).
     pub repairs: bool,
     /// Whether Etch writes objects whose own write admission refuses through their status (fact W11).
     pub writes_status: bool,

@@ -24,7 +24,7 @@ pub struct Record {
     /// Whether a write since then may have dropped defaults: under some generation of the CRD since then, a
     /// served version has another schema (fact W10), or a webhook converts it.
     pub versions_disagree: bool,
-    /// Whether objects may be stored at another version than the storage version all the same: that was
+    /// Whether objects may be stored at another version than the storage version nevertheless: that was
     /// another one for a time since then, and what was written meanwhile is stored there and read with its
     /// defaults (fact R2); or the pass did not move them.
     pub storage_changed: bool,

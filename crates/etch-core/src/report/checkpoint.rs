@@ -109,8 +109,8 @@ impl Checkpoint {
         Self { record, upto: None, proved: all, writes: tally.writes(), rejected: Rejected::default() }
     }
 
-    /// Adds what a sweep that wrote has done and that did not come to its end: it began at the first of
-    /// `place`, and came to the second.
+    /// Adds what a sweep that wrote has done and that did not end: it began at the first of `place`, and came
+    /// to the second.
     pub fn add_interrupted(
         &mut self,
         tally: &Tally,

@@ -357,7 +357,7 @@ pub fn object_problem(identity: &Identity, problem: Problem) -> ObjectProblem {
     }
 }
 
-/// The defaults of a CRD, as many as a report bears, and how many more there are.
+/// The defaults of a CRD, as many as fit in a report, and how many more there are.
 fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
     let (sites, more) = crd.compiled().first_defaults(DEFAULTS);
     let mut room = VALUES;

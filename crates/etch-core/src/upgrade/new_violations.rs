@@ -1,4 +1,4 @@
-//! Violations in the CRD itself that an upgrade brings and the API server accepts all the same.
+//! Violations in the CRD itself that an upgrade brings and the API server nevertheless accepts.
 
 use crate::crd::Crd;
 use kube_structural_schema::json::Json;

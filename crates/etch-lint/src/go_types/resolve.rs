@@ -1,5 +1,5 @@
-//! What a type comes to, through names, aliases and packages.
-//! A type that is declared elsewhere is unknown, but for those that every API uses.
+//! What a type resolves to, through names, aliases and packages. A type that is declared elsewhere is
+//! unknown, but for those that every API uses.
 
 use super::package::{Declaration, Field, Marker, Package, Packages, Type};
 use super::shape::{Shape, Struct};
@@ -15,7 +15,7 @@ const DEEPEST_INHERITANCE: usize = 4;
 /// A type with all names followed.
 #[derive(Debug)]
 pub struct Resolved<'a> {
-    /// What it comes to.
+    /// What it resolves to.
     pub shape: Shape<'a>,
     /// Whether a pointer is on the way.
     pub is_pointer: bool,

@@ -37,7 +37,7 @@ impl Document {
 struct Filling<'d, 'r> {
     document: &'d Document,
     dropped: &'r mut dyn FnMut(&Trail<'_>),
-    /// The types whose default is being filled in; one that comes again will come for ever.
+    /// The types whose default is being filled in; one that comes again would never end.
     inserted: Vec<&'d str>,
     count: usize,
 }

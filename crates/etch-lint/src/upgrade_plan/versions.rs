@@ -86,7 +86,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     plan.after(StepKind::Trim, what, why, Some(trim(upgrade, known.as_deref(), &kept)));
 }
 
-/// How all objects come to be stored at the storage version.
+/// How to store all objects at the storage version.
 fn moving(upgrade: &Upgrade<'_>, storage: &str, has_defaults: bool) -> (String, String) {
     let what = format!("Store every object at {storage}");
     let (name, everywhere, cluster) = (upgrade.word(), upgrade.everywhere(), &upgrade.words.cluster);

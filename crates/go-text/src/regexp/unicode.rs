@@ -10,7 +10,7 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 /// What had been assigned by the Unicode version of Go 1.21 to 1.26.
 static ASSIGNED: LazyLock<ClassUnicode> = LazyLock::new(|| {
     let mut assigned = property("age=15.0");
-    // Noncharacters have an age and are unassigned all the same.
+    // Noncharacters have an age, and are nevertheless unassigned.
     assigned.difference(&property("gc=Cn"));
     assigned
 });

@@ -52,7 +52,7 @@ pub(super) fn check(
     check_each(paths, structure.as_ref(), &fields, version, options, report);
 }
 
-/// Without a schema the server looks at the paths all the same, and breaks down at the first name.
+/// Without a schema the server still looks at the paths, and breaks down at the first name.
 fn check_each(
     paths: &[&str],
     schema: Option<&Schema>,

@@ -47,7 +47,7 @@ pub fn read(
 }
 
 /// [`read`] for a CRD with `spec.preserveUnknownFields: true`: nothing is pruned, and no null is dropped.
-/// Defaults are filled in all the same, also for nulls.
+/// Defaults are still filled in, also for nulls.
 ///
 /// # Errors
 /// As [`read`].

@@ -172,7 +172,7 @@ impl<H> Passing<H> {
     }
 
     /// Begins nothing more, because a pause has begun or ended: that is reported before the writes under way
-    /// have come to their end.
+    /// have ended.
     pub(super) fn pause(&mut self, now: Instant) {
         self.pass.stop(StopReason::Pause);
         (self.report_at, self.is_reporting) = (now, false);

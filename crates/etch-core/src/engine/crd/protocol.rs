@@ -127,7 +127,7 @@ pub enum Note {
         /// Whether it verifies what was written.
         verifies: bool,
     },
-    /// A pass has come to its end.
+    /// A pass has ended.
     PassEnds {
         /// The outcomes for the objects.
         counts: Counts,

@@ -44,7 +44,7 @@ struct ValueCase {
     ignored: bool,
     /// A `Status`.
     answer: Option<Value>,
-    /// What the report contains all the same: without this, the case would show nothing.
+    /// What the report contains nevertheless: without this, the case would show nothing.
     found: Vec<String>,
 }
 

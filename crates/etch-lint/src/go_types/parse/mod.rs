@@ -51,7 +51,7 @@ impl GoParser {
     /// Adds what a file declares to its package, and the import paths that its types name to `uses`.
     ///
     /// # Errors
-    /// A declaration cannot be read as Go; the others are added all the same.
+    /// A declaration cannot be read as Go; the others are still added.
     pub fn read(
         &mut self,
         text: &str,

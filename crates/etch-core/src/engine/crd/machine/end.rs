@@ -50,7 +50,7 @@ impl<H> CrdMachine<H> {
             CrdError::Interrupted(SweepError::Stop(StopReason::FieldsDropped { .. })) => {
                 return self.ask(Question::Generation, Asked::Generation(error));
             }
-            // What follows a changed default is counted anew from the report.
+            // What follows a changed default is counted again from the report.
             CrdError::Interrupted(SweepError::Stop(StopReason::Pause)) => self.known.report = None,
             CrdError::Restored(_) => self.forget_record(),
             _ => {}

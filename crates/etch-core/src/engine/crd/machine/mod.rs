@@ -242,7 +242,7 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Begins anew where the report is another one than was known. An attempt that has yet to read it finds
+    /// Starts again if the report is another one than was known. An attempt that has yet to read it finds
     /// that out by itself; a pass goes on writing, for another writer of reports may come again before each
     /// attempt, and proves nothing.
     fn take_other_report(&mut self, now: Now) {
@@ -388,7 +388,7 @@ impl<H> CrdMachine<H> {
         let OpenReport { state: report, ledger } = open;
         let Passed { state, unchanged, asked } = passed;
         match unchanged {
-            // A finished report stays as it is, save for the CRD and policy that it names.
+            // A finished report stays as it is, except for the CRD and policy that it names.
             Some(known) => {
                 let crd_status = self.task.after_pass(ledger, state, &self.task.settings);
                 self.status.set_report(report.confirmed(ledger, known, crd_status.reason, state.times));
