@@ -17,8 +17,7 @@ use crate::metrics::{RequestOutcome, RequestVerb};
 use etch_core::plan::PatchKind;
 use etch_core::refusal::Refusal;
 
-/// How long a request may take; kube itself would wait for ever (fact K4). The server ends its own after 60
-/// s.
+/// How long a request may take; kube itself would wait forever (fact K4). The server ends its own after 60 s.
 pub(super) const DEADLINE: Duration = Duration::from_secs(65);
 
 impl Cluster {

@@ -80,7 +80,7 @@ impl PolicyLookup {
     }
 }
 
-/// Waits until policies may have changed; for ever without a receiver.
+/// Waits until policies may have changed; forever without a receiver.
 pub(super) async fn changed(changes: &mut Option<broadcast::Receiver<Change>>) {
     if let Some(changes) = changes {
         loop {

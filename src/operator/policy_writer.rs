@@ -34,7 +34,7 @@ struct Last {
     again_at: Instant,
 }
 
-/// Writes whatever is wanted, for ever.
+/// Writes whatever is wanted, forever.
 pub(crate) async fn write_statuses(cluster: Cluster, mut wanted: watch::Receiver<Vec<PolicyStatus>>) {
     let mut backoff = Backoff::new(ROUND, Duration::from_secs(300));
     let mut written: HashMap<String, Last> = HashMap::new();

@@ -1,5 +1,5 @@
-//! How many writes may be under way on average, and how they follow each other, by how the server bore those
-//! before.
+//! How many writes may be under way on average, and how they follow each other, by how the server coped with
+//! those before.
 //!
 //! A gentle pace takes a share of the time for one write at a time and spaces their starts out evenly. It
 //! goes beyond that only where writes do not wait for each other: every now and then two begin together, and

@@ -1,4 +1,4 @@
-//! How many writes are under way at once, and how many begin per second: as many as the server bears.
+//! How many writes are under way at once, and how many begin per second: as many as the server can take.
 
 mod limits;
 mod strain;
@@ -72,7 +72,7 @@ struct Start {
     was_alone: bool,
 }
 
-/// How the server bore a write.
+/// How the server coped with a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pressure {
     /// It answered, and did the write.
@@ -240,14 +240,14 @@ impl<'a> Permit<'a> {
         self.pace.slots.add_permits(1 + grown);
     }
 
-    /// Reports how the server bore the write.
+    /// Reports how the server coped with the write.
     pub fn finish(self, pressure: Pressure) {
         let company = self.company();
         self.end(pressure, company, None);
     }
 
-    /// Reports how the server bore the write, also to the pace of its CRD: how long a write takes depends on
-    /// the CRD, so the CRD's pace judges how much the server is strained.
+    /// Reports how the server coped with the write, also to the pace of its CRD: how long a write takes
+    /// depends on the CRD, so the CRD's pace judges how much the server is strained.
     pub fn finish_both(self, pressure: Pressure, own: Permit<'a>, own_pressure: Pressure) {
         let company = self.company();
         let strain = own.end(own_pressure, company, None);

@@ -69,7 +69,7 @@ impl Drop for DedicatedRuntime {
 }
 
 /// Holds the Lease, again and again, until the process is to end; `leads` is set while it is held. It is
-/// released, or tried for anew, when the leader's work has stopped (`working` is false).
+/// released, or tried for again, when the leader's work has stopped (`working` is false).
 pub(super) async fn hold(
     mut lease: Lease,
     ready: Arc<Readiness>,

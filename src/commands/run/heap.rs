@@ -1,5 +1,5 @@
 //! The memory of the operator's process: one heap for all threads.
-//! It must be done first: the process starts anew.
+//! It must be done first: the process starts again.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -8,12 +8,12 @@ use std::{env, io};
 /// Where glibc reads how many heaps it may make.
 const HEAPS: &str = "MALLOC_ARENA_MAX";
 
-/// Starts this process anew with one heap, where its C library makes several. Large objects are parsed on
+/// Starts this process again with one heap, where its C library makes several. Large objects are parsed on
 /// whatever thread is free, and glibc keeps a heap for each thread, each as large as the largest page that
 /// passed through it: with one for all, the operator's peak is a third lower.
 ///
 /// # Errors
-/// The process could not be started anew, and goes on as it is.
+/// The process could not be started again, and goes on as it is.
 pub(crate) fn share() -> io::Result<()> {
     if cfg!(not(target_env = "gnu")) || env::var_os(HEAPS).is_some() {
         return Ok(());

@@ -354,7 +354,7 @@ impl Work {
     }
 }
 
-/// The answer to the question that is open; for ever where none is.
+/// The answer to the open question; pending if there is none.
 async fn next_answer(question: &mut Option<BoxFuture<'static, Answer>>) -> Answer {
     match question {
         Some(asked) => {
@@ -366,7 +366,7 @@ async fn next_answer(question: &mut Option<BoxFuture<'static, Answer>>) -> Answe
     }
 }
 
-/// What ends next about an object; for ever where no objects are processed.
+/// What ends next about an object; pending if no objects are processed.
 async fn next_event(objects: Option<&mut ObjectDriver>) -> (Event, &mut ObjectDriver) {
     match objects {
         Some(objects) => (objects.next().await, objects),
@@ -382,7 +382,7 @@ fn take_in(event: Event, objects: &mut ObjectDriver, machine: &mut CrdMachine<Ad
     }
 }
 
-/// What the watch brings next; for ever where there is none.
+/// What the watch brings next; pending if there is none.
 async fn next_update(watch: Option<&mut ScopedWatch>) -> Result<WatchUpdate, CallError> {
     match watch {
         Some(watch) => watch.next().await,
@@ -408,7 +408,7 @@ fn take_in_update(update: WatchUpdate, machine: &mut CrdMachine<Admission>, writ
     machine.object_changed(now.at, change);
 }
 
-/// Waits until a write no longer holds up others; for ever where nothing is under way.
+/// Waits until a write no longer holds up others; forever if nothing is under way.
 async fn slot_released(reconciler: Option<&ObjectReconciler>) {
     match reconciler {
         Some(reconciler) => reconciler.slot_released().await,
@@ -416,7 +416,7 @@ async fn slot_released(reconciler: Option<&ObjectReconciler>) {
     }
 }
 
-/// Waits until a moment, and for ever where there is none; may be dropped at any time.
+/// Waits until a moment, and forever if there is none; may be dropped at any time.
 async fn sleep_until(moment: Option<std::time::Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(Instant::from_std(moment)).await,
@@ -424,7 +424,7 @@ async fn sleep_until(moment: Option<std::time::Instant>) {
     }
 }
 
-/// Waits for a sign of a restore; for ever where there is none, or none is given any more.
+/// Waits for a sign of a restore; forever if there is no receiver, or no sender any more.
 async fn signs(sign: Option<&mut watch::Receiver<()>>) {
     if let Some(sign) = sign
         && sign.changed().await.is_ok()

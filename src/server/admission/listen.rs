@@ -120,7 +120,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, gate: Gate, watcher:
     };
     let builder = Builder::new(TokioExecutor::new());
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    // Without this the choice would wait for the first bytes, for ever.
+    // Without this the choice would wait for the first bytes forever.
     let mut builder = if is_http2 { builder.http2_only() } else { builder.http1_only() };
     builder
         .http1()

@@ -1,7 +1,7 @@
 //! Room for the bodies of requests: taken as their bytes arrive, and given back when they are answered.
 //!
 //! Bodies share most of the room. If none of that is left, the rest is for one body at a time, as large as it
-//! may be: so bodies that are half read never wait for each other for ever.
+//! may be: so bodies that are half read never wait for each other forever.
 
 use std::sync::Arc;
 
