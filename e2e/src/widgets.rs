@@ -96,7 +96,7 @@ impl Widgets {
         Ok(())
     }
 
-    /// Users delete some objects and create them anew.
+    /// Users delete some objects and create them again.
     ///
     /// # Errors
     /// The API server refuses it.

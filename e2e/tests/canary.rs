@@ -81,7 +81,7 @@ async fn a_canary_that_is_refused_stops_the_pass_and_is_named() -> Result<()> {
     let report = scene.report(CRD).await?["status"].clone();
     let rejected = report["rejected"].as_array().context("rejected objects")?;
     ensure!(!rejected.is_empty(), "{report}");
-    // What is under way when the first one is refused comes to its end; nothing else begins.
+    // What is under way when the first one is refused goes on to its end; nothing else begins.
     for problem in rejected {
         let object = problem["name"].as_str().context("a name")?.to_owned();
         ensure!(refused.contains(&object), "{report}");

@@ -1,4 +1,4 @@
-//! The main job on a real control plane: a CRD upgrade adds defaults, and every object comes to hold them in
+//! The main job on a real control plane: a CRD upgrade adds defaults, and every object then holds them in
 //! etcd.
 //!
 //! The operator runs with the service account of `config/rbac`; what is claimed is read from etcd.

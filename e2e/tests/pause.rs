@@ -62,7 +62,7 @@ async fn one_switch_stops_all_writes_and_what_was_done_is_not_repeated() -> Resu
     for kind in [WIDGETS, GADGETS] {
         kind.paused(cluster, "writes are paused by DefaultsPolicy own (pauseAll)").await?;
     }
-    // What is under way comes to its end, and nothing else begins.
+    // What is under way goes on to its end, and nothing else begins.
     webhook.release();
     let report = reported(&scene, WIDGETS, "Paused").await?;
     let at_pause = now(&scene)?;

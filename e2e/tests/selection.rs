@@ -39,7 +39,7 @@ async fn objects_are_stored_as_soon_as_they_are_selected() -> Result<()> {
     );
     operator.stop().await?;
 
-    // While no operator runs, the policy comes to select a label more, and one namespace less.
+    // While no operator runs, the policy begins to select one more label, and one namespace less.
     let tiers = json!([{ "key": "tier", "operator": "In", "values": ["gold", "iron"] }]);
     select(&scene, json!({ "namespaces": ["team-a", "other"], "matchExpressions": tiers })).await?;
     let operator = scene.replica("two", &[])?;

@@ -20,7 +20,7 @@ const KINDS: [&str; 4] = ["Anvil", "Bolt", "Cog", "Drill"];
 struct Story {
     /// Objects of each CRD.
     objects: usize,
-    /// Defaults that a CRD gains before it is deleted and made anew.
+    /// Defaults that a CRD gains before it is deleted and created again.
     defaults: usize,
     /// Upgrades before the API server restarts.
     upgrades: usize,

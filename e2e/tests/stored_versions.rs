@@ -124,7 +124,8 @@ async fn without_defaults(scene: &Scene) -> Result<()> {
     scene.cluster.delete(&format!("{CRDS}/{}", kind.crd())).await.map(drop)
 }
 
-/// Each object that Etch stores comes to the storage version. That is proved once no API server lags behind.
+/// Each object that Etch stores is then at the storage version. That is proved once no API server lags
+/// behind.
 async fn with_defaults(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Rich" };
     kind.moved(&spec(json!({ "color": { "type": "string", "default": "red" } }))).await?;

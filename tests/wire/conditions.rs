@@ -20,7 +20,7 @@ fn is_of_conditions(request: &Request) -> bool {
     request.method == "PATCH" && request.path.ends_with("customresourcedefinitions/things.example.com/status")
 }
 
-/// Another one's conditions, by which it comes to own ours.
+/// Another client's conditions, by which it takes ownership of ours.
 fn replace_conditions(world: &World, by: &str) {
     let mut crd = world.stored(CRDS, CRD).expect("the CRD");
     let condition = |name: &str| json!({ "type": name, "status": "True", "reason": "Mine", "message": by });

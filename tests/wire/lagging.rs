@@ -1,5 +1,5 @@
 //! API servers that lag behind a change of the schema: what is stored through them is found, once, and
-//! mended.
+//! repaired.
 
 use std::time::Duration;
 

@@ -125,7 +125,7 @@ async fn the_servers_wish_for_a_pause_is_granted_within_reason() {
     };
     let (_, log) = listen(in_the_body, HOUR).await;
     assert!(gaps(&log.all()).iter().all(|gap| gap.as_secs() >= 50));
-    // One absurd answer does not stop requests for ever.
+    // One absurd answer does not stop requests forever.
     for absurd in ["86400", "18446744073709551615", "-1", "Wed, 21 Oct 2026 07:28:00 GMT"] {
         let (_, log) = listen(asks(absurd), HOUR).await;
         assert!(log.all().len() >= 12, "{absurd}: {} lists in an hour", log.all().len());

@@ -97,7 +97,7 @@ impl Stop {
         Ok(Self { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
     }
 
-    /// What `work` comes to, or `None` if a signal comes first; `work` is dropped then.
+    /// The result of `work`, or `None` if a signal comes first; `work` is dropped then.
     async fn or<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             _ = self.interrupt.recv() => None,

@@ -56,7 +56,7 @@ impl ControllerManager<'_> {
     }
 }
 
-/// Whether it answers for its health.
+/// Whether its health check succeeds.
 async fn is_well(client: Client) -> bool {
     let Ok(healthz) = http::Request::get("/healthz").body(Vec::new()) else { return false };
     client.request_text(healthz).await.is_ok()

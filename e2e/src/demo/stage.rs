@@ -98,7 +98,7 @@ impl Stage {
     /// Waits until the part of the report about versions is as expected.
     ///
     /// # Errors
-    /// It does not come to that in time.
+    /// That does not happen in time.
     pub(super) async fn reported(&self, kind: &Kind, is_expected: impl Fn(&Value) -> bool) -> Result<Value> {
         eventually(LIMIT, &format!("the report on the versions of {}", kind.crd_name()), async || {
             let versions = self.scene.report(&kind.crd_name()).await?["status"]["storedVersions"].take();
@@ -110,7 +110,7 @@ impl Stage {
     /// Waits until the CRD lists these versions and no other in `status.storedVersions`.
     ///
     /// # Errors
-    /// It does not come to that in time.
+    /// That does not happen in time.
     pub(super) async fn until_listed(&self, kind: &Kind, versions: &[&str]) -> Result<()> {
         let name = kind.crd_name();
         eventually(LIMIT, &format!("{name} lists {versions:?}"), async || {

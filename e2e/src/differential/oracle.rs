@@ -123,7 +123,7 @@ impl Drop for Oracle {
         // Without requests the writer closes the oracle's input, and the oracle ends.
         self.requests = None;
         if self.answered < self.asked {
-            // Unread answers would block it for ever; it holds nothing that could be lost.
+            // Unread answers would block it forever; it holds nothing that could be lost.
             let _ = self.process.kill();
         }
         if let Some(writer) = self.writer.take() {

@@ -41,7 +41,7 @@ pub(super) fn shrink<E>(
         for part in [Part::Object, Part::Schema] {
             let mut from = 0;
             loop {
-                // Cuts are listed anew after each success: the largest parts come first.
+                // Cuts are listed again after each success: the largest parts come first.
                 let cuts = cuts(part.of(&smallest));
                 let batch: Vec<_> = cuts.iter().skip(from).take(BATCH).collect();
                 if batch.is_empty() || tried >= tries {

@@ -28,7 +28,7 @@ const TOGETHER: usize = 50;
 const TRIES: usize = 5;
 /// The first of the clusters of the usual run.
 const USUAL: u64 = 100;
-/// Clusters that got a false answer before it was mended.
+/// Clusters that got a false answer before Etch was fixed.
 const FOUND: [u64; 7] = [3275628578, 3275628588, 3275628591, 3275628655, 3275628700, 3275628703, 3275628832];
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,7 +40,7 @@ async fn plant(tabs: &Tabs<'_>, change: impl FnOnce(&mut Value)) -> Result<()> {
 async fn until_seen(tabs: &Tabs<'_>, name: &str, expected: &Value) -> Result<()> {
     let start = Instant::now();
     loop {
-        // While its storage is set up anew, a resource is not found.
+        // While its storage is set up again, a resource is not found.
         let seen = tabs.seen("v1", name).await.unwrap_or_default();
         if seen == *expected {
             return Ok(());

@@ -129,7 +129,7 @@ async fn r13(cluster: &Cluster) -> Result<()> {
     assert_eq!(ours.last(), Some(&(Some("MODIFIED"), Some(2))));
     assert!(ours.is_sorted_by_key(|(_, generation)| *generation), "{ours:?}");
 
-    // With a new schema the server begins to remember its objects anew.
+    // With a new schema the server begins a new watch cache of its objects.
     let path = tabs.path("v1", "").trim_end_matches('/').to_owned();
     let start = Instant::now();
     let refusal = loop {

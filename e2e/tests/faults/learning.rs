@@ -27,7 +27,7 @@ pub(crate) struct Learned {
 }
 
 /// What is played to learn: each workload, and two in which a user comes between Etch's reads and writes, so
-/// that it reads an object anew.
+/// that it reads an object again.
 pub(crate) fn lessons() -> Vec<Plan> {
     let mut all = WORKLOADS.map(|workload| Plan { workload, deed: None, fault: None }).to_vec();
     // The second write of a rewrite, and the first one of a move.

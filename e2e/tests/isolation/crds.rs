@@ -53,7 +53,7 @@ async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
         let violation = violation.trim_start_matches("spec.");
         ensure!(ours.message.contains(violation), "{violation:?} is missing: {}", ours.message);
     }
-    // The server fills in the default all the same (fact D12).
+    // The server still fills in the default (fact D12).
     let persisted = eventually(SOON, "the widget is counted", async || {
         let condition = widgets.cluster.condition(&widgets.crd(), "DefaultsPersisted").await?;
         let is_counted = |condition: &Condition| condition.message.contains("default/widget");

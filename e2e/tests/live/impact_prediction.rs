@@ -84,7 +84,7 @@ fn without_doubts(told: &Value) -> Value {
     told
 }
 
-/// What is predicted to be invalid is refused when it is made anew, and when it is changed there; nothing
+/// What is predicted to be invalid is refused when it is created again, and when it is changed there; nothing
 /// else is.
 async fn refused_as_predicted(
     stage: &Stage,

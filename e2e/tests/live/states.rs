@@ -80,7 +80,7 @@ fn lacks(form: &Form) -> Vec<(&'static str, &'static str)> {
     all
 }
 
-/// By hand, everything comes to be stored but what is held, and nothing is promised that does not happen.
+/// By hand, everything is stored but what is held, and nothing is promised that does not happen.
 async fn persisted(stage: &Stage) -> Result<()> {
     let before = (stage.raw("tabs").await?, stage.raw("pairs").await?);
     let planned = stage.etch(&["persist", "--dry-run"])?;

@@ -154,7 +154,7 @@ async fn told(
     if doubted.is_empty() {
         return Ok(doubted);
     }
-    // What Etch had not come to yet is no claim: it is asked once more, after it must have.
+    // What Etch had not reached yet is no claim: it is asked once more, after it must have.
     let again = Notes::default();
     judge(stage, all, &before, chapter, &again).await?;
     let again = again.all();
@@ -252,7 +252,7 @@ async fn by_hand(stage: &Stage, all: &[Living], notes: &Notes) -> Result<()> {
             note(format!("exit status {}: {}", printed.code, printed.json));
         }
         match of(&printed.json, &living.name()) {
-            // Of what a pass that stopped has not come to it claims nothing.
+            // A pass that stopped claims nothing about what it has not reached.
             Some(told) if told["error"].is_string() => {}
             Some(told) => claims::persisted(told, &truths(living, &after), &note),
             None => note("nothing is told".to_owned()),

@@ -336,7 +336,7 @@ impl Stage {
     /// it, since it is ignored.
     ///
     /// # Errors
-    /// It never comes to rest; the error has its last reports.
+    /// It never becomes idle; the error has its last reports.
     pub(crate) async fn rest(&self, living: &mut Living) -> Result<Option<Said>> {
         let cluster = &self.scene.cluster;
         let (plural, name) = (&living.life.plural, living.name());

@@ -1,5 +1,5 @@
 //! A life that follows from a seed: a CRD, a policy, and what happens in each chapter.
-//! A step that the cluster refuses is a step all the same.
+//! A step that the cluster refuses is still a step.
 
 use std::fmt;
 

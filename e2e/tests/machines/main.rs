@@ -221,7 +221,7 @@ fn laws_that_are_broken_are_found() -> Result<()> {
     Ok(())
 }
 
-/// What the laws leave out, since Etch does not promise it: a change that mends it takes it from
+/// What the laws leave out, since Etch does not promise it: a change that fixes it takes it from
 /// [`laws::broken`], and from `docs/reliability.md`.
 #[test]
 fn the_limits_are_where_the_docs_name_them() -> Result<()> {

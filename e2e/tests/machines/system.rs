@@ -14,7 +14,7 @@ use e2e::simulator::sabotage::Sabotage;
 use e2e::simulator::worlds::World;
 use stateright::{Model, Property};
 
-/// After so many waits for nothing, what is left to be done is left for ever.
+/// After so many waits for nothing, what is left to be done is left forever.
 const WAITS: usize = 100;
 
 /// The worlds with their bounds.
@@ -70,7 +70,7 @@ pub(crate) enum Action {
     Upgrade { is_slow: bool },
     /// The server that lags behind has caught up.
     CatchUp,
-    /// Etch ends, and begins anew.
+    /// Etch ends, and starts again.
     Crash,
     /// etcd is backed up.
     BackUp,

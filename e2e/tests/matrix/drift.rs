@@ -1,4 +1,4 @@
-//! Some worlds, observed anew: what is kept is what the server does.
+//! Some worlds, observed again: what is kept is what the server does.
 
 use std::env;
 use std::io::Write as _;

@@ -1,7 +1,7 @@
 //! The write matrix: whether servers still do what is kept, and whether what Etch concludes from a view or an
 //! answer agrees with it.
 //!
-//! `MATRIX_SEED` chooses the worlds that are observed anew.
+//! `MATRIX_SEED` chooses the worlds that are observed again.
 
 mod claims;
 mod drift;

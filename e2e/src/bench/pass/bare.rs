@@ -1,4 +1,4 @@
-//! The least that any client does that has objects stored anew: it lists them by the page, and sends the
+//! The least that any client does that has objects stored again: it lists them by the page, and sends the
 //! patch that Etch sends. It neither decides, proves, counts nor reports.
 
 use std::sync::Arc;
