@@ -62,7 +62,7 @@ pub(super) fn dry_run(object: &Object, doubtful: &[Doubt]) -> Json {
     Json::from(Value::from(operations))
 }
 
-/// Whether the answer to the dry run shows that etcd holds the values ([`super::Proof::DryRunShowsAnother`]).
+/// Whether the answer to the dry run shows that etcd holds the values ([`super::Proof::DryRunShowsNewDefault`]).
 pub(super) fn are_stored(answer: &Object, doubtful: &[Doubt]) -> bool {
     doubtful.iter().all(|Doubt { place, default }| follow::shows(answer, place, default.as_ref()))
 }

@@ -25,7 +25,7 @@ words! {
         RepeatChangedNothing,
         /// A dry run without the value was answered with what the new default gives: the server filled that in,
         /// so etcd holds the old value.
-        DryRunShowsAnother,
+        DryRunShowsNewDefault,
         /// The bytes in etcd.
         Bytes,
     }
@@ -46,7 +46,7 @@ impl Proof {
             Self::WriteChangedNothing => &["W1"],
             Self::WriteAnswered => &["W2", "W6", "matrix"],
             Self::RepeatChangedNothing => &["W1", "W6"],
-            Self::DryRunShowsAnother => &["W23"],
+            Self::DryRunShowsNewDefault => &["W23"],
             Self::Bytes => &["R1"],
         }
     }

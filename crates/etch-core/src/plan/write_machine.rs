@@ -154,7 +154,7 @@ impl<'a> WriteMachine<'a> {
             self.unseen = unseen(self.object, &answer, self.crd);
         }
         match (&self.sent, self.write.strategy) {
-            // Proof::DryRunShowsAnother.
+            // Proof::DryRunShowsNewDefault.
             (Sent::LagCheck, _) => match lag_check::are_stored(&answer, &self.write.doubtful) {
                 true => self.start(),
                 false => Step::Done(Outcome::Conflict),
