@@ -61,6 +61,7 @@ pub struct Rules {
 /// The state of an object, and what was missing in it.
 #[derive(Clone, Debug)]
 pub struct Reconciled {
+    /// The state.
     pub state: ObjectState,
     /// The places that were missing, in the object's own terms.
     pub missing: Vec<Path>,
