@@ -377,7 +377,7 @@ impl Sweep {
         let mut left_at = None;
         match &reconciled.state {
             ObjectState::Written { resource_version }
-                if stage.record.versions_disagree || stage.record.servers_lag || stage.canary.is_some() =>
+                if stage.canary.is_some() || stage.record.doubts_writes() =>
             {
                 self.proved.insert(&identity.uid, resource_version);
             }

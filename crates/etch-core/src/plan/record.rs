@@ -118,8 +118,14 @@ impl Record {
         Self { creates_drop_status: false, ..self.clone() }
     }
 
-    /// What proves that etcd holds every default that this object, as it is, shows, if anything on record
-    /// does.
+    /// Whether a write since the record began, Etch's own included, may have stored less than the object shows: the
+    /// record does not tell whose it was.
+    pub fn doubts_writes(&self) -> bool {
+        self.versions_disagree || self.servers_lag || self.creates_drop_status
+    }
+
+    /// What proves that etcd holds every default that this object, as it is, shows; none where nothing on
+    /// record does.
     pub fn covers(&self, object: &Object, crd: &Crd) -> Option<Proof> {
         self.coverage(object, crd).of_all(object, crd)
     }

@@ -19,7 +19,8 @@ use super::watching::{self, Change, End, Watching};
 use super::{Now, Received, Work};
 use crate::api::{Amount, DefaultsReportStatus, Mode};
 use crate::call_error::CallError;
-use crate::crd::sample::{things, with_spec};
+use crate::crd::Crd;
+use crate::crd::sample::{things, things_document, with_spec};
 use crate::object::{Identity, Object};
 use crate::object_machine::{Reconciled, Rules, Step};
 use crate::object_state::ObjectState;
@@ -56,7 +57,7 @@ pub(super) fn object(name: &str, revision: u64) -> Object {
         "fieldsV1": { "f:spec": {} },
     });
     Object::from(json!({
-        "apiVersion": "example.com/v1", "kind": "Thing", "spec": { "size": 5 },
+        "apiVersion": "example.com/v1", "kind": "Thing", "spec": { "size": 5 }, "status": { "phase": "New" },
         "metadata": { "name": name, "uid": name, "resourceVersion": revision.to_string(), "managedFields": [owner] },
     }))
 }
@@ -208,6 +209,24 @@ fn what_a_pass_has_written_is_verified_by_a_sweep_over_metadata_that_writes_noth
     let asked: Vec<(Form, u64)> = server.pages.iter().map(|page| (page.form, page.number)).collect();
     let both = |form| [(form, 1), (form, 2)];
     assert_eq!(asked, [both(Form::Whole), both(Form::Metadata)].concat());
+}
+
+/// A later write of another client may be a create, which drops `status` (fact D11); Etch's own is none.
+#[test]
+fn what_a_pass_has_written_is_verified_where_a_create_drops_a_default_in_the_status() {
+    let status =
+        json!({ "type": "object", "properties": { "phase": { "type": "string", "default": "New" } } });
+    let mut crd = things_document(json!({ "type": "object", "properties": { "status": status } }));
+    crd["spec"]["versions"][0]["subresources"] = json!({ "status": {} });
+    let crd = Crd::read(&crd.into()).expect("a CRD");
+    assert!(crd.creates_drop_status());
+    let mut server = Server::of(&["a", "b", "c"]);
+    let limits = Limits { verifies: true, needs_every_answer: true, ..Limits::default() };
+    let checkpoint = Checkpoint::empty(&crd);
+    let pass = Pass::begin(Rules { crd: crd.into(), ..rules() }, limits, checkpoint, Ledger::default());
+    let verified = server.drive(pass, |_| None).expect("it comes to its end");
+    assert!(verified.is_verified);
+    assert_eq!((verified.requests, server.written.len()), (3, 3), "each is asked about once");
 }
 
 #[test]
