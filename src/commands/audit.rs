@@ -152,7 +152,7 @@ impl Audit {
                 }
             };
             let is_named = !self.crds.is_empty();
-            if !is_named && !crd.compiled().has_defaults() || !scope::covers(scope, &crd, is_named)? {
+            if !is_named && !crd.gives_defaults() || !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
             let mut audited = self.begun(&crd, policies.rules(&crd, &labels(&document)));
@@ -235,7 +235,7 @@ impl Audit {
                 });
                 match crd {
                     Err(error) => all.push((None, Audited::failed(&name, error))),
-                    Ok((crd, ..)) if self.crds.is_empty() && !crd.compiled().has_defaults() => {}
+                    Ok((crd, ..)) if self.crds.is_empty() && !crd.gives_defaults() => {}
                     Ok((crd, ..)) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
                     Ok((crd, labels, non_structural)) => {
                         let audited = self.begun(&crd, policies.rules(&crd, &labels));

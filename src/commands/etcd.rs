@@ -103,7 +103,7 @@ pub(crate) async fn evidence(
     witnesses: &mut Witnesses,
 ) -> Record {
     let mut record = record_of(report, document, crd);
-    if record.through.is_none() && crd.compiled().has_defaults() {
+    if record.through.is_none() && crd.gives_defaults() {
         witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await;
         record.history = witnesses.history(cluster, crd).await;
     }

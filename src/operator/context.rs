@@ -152,8 +152,7 @@ impl Context {
         let work = move || std::panic::catch_unwind(AssertUnwindSafe(|| check(&document, asked, &pool)));
         let checked = tokio::task::spawn_blocking(work).await;
         let mut checked = checked.ok().and_then(Result::ok).ok_or(Error::Panicked)?;
-        let lacks_conditions =
-            |crd: &Arc<Crd>| !crd.compiled().has_defaults() && checked.conditions.is_empty();
+        let lacks_conditions = |crd: &Arc<Crd>| !crd.gives_defaults() && checked.conditions.is_empty();
         let turn = permit.filter(|_| checked.crd.as_ref().is_some_and(lacks_conditions));
         let subject = Subject {
             name: name.to_owned(),

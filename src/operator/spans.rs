@@ -27,7 +27,7 @@ pub(crate) fn pass(crd: &Crd, policy: &str) -> Span {
         "pass",
         crd = crd.name(),
         policy,
-        digest = %crd.compiled().digest(),
+        digest = %crd.digest(),
         objects = Empty,
         written = Empty,
         held = Empty,

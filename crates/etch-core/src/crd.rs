@@ -341,6 +341,26 @@ impl Crd {
         self.converted_by_webhook && self.elsewhere.iter().any(has_defaults)
     }
 
+    /// Whether an object may show a default that etcd lacks: one of the storage version, or one of another
+    /// version at which it may be stored (fact R2).
+    pub fn gives_defaults(&self) -> bool {
+        let gives_elsewhere = || self.defaults_elsewhere().any(|(_, compiled)| compiled.has_defaults());
+        self.compiled.has_defaults() || self.converts_defaults() || gives_elsewhere()
+    }
+
+    /// What a pass is about: the digest of the storage version's defaults. Where it has none, those of other
+    /// versions count, for a pass before they were there has left each object at its version.
+    pub fn digest(&self) -> String {
+        let mut digest = self.compiled.digest().to_string();
+        if !self.compiled.has_defaults() && self.gives_defaults() {
+            for Elsewhere { version, compiled } in &self.elsewhere {
+                let defaults = compiled.as_ref().map(|compiled| compiled.digest().to_string());
+                digest.push_str(&format!("+{version}:{}", defaults.unwrap_or_default()));
+            }
+        }
+        digest
+    }
+
     /// Whether any version, served or not, may lack defaults of the storage version: bytes that were stored
     /// there may have come to the storage version without them (facts W6, W25).
     pub fn has_version_that_may_drop_defaults(&self) -> bool {

@@ -59,7 +59,7 @@ pub fn upgrade_under_policy<'a>(
     report: Option<&DefaultsReportStatus>,
 ) -> Upgrade<'a> {
     let Some(settings) = settings else { return upgrade };
-    let is_about_old = |report: &&DefaultsReportStatus| report.digest == old.compiled().digest().to_string();
+    let is_about_old = |report: &&DefaultsReportStatus| report.digest == old.digest();
     let changes = match report.filter(is_about_old) {
         Some(report) => pending_changes(report, new, settings).of(&Object::default()).to_vec(),
         None => changes(&past_of(old), new, &settings.follow),

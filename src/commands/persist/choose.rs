@@ -45,7 +45,7 @@ impl Persist {
                 chosen.push(Chosen { name, resource: None, is_namespaced: false, warnings: Vec::new() });
                 continue;
             };
-            if !is_named && !crd.compiled().has_defaults() || !scope::covers(scope, &crd, is_named)? {
+            if !is_named && !crd.gives_defaults() || !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
             let rules = known.rules(&crd, &labels(&document));

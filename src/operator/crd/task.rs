@@ -193,7 +193,7 @@ impl CrdTask {
             }
             Command::Ask(question) => work.question = Some(self.ask(question, work.watch.as_ref())),
             Command::Begin(rules) => {
-                let digest = self.crd().compiled().digest();
+                let digest = self.crd().digest();
                 work.pass.span.in_scope(|| info!(%digest, "pass started"));
                 work.pass.began = Instant::now();
                 work.objects = Some(ObjectDriver::new(self.reconciler(rules), false));

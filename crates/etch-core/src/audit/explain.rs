@@ -41,8 +41,9 @@ pub struct Rules<'a> {
     pub idle: Option<&'a str>,
 }
 
-/// Explains each default of the storage version that applies, in the order of their places; and behind them
-/// each value that goes with a default that is gone.
+/// Explains each default of the storage version that applies, in the order of their places; behind them what is
+/// missing of another version's defaults, with which the object may be read (fact R2), and each value that goes with a
+/// default that is gone.
 ///
 /// `missing` is what was found by the view or, where `exact` is set, by the bytes.
 pub fn explain(
@@ -82,7 +83,11 @@ pub fn explain(
     };
     // Which defaults apply to an object of which only the outline is known is not known either.
     let places = if object.is_too_deep() { vec![Path::root()] } else { places(object.json(), crd) };
-    let mut explanations: Vec<DefaultExplanation> = places.into_iter().map(explanation).collect();
+    let mut explanations: Vec<DefaultExplanation> = places.into_iter().map(&explanation).collect();
+    let is_told = |path: &Path| explanations.iter().any(|told| path.contains(&told.path));
+    let elsewhere: Vec<Path> =
+        missing.iter().map(|missing| &missing.path).filter(|path| !is_told(path)).cloned().collect();
+    explanations.extend(elsewhere.into_iter().map(explanation));
     let is_told = |path: &Path| explanations.iter().any(|explanation| explanation.path == *path);
     let gone: Vec<Path> = prediction.moved.iter().filter(|path| !is_told(path)).cloned().collect();
     explanations.extend(gone.into_iter().map(|path| DefaultExplanation {

@@ -355,6 +355,22 @@ fn a_default_of_another_version_is_seen_through_the_pruning_for_the_storage_vers
 }
 
 #[test]
+fn a_default_that_only_another_version_has_is_explained() {
+    let size = |default: Value| spec(json!({ "a": { "type": "integer" }, "b": default }));
+    let mut crd = document(&[
+        ("v1", false, size(json!({ "type": "integer", "default": 1 }))),
+        ("v2", true, size(json!({ "type": "integer" }))),
+    ]);
+    crd["status"]["storedVersions"] = json!(["v1", "v2"]);
+    let crd = Crd::read(&crd).expect("a CRD");
+    let view = object(json!({ "a": 1, "b": 1 }), json!({}), CHANGED);
+    let missing = by_view(&view, &crd, &Record::empty(&crd), false);
+    let said = explained(&view, &crd, &Terms::default(), &[], None, &missing);
+    let [said] = &said[..] else { panic!("{said:?}") };
+    assert!(said.starts_with(".spec.b unknown: ") && said.contains("Etch stores it"), "{said}");
+}
+
+#[test]
 fn what_a_webhook_made_of_the_bytes_closes_what_they_leave_open() {
     let beta = spec(json!({ "host": {}, "port": { "default": 80 } }));
     let stable = spec(json!({ "address": {}, "port": {}, "retries": { "default": 3 } }));

@@ -45,7 +45,7 @@ impl PassState {
 /// hold or reject it were.
 pub fn has_nothing_left(crd: &Crd, settings: &Settings, counts: Counts) -> bool {
     let waiting = counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved;
-    !crd.compiled().has_defaults() && (settings.follow.is_empty() || waiting == 0)
+    !crd.gives_defaults() && (settings.follow.is_empty() || waiting == 0)
 }
 
 #[cfg(test)]

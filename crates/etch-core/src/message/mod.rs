@@ -27,7 +27,7 @@ const NON_STRUCTURAL: &str = "Etch does not write them, because the schema is no
 
 /// The status if no object needs to be read; `None` if some do.
 pub fn without_objects(crd: &Crd, settings: &Settings, findings: &SchemaFindings) -> Option<CrdStatus> {
-    if !crd.compiled().has_defaults() {
+    if !crd.gives_defaults() {
         let message = format!("the storage version {} has no defaults", crd.storage().name);
         return Some(crd_status(findings, Some(true), Reason::NoDefaults, message));
     }

@@ -12,7 +12,7 @@ use crate::ownership::{MANAGER, Owner, are_readable, owners};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
-/// Decides about one object of a CRD whose storage version has defaults, or whose objects are moved there.
+/// Decides about one object of a CRD that gives defaults, or whose objects are moved to its storage version.
 ///
 /// Rows of the table, in order; the first that holds decides:
 /// 1. not selected, terminating, ignored or nested too deeply: skip;
@@ -116,7 +116,7 @@ fn may_be_stored_elsewhere(object: &Object, crd: &Crd, terms: &Terms, record: &R
         && !record.servers_lag
         && !record.exceptions.contains(object.uid())
         && record.selection.selects(object);
-    let matters = crd.compiled().has_defaults() || terms.moves;
+    let matters = crd.gives_defaults() || terms.moves;
     matters && crd.stored_elsewhere() && !was_moved && !record.trust_claims
 }
 

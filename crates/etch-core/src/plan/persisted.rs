@@ -39,7 +39,7 @@ impl Persisted {
             crd_uid: crd.uid().to_owned(),
             generation: crd.generation(),
             storage_version: crd.storage().name.clone(),
-            digest: crd.compiled().digest().to_string(),
+            digest: crd.digest(),
             through: through.to_string(),
             exceptions,
         }
@@ -58,7 +58,7 @@ impl Persisted {
     fn record(self, crd: &Crd) -> Option<Record> {
         let is_this = self.crd_uid == crd.uid()
             && self.storage_version == crd.storage().name
-            && self.digest == crd.compiled().digest().to_string();
+            && self.digest == crd.digest();
         let exceptions =
             self.exceptions.map(|filter| Exceptions::of_filter(BloomFilter::from_bytes(filter.0)));
         let through = Some(self.through.parse().ok()?);

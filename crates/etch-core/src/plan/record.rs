@@ -146,8 +146,8 @@ impl Record {
     /// Which defaults the last pass and what happened since prove to be stored.
     fn of_pass(&self, object: &Object, crd: &Crd) -> Coverage {
         let Some(through) = self.through else { return Coverage::Nothing };
-        // Where the storage version has no defaults, a pass leaves objects at the version that they are in.
-        if crd.stored_elsewhere() && !crd.compiled().has_defaults() {
+        // Where no version gives defaults, a pass leaves objects at the version that they are in.
+        if crd.stored_elsewhere() && !crd.gives_defaults() {
             return Coverage::Nothing;
         }
         let is_processed = skip(object).is_none() && self.selection.selects(object);

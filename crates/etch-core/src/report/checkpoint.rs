@@ -44,14 +44,13 @@ fn exceptions(status: &DefaultsReportStatus) -> Exceptions {
 impl Checkpoint {
     /// What a report keeps for the next run, if it is about these very defaults and complete.
     pub fn from_report(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
-        let digest = crd.compiled().digest().to_string();
+        let digest = crd.digest();
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
         if is_this(&status.digest, &status.storage_version) {
             let through = status.through.as_deref()?.parse().ok()?;
             let served = served_since(status, crd);
-            // A pass leaves objects of a storage version without defaults where they are, unless it moves
-            // them.
-            let was_moved = crd.compiled().has_defaults()
+            // Where no version gives defaults, a pass leaves objects where they are, unless it moves them.
+            let was_moved = crd.gives_defaults()
                 || status.stored_versions.as_ref().is_some_and(|versions| versions.verified);
             let record = Record {
                 through: Some(through),

@@ -88,7 +88,7 @@ impl ReportState {
         revision: &str,
         now: Timestamp,
     ) -> Self {
-        let digest = crd.compiled().digest().to_string();
+        let digest = crd.digest();
         let storage_version = crd.storage().name.clone();
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &storage_version);
         let still = report.filter(|report| is_this(&report.digest, &report.storage_version));
@@ -110,7 +110,7 @@ impl ReportState {
             !crd.versions_disagree() && may_drop_defaults(&served_since(report, crd))
         };
         let reports_versions = settings.stored_versions != StoredVersions::Ignore && crd.stored_elsewhere();
-        let may_write = crd.compiled().has_defaults() || settings.terms.moves && reports_versions;
+        let may_write = crd.gives_defaults() || settings.terms.moves && reports_versions;
         // No verification has asked about every object since the storage version may have changed.
         let is_unasked = |report: &DefaultsReportStatus| {
             let is_verified = report.stored_versions.as_ref().is_some_and(|versions| versions.verified);
@@ -421,9 +421,7 @@ fn fits(selector: &ObjectSelector) -> bool {
 
 /// Whether a report is about a finished pass for these very defaults.
 pub fn is_finished(report: &DefaultsReportStatus, crd: &Crd) -> bool {
-    report.finished.is_some()
-        && report.digest == crd.compiled().digest().to_string()
-        && report.storage_version == crd.storage().name
+    report.finished.is_some() && report.digest == crd.digest() && report.storage_version == crd.storage().name
 }
 
 /// Whether a report names every object that was not processed.

@@ -26,7 +26,7 @@ impl ObjectFindings for MigrationBuilder {
         if !still_hidden(object, crd, record).is_empty() {
             self.losing.add(object);
         }
-        if !crd.compiled().has_defaults() {
+        if !crd.gives_defaults() {
             return;
         }
         match overall(&by_view(object, crd, record, false)) {

@@ -44,8 +44,8 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         }
         if objects.counts.open > 0 {
             let count = counted(objects.counts.open, "object");
-            // Of a storage version without defaults `etch persist` writes no object.
-            let write = match upgrade.old.is_some_and(|(_, old)| old.compiled().has_defaults()) {
+            // Where no version gives defaults, `etch persist` writes no object.
+            let write = match upgrade.old.is_some_and(|(_, old)| old.gives_defaults()) {
                 true => "`etch persist`",
                 false => "a write of each object",
             };

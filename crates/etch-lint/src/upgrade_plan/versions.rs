@@ -38,7 +38,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let kept = stored(document).map(|stored| without(&stored, &gone));
     let kept = kept.unwrap_or_else(|| vec![storage.to_owned()]);
     if !upgrade.has_no_objects() {
-        let (what, command) = moving(upgrade, storage, old.compiled().has_defaults());
+        let (what, command) = moving(upgrade, storage, old.gives_defaults());
         plan.before(StepKind::Move, what, vec![why.clone()], Some(command));
     }
     let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");

@@ -37,7 +37,7 @@ impl Cluster {
         let said = resource.conditions.iter().find(|condition| condition.r#type == "DefaultsPersisted");
         let Some(said) = said else { return Err(self.in_the_end("a CRD has no condition")) };
         let status = resource.report.as_ref().and_then(|report| report.status.as_ref());
-        let has_defaults = resource.crd().compiled().has_defaults();
+        let has_defaults = resource.crd().gives_defaults();
         let is_held = status.is_some_and(|status| status.counts.held > 0);
         if resource.is_to_be_trimmed() && !is_held {
             return Err(self.in_the_end("a version is listed at which no object is stored"));

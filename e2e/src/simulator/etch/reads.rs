@@ -43,7 +43,7 @@ impl Driver {
                     && let Some(status) = report.as_mut().and_then(|report| report.status.as_mut())
                 {
                     let crd = &self.machine.task().crd;
-                    status.digest = crd.compiled().digest().to_string();
+                    status.digest = crd.digest();
                     status.generation = crd.generation();
                 }
                 if at.sabotage == Some(Sabotage::ForgetsWhatWasServed)

@@ -101,16 +101,16 @@ impl Task {
             && !self.crd.is_shadowed()
     }
 
-    /// Whether objects are written only to have them stored at the storage version, which has no defaults.
+    /// Whether objects are written only to have them stored at the storage version, where no version gives defaults.
     pub(super) fn moves_objects(&self) -> bool {
-        let has_defaults = self.crd.compiled().has_defaults();
-        !has_defaults && self.settings.terms.moves && self.may_write() && self.reports_versions()
+        let gives_defaults = self.crd.gives_defaults();
+        !gives_defaults && self.settings.terms.moves && self.may_write() && self.reports_versions()
     }
 
     /// Whether a pass shows at which versions objects are stored, and that is reported: it writes each object
     /// that may be stored at an old version.
     pub(super) fn proves_versions(&self) -> bool {
-        let is_asked = self.crd.compiled().has_defaults() || self.settings.terms.moves;
+        let is_asked = self.crd.gives_defaults() || self.settings.terms.moves;
         self.writes() && is_asked && self.reports_versions()
     }
 

@@ -100,6 +100,51 @@ fn what_no_pass_has_moved_may_be_stored_at_another_version_though_no_default_is_
     assert_eq!(decided(&object, &nowhere_else, &excepted), Plan::Stored(Proof::NothingToFill));
 }
 
+/// A CRD whose storage version has no default, with or without one in the version that objects may be stored at.
+fn only_old_version_may_have_a_default(default: Option<i64>) -> Crd {
+    let version = |name: &str, is_new: bool, default: Option<i64>| {
+        let mut size = json!({ "type": "integer" });
+        if let Some(default) = default {
+            size["default"] = default.into();
+        }
+        let spec = json!({ "type": "object", "properties": { "name": { "type": "string" }, "size": size } });
+        json!({ "name": name, "served": true, "storage": is_new,
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } })
+    };
+    Crd::read(&Json::from(json!({
+        "metadata": { "name": "things.example.com", "uid": "crd" },
+        "spec": {
+            "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+            "versions": [version("v1beta1", false, default), version("v1", true, None)],
+        },
+        "status": { "storedVersions": ["v1beta1", "v1"] },
+    })))
+    .expect("a CRD")
+}
+
+/// It shows the old version's default, which a write at the storage version stores (fact R2).
+#[test]
+fn an_object_may_lack_a_default_that_only_another_version_has() {
+    let (with, without) =
+        (only_old_version_may_have_a_default(Some(1)), only_old_version_may_have_a_default(None));
+    assert!(with.gives_defaults() && !without.gives_defaults());
+    let unproved = Record { through: None, ..record() };
+    assert!(matches!(decided(&written(), &with, &unproved), Plan::Write(_)));
+    assert_eq!(decided(&written(), &without, &unproved), Plan::Stored(Proof::NothingToFill));
+    let unchanged = Record { through: Some(11), ..record() };
+    assert_eq!(decided(&written(), &with, &unchanged), Plan::Stored(Proof::UnchangedSincePass));
+}
+
+/// A pass before the default was there left the objects at the old version.
+#[test]
+fn a_pass_is_about_the_defaults_of_old_versions_where_the_storage_version_has_none() {
+    let digest = |default| only_old_version_may_have_a_default(default).digest();
+    let none = digest(None);
+    assert!(digest(Some(1)) != none && digest(Some(2)) != none && digest(Some(1)) != digest(Some(2)));
+    let crd = |stored| stored_at("None", json!({ "type": "integer", "default": 1 }), stored);
+    assert_eq!(crd(&["v1beta1", "v1"]).digest(), crd(&["v1"]).digest(), "the storage version's count alone");
+}
+
 #[test]
 fn where_versions_disagreed_or_servers_lag_no_later_write_counts() {
     for record in [
