@@ -216,7 +216,9 @@ fn what_a_pass_has_written_is_verified_by_a_sweep_over_metadata_that_writes_noth
 fn what_a_pass_has_written_is_verified_where_a_create_drops_a_default_in_the_status() {
     let status =
         json!({ "type": "object", "properties": { "phase": { "type": "string", "default": "New" } } });
-    let mut crd = things_document(json!({ "type": "object", "properties": { "status": status } }));
+    let mut schema = with_spec(json!({ "size": { "type": "integer" } }));
+    schema["properties"]["status"] = status;
+    let mut crd = things_document(schema);
     crd["spec"]["versions"][0]["subresources"] = json!({ "status": {} });
     let crd = Crd::read(&crd.into()).expect("a CRD");
     assert!(crd.creates_drop_status());
