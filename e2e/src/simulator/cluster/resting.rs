@@ -89,7 +89,7 @@ impl Cluster {
                 let resource = &resources[driver.resource()];
                 let report = resource.report.as_ref().and_then(|report| report.status.as_ref());
                 // The report on a CRD that has no defaults any more keeps what was known of its objects.
-                let is_about_work = resource.crd().compiled().has_defaults() || resource.is_to_be_trimmed();
+                let is_about_work = resource.crd().gives_defaults() || resource.is_to_be_trimmed();
                 let waits = report.filter(|_| is_about_work).is_some_and(|status| {
                     let is_for_good = resource.are_some_rejected_for_good();
                     let rejected = if is_for_good { 0 } else { status.counts.rejected };
