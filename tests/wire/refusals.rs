@@ -1,5 +1,6 @@
 //! Objects that admission or the authorizer treats apart: they wait alone, by name, and cost next to nothing.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -164,6 +165,28 @@ async fn an_object_that_may_not_be_written_waits_alone() {
     world.heals();
     operator.await.expect("it ends by itself");
     assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_that_is_taken_away_during_a_pass_is_named_with_all_its_verbs() {
+    let world = World::with(&["a", "b", "c"]);
+    let is_revoked = AtomicBool::new(false);
+    world.fails(move |request| {
+        if is_write(request) {
+            is_revoked.store(true, Ordering::Relaxed);
+            let message = "things.example.com is forbidden: User \"etch\" cannot patch resource \"things\"";
+            return Some(Answer::status(403, "Forbidden", message));
+        }
+        let asks = request.path.ends_with("/selfsubjectaccessreviews");
+        let is_denied = asks && is_revoked.load(Ordering::Relaxed);
+        is_denied.then(|| Answer::json(json!({ "status": { "allowed": false } })))
+    });
+    world.operate(MINUTE).await;
+    let rule =
+        r#"{apiGroups: ["example.com"], resources: ["things"], verbs: ["get", "list", "watch", "patch"]}"#;
+    let expected =
+        format!("False Forbidden: a permission is missing; add this rule to Etch's ClusterRole: {rule}");
+    assert_eq!(world.persisted(), expected);
 }
 
 #[tokio::test(start_paused = true)]

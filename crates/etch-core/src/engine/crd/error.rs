@@ -23,6 +23,8 @@ const CONVERT_AGAIN: Duration = Duration::from_secs(30);
 const SERVED_AGAIN: Duration = Duration::from_secs(10);
 /// The wait while another server answers for the CRD: nothing shows when that is over.
 const SERVED_BY_CRD_AGAIN: Duration = Duration::from_secs(600);
+/// The longest wait after a write was forbidden.
+const FORBIDDEN_AGAIN: Duration = Duration::from_secs(30);
 /// The wait for the end of a StorageVersionMigration.
 const MIGRATED_AGAIN: Duration = Duration::from_secs(30);
 /// How many field managers a report names whose entries are gone.
@@ -185,9 +187,10 @@ impl CrdError {
     pub fn next(&self, backoff: &mut Backoff, now: Instant) -> Next {
         match self {
             Self::Trimmed | Self::Interrupted(SweepError::Stop(StopReason::CrdChanged)) => Next::Changed,
-            Self::Forbidden(missing)
-            | Self::Interrupted(SweepError::Stop(StopReason::Forbidden(missing))) => {
-                Next::Permission(missing.clone())
+            Self::Forbidden(missing) => Next::Permission(missing.clone()),
+            // A refused write names one verb. The next attempt asks about all of them before it writes.
+            Self::Interrupted(SweepError::Stop(StopReason::Forbidden(_))) => {
+                Next::Wait(backoff.failed(now, None).min(FORBIDDEN_AGAIN))
             }
             Self::ServedElsewhere(_) => Next::Wait(SERVED_BY_CRD_AGAIN),
             Self::Migrated(_) => Next::Wait(MIGRATED_AGAIN),
