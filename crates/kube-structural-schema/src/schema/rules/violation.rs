@@ -34,7 +34,8 @@ impl Report {
     fn add(&mut self, kind: Kind, at: &Place<'_>, problem: &str, detail: String) {
         let field = at.to_string();
         let text = format!("{field}: {problem}: {detail}");
-        self.0.push(Violation { finding: Finding::new(kind, field, detail), text });
+        let asked = detail.clone();
+        self.0.push(Violation { finding: Finding::new(kind, field, detail).asking(asked), text });
     }
 
     pub(super) fn into_sorted(mut self) -> Vec<Violation> {
