@@ -250,7 +250,17 @@ impl<'d> Compiler<'d> {
             self.fail("spec.targets", "names no resource");
         }
         each(&declared.targets, |index, target| {
-            let place = self.place(&format!("spec.targets[{index}].path"), &target.path)?;
+            let at = format!("spec.targets[{index}]");
+            let same = |other: &&spec::Target| {
+                (&other.group, &other.version, &other.resource)
+                    == (&target.group, &target.version, &target.resource)
+            };
+            // A request is judged by one path.
+            if let Some(before) = declared.targets[..index].iter().position(|other| same(&other)) {
+                let problem = format!("spec.targets[{before}] is the same version of the same resource");
+                self.fail(&at, format!("{problem}; declare this path in another EmbeddedSchema"));
+            }
+            let place = self.place(&format!("{at}.path"), &target.path)?;
             Some(Target { declared: target.clone(), place })
         })
     }

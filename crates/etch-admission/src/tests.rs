@@ -340,3 +340,25 @@ fn everything_that_is_wrong_with_a_declaration_is_named() {
         "{problems:?}"
     );
 }
+
+#[test]
+fn a_structural_problem_is_named_with_the_rule_that_it_breaks() {
+    let metadata = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let broken = json!({ "openAPIV3Schema": { "type": "object", "properties": { "metadata": metadata } } });
+    let problems = Compiled::new(&declaration(json!({ "schema": broken }))).expect_err("problems");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].field, "spec.schema.openAPIV3Schema.properties[metadata]");
+    assert_eq!(
+        problems[0].problem,
+        "must not specify anything other than name and generateName, but metadata is implicitly specified"
+    );
+}
+
+#[test]
+fn a_second_path_of_a_resource_is_refused_and_not_ignored() {
+    let target = |path: &str| json!({ "version": "v1", "resource": "holders", "path": path });
+    let twice = declaration(json!({ "targets": [target(".a"), target(".b")] }));
+    let problems = Compiled::new(&twice).expect_err("problems");
+    let fields: Vec<&str> = problems.iter().map(|problem| &*problem.field).collect();
+    assert_eq!(fields, ["spec.targets[1]"]);
+}

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
+use super::targets::TWICE;
 use etch_admission::{Declaration, Problem, unknown_fields};
 use kube_structural_schema::mismatch::without_values;
 
@@ -75,7 +76,13 @@ pub(super) fn check(
     let unknown = unknown_fields(spec, declared);
     for Problem { field, problem } in unknown.iter().chain(broken.into_iter().flatten()) {
         let is_expression = EXPRESSIONS.iter().any(|end| field.ends_with(end));
-        let rule = if is_expression { &EXPRESSION } else { &MALFORMED };
+        let target = field.strip_prefix("spec.targets[").and_then(|rest| rest.strip_suffix(']'));
+        let is_target = target.is_some_and(|index| index.parse::<usize>().is_ok());
+        let rule = match (is_expression, is_target) {
+            (true, _) => &EXPRESSION,
+            (_, true) => &TWICE,
+            _ => &MALFORMED,
+        };
         found.push(at(rule, field, problem));
     }
 }

@@ -1,7 +1,5 @@
 //! ETCH203 and ETCH204: targets that lead nowhere, or are there twice.
 
-use std::collections::BTreeMap;
-
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
 use super::paths::{Reached, reach, steps};
@@ -29,23 +27,16 @@ pub(super) const TWICE: Rule = Rule {
     severity: Severity::Error,
     summary: "two targets are the same version of the same resource",
     help: "\
-Of two targets with the same group, version and resource Etch uses only the first: it never judges the extension at the path
-of the second.
+Etch judges the objects of a resource by one path of each EmbeddedSchema, and does not serve an EmbeddedSchema with two targets of
+the same group, version and resource.
 
 Write a path with [*] if the objects hold several extensions, or a second EmbeddedSchema.",
     check: None,
 };
 
 pub(super) fn check(declared: &Declaration, crds: &[Json], found: &mut Vec<Finding>) {
-    let mut first = BTreeMap::new();
     for (index, target) in declared.targets.iter().enumerate() {
         let here = format!("spec.targets[{index}]");
-        let key = (&target.group, &target.version, &target.resource);
-        if let Some(before) = first.insert(key, index) {
-            first.insert(key, before);
-            let message = format!("spec.targets[{before}] is the same version of the same resource");
-            found.push(at(&TWICE, here.clone(), message));
-        }
         if !is_asked_about(&target.group) {
             let message = format!("API servers never ask about objects of the group {}", target.group);
             found.push(at(&UNKNOWN, format!("{here}.group"), message));

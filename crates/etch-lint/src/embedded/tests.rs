@@ -79,7 +79,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({ "targets": [{ "group": "other.com", "version": "v2", "resource": "things", "path": ".spec" }] }),
         ),
         (
-            "ETCH204 spec.targets[1] spec.targets[0] is the same version of the same resource",
+            "ETCH204 spec.targets[1] spec.targets[0] is the same version of the same resource; declare this path in another EmbeddedSchema",
             json!({ "targets": [target(".spec.ext"), target(".spec.all[*]")] }),
             json!({ "targets": [target(".spec.all[*]")] }),
         ),
