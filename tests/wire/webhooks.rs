@@ -252,6 +252,12 @@ async fn a_schema_that_does_not_compile_leaves_the_last_good_one_in_place() {
     assert!(replica.serving.now().contains_key("one"));
     let after = (webhooks(&world), replica.log.count(|request| is_apply(request) && is_of_webhooks(request)));
     assert_eq!(after, before);
+    drop(replica);
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Invalid", "LastGoodServed"], "after a restart");
+    assert!(replica.serving.now().contains_key("one"));
+    assert_eq!(webhooks(&world), before.0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Declaration;
+use crate::spec::any_object;
 
 /// How long the time of a look may stay behind that of a later one which found the same.
 const RENEWED: SignedDuration = SignedDuration::from_hours(1);
@@ -36,6 +37,7 @@ pub const SETTLING: &str = "Settling";
     ),
     printcolumn(name = "Denied", type_ = "integer", json_path = ".status.existing.denied"),
     printcolumn(name = "Defaults", type_ = "integer", json_path = ".status.existing.defaulted"),
+    printcolumn(name = "Complete", type_ = "boolean", json_path = ".status.existing.complete"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 pub struct EmbeddedSchemaSpec {
@@ -58,6 +60,20 @@ pub struct EmbeddedSchemaStatus {
     /// What the schema means for existing objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub existing: Option<ExistingObjects>,
+    /// The last generation that Etch can serve, while it cannot serve the present one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_good: Option<LastGood>,
+}
+
+/// A generation that Etch can serve.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastGood {
+    /// Its number.
+    pub generation: i64,
+    /// Its `spec`.
+    #[schemars(schema_with = "any_object")]
+    pub spec: serde_json::Value,
 }
 
 /// What a schema means for existing objects. Etch judges each object as if somebody created it at the time of the check.

@@ -94,7 +94,7 @@ impl State {
         let before = self.schemas.remove(&name);
         // A new EmbeddedSchema of that name inherits nothing from the old one.
         let before = before.filter(|before| before.uid == uid);
-        let schema = match before {
+        let mut schema = match before {
             Some(before) if before.spec == spec => Schema { generation, status, asked, ..before },
             before => {
                 let (good, existing) = before.map_or((None, None), |before| (before.good, before.existing));
@@ -105,6 +105,9 @@ impl State {
                 Schema { uid, generation, status, existing, asked, spec, problems, good }
             }
         };
+        if schema.good.is_none() {
+            schema.good = remembered(&schema.status);
+        }
         self.schemas.insert(name, schema);
     }
 
@@ -186,6 +189,13 @@ impl State {
     }
 }
 
+/// The generation that was served before this replica started, if the present one cannot be.
+fn remembered(status: &EmbeddedSchemaStatus) -> Option<Good> {
+    let last = status.last_good.as_ref()?;
+    let (declared, compiled) = compiled(&last.spec).ok()?;
+    Some(Good { generation: last.generation, declared, compiled })
+}
+
 fn compiled(spec: &Value) -> Result<(Declaration, Arc<Compiled>), Vec<Problem>> {
     let declared: Declaration = serde_json::from_value(spec.clone()).map_err(|_| {
         // The text of the error may quote what was found.
@@ -230,6 +240,20 @@ mod tests {
         assert!(state.serving().is_empty(), "another one of the same name");
         state.schema_event(Event::Apply(schema("a", "2", 2, ".spec")));
         assert!(state.schemas["a"].problems.is_empty() && state.serving().len() == 1);
+    }
+
+    #[test]
+    fn a_replica_that_starts_serves_the_last_good_one_as_soon_as_the_status_has_it() {
+        let mut state = State::default();
+        let mut broken = schema("a", "1", 2, "spec[");
+        state.schema_event(Event::Apply(broken.clone()));
+        assert!(state.serving().is_empty());
+        let spec = schema("a", "1", 1, ".spec").data["spec"].take();
+        broken.data["status"] = json!({ "lastGood": { "generation": 1, "spec": spec } });
+        state.schema_event(Event::Apply(broken));
+        let known = &state.schemas["a"];
+        assert_eq!((known.generation, known.good.as_ref().map(|good| good.generation)), (2, Some(1)));
+        assert!(!known.problems.is_empty() && state.serving().len() == 1);
     }
 
     #[test]

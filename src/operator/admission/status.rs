@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::state::{Schema, State};
 use etch_admission::Problem;
-use etch_admission::api::{EmbeddedSchemaStatus, PersistedDefaults, SETTLING};
+use etch_admission::api::{EmbeddedSchemaStatus, LastGood, PersistedDefaults, SETTLING};
 use etch_admission::tally::{ALL_PERSISTED, INCOMPLETE};
 
 /// How many problems a message names, and its length at most.
@@ -117,7 +117,23 @@ fn status(
             last_transition_time: kept.map_or(Time(now), |before| before.last_transition_time.clone()),
         }
     });
-    EmbeddedSchemaStatus { observed_generation: generation, conditions: conditions.collect(), existing }
+    EmbeddedSchemaStatus {
+        observed_generation: generation,
+        conditions: conditions.collect(),
+        existing,
+        last_good: last_good(schema),
+    }
+}
+
+/// What the status has to remember; the object itself has only the generation that cannot be served.
+fn last_good(schema: &Schema) -> Option<LastGood> {
+    if schema.problems.is_empty() {
+        return None;
+    }
+    // This version may be unable to read what another one has left there, and able after an upgrade.
+    let Some(good) = &schema.good else { return schema.status.last_good.clone() };
+    let spec = serde_json::to_value(&good.declared).ok()?;
+    Some(LastGood { generation: good.generation, spec })
 }
 
 /// Status, reason and message of the condition about existing objects.
