@@ -133,4 +133,41 @@ impl CrdImpact {
         };
         self.kinds.union(&of_schema).copied().collect()
     }
+
+    /// Whether nothing changes: neither for the objects that there are, nor for those that will be created.
+    pub(crate) fn is_same(&self) -> bool {
+        self.kinds().is_empty() && self.schemas.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn crd(default: i64) -> Crd {
+        let spec =
+            json!({ "type": "object", "properties": { "size": { "type": "integer", "default": default } } });
+        let schema = json!({ "type": "object", "properties": { "spec": spec } });
+        let document = json!({
+            "metadata": { "name": "things.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
+            },
+        });
+        Crd::read(&document.into()).expect("a CRD")
+    }
+
+    #[test]
+    fn a_changed_default_is_reported_though_no_object_shows_it() {
+        for (new, is_same) in [(1, true), (5, false)] {
+            let (old, new) = (crd(1), crd(new));
+            let mut impact = CrdImpact::new("things.example.com", Some(&old), &new, None, Rules::Assumed);
+            impact.add(Object::from(json!({})).identity(), Effect::default(), true, None);
+            assert!(impact.kinds().is_empty(), "nothing happens to the object");
+            assert_eq!(impact.is_same(), is_same);
+        }
+    }
 }

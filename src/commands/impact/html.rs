@@ -36,7 +36,7 @@ pub(super) fn write(out: &mut dyn Write, all: &[CrdImpact], scope: &Scope) -> io
         out,
         "<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>"
     )?;
-    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.kinds().is_empty());
+    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.is_same());
     for impact in changed {
         crd(out, impact)?;
     }

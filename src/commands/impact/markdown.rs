@@ -17,7 +17,7 @@ use super::print::{Happening, advice, affected, floating, happenings, named};
 /// Everything that is reported, CRDs to which nothing happens in one sentence.
 pub(super) fn write(out: &mut dyn Write, all: &[CrdImpact], scope: &Scope) -> io::Result<()> {
     writeln!(out, "## What the CRD upgrade changes {}\n", scope::in_words(scope))?;
-    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.kinds().is_empty());
+    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.is_same());
     for impact in changed {
         crd(out, impact)?;
     }

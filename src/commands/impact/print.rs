@@ -144,7 +144,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> i
     if impact.tally.counts.total > 0 {
         writeln!(out, "Policy: {}", report::plain(&impact.rules.in_words()))?;
     }
-    if impact.kinds().is_empty() {
+    if impact.is_same() {
         let objects = match impact.tally.counts.total {
             0 => String::new(),
             total => format!(" for {}", counted(total, "object")),
