@@ -93,19 +93,22 @@ mod tests {
         (new, changes)
     }
 
-    /// What happens to an object that shows `spec`, where the default has changed from 1 to 5.
-    fn begun(spec: Value, then: impl FnOnce(WriteMachine<'_>, Request)) {
-        let (new, changes) = changed();
-        let object = object(spec);
-        let write = Write {
+    fn merge(object: &Object) -> Write {
+        Write {
             strategy: Strategy::Merge,
-            body: body::merge(&object),
+            body: body::merge(object),
             prove: false,
             missing: Vec::new(),
             doubtful: Vec::new(),
             decides_again: false,
-        };
-        let (write, terms) = (with_lag_check(write, &object, &changes), Terms::default());
+        }
+    }
+
+    /// What happens to an object that shows `spec`, where the default has changed from 1 to 5.
+    fn begun(spec: Value, then: impl FnOnce(WriteMachine<'_>, Request)) {
+        let (new, changes) = changed();
+        let object = object(spec);
+        let (write, terms) = (with_lag_check(merge(&object), &object, &changes), Terms::default());
         let (machine, request) = WriteMachine::begin(&new, &object, &write, &terms);
         then(machine, request);
     }
@@ -184,15 +187,7 @@ mod tests {
     fn a_default_that_is_gone_is_shown_by_an_answer_without_a_value() {
         let (old, new) = (crd(json!({ "type": "integer", "default": 1 })), crd(json!({ "type": "integer" })));
         let shown = object(json!({ "size": 1, "note": "n" }));
-        let write = Write {
-            strategy: Strategy::Merge,
-            body: body::merge(&shown),
-            prove: false,
-            missing: Vec::new(),
-            doubtful: Vec::new(),
-            decides_again: false,
-        };
-        let write = with_lag_check(write, &shown, &changes(&past_of(&old), &new, &[]));
+        let write = with_lag_check(merge(&shown), &shown, &changes(&past_of(&old), &new, &[]));
         assert!(are_stored(&object(json!({ "note": "n" })), &write.doubtful));
         assert!(!are_stored(&object(json!({ "size": 2, "note": "n" })), &write.doubtful));
     }
