@@ -187,7 +187,7 @@ impl Context {
         turn: Option<OwnedSemaphorePermit>,
         slot: &mut Slot,
     ) -> CrdTask {
-        let Checked { findings, revision, asked, .. } = checked;
+        let Checked { findings, revision, shown, asked, .. } = checked;
         let generation_check = Arc::new(GenerationCheck::new(&crd, Some(asked)));
         let dropped = slot.renew_generation_check(&crd, generation_check.clone());
         let Options { max_in_flight, pace, set_back, .. } = &self.options;
@@ -205,7 +205,8 @@ impl Context {
         };
         let pause = signals.pause.borrow().clone();
         let canary = CanaryRun::new(&crd, settings.canary, *signals.resumed.borrow());
-        let task = Task { crd, settings, pause, findings, revision, canary, within: None };
+        let task =
+            Task { crd, settings, pause, findings, revision, shown_by_crd: shown, canary, within: None };
         let mut machine = Box::new(CrdMachine::new(task, status, restore_check, random()));
         machine.add_dropped(dropped);
         CrdTask {

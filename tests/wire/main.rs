@@ -2,6 +2,7 @@
 //! test and answers by script, on a clock that stands still until everything waits for it.
 
 mod admission;
+mod audit;
 mod bounded;
 mod canary;
 mod certificates;

@@ -7,7 +7,7 @@ use crate::api::{DefaultsReportStatus, Settings};
 use crate::crd::Crd;
 use crate::impact::Upgrade;
 use crate::object::Object;
-use crate::plan::{Change, Clock, Record, changes, past_of, record_on};
+use crate::plan::{Change, Record, Shown, changes, past_of};
 use crate::report::changed_defaults::ChangedDefaults;
 use crate::report::checkpoint::on_record;
 use crate::report::state::ReportState;
@@ -42,11 +42,12 @@ impl PendingChanges {
 pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &Crd) -> Record {
     let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
     let cleared = of_report.cleared.clone();
+    let Shown { record: on_crd, clock, .. } = Shown::by(document, crd);
     let record = match of_report.through {
         Some(_) => of_report,
-        None => record_on(document, crd).unwrap_or(of_report),
+        None => on_crd.unwrap_or(of_report),
     };
-    Record { clock: Clock::of(document), cleared, ..record }
+    Record { clock, cleared, ..record }
 }
 
 /// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared

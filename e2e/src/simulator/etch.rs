@@ -25,6 +25,7 @@ use etch_core::engine::sweep::Listed;
 use etch_core::engine::watching;
 use etch_core::event::ObjectKind;
 use etch_core::object::{Identity, Object};
+use etch_core::plan::Shown;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use serde_json::Value;
@@ -171,6 +172,7 @@ impl Driver {
         let findings = resource.generations[knows].findings.clone();
         let task = Assignment {
             canary: CanaryRun::new(&crd, settings.canary, None),
+            shown_by_crd: Shown::by(&document, &crd),
             crd,
             settings,
             pause,

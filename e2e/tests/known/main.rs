@@ -205,7 +205,11 @@ async fn what_is_stored_is_known_without_etcd() -> Result<()> {
         let operator = scene.operator(&[])?;
         eventually(SOON, "a pass", async || Ok((passes()? > before).then_some(()))).await?;
         let said = scene.cluster.persisted(&name, "AuditOnly", SOON).await?;
-        ensure!(said.message.contains(&format!("all {OBJECTS} objects store their defaults")), "{said:?}");
+        let log = operator.log()?;
+        ensure!(
+            said.message.contains(&format!("all {OBJECTS} objects store their defaults")),
+            "{said:?}\n{log}"
+        );
         operator.stop().await?;
     }
     Ok(())

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use etch_core::condition::{self, Condition};
 use etch_core::crd::Crd;
 use etch_core::findings::{SchemaFindings, judge};
+use etch_core::plan::Shown;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
 
@@ -24,6 +25,8 @@ pub(crate) struct Checked {
     pub(crate) generation: i64,
     /// Its resource version.
     pub(crate) revision: String,
+    /// What it shows of its objects by itself.
+    pub(crate) shown: Shown,
     /// Our conditions, as it carries them.
     pub(crate) conditions: Vec<Condition>,
     /// When it was asked for.
@@ -36,6 +39,7 @@ pub(crate) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
     let (crd, findings) = judge(document, pool);
     let metadata = &document["metadata"];
     Checked {
+        shown: crd.as_ref().map(|crd| Shown::by(document, crd)).unwrap_or_default(),
         crd: crd.map(Arc::new),
         findings,
         generation: metadata["generation"].as_i64().unwrap_or_default(),

@@ -54,7 +54,7 @@ pub use history::{History, HistoryBuilder};
 pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};
-pub use persisted::{PERSISTED_ANNOTATION, Persisted, record_on};
+pub use persisted::{PERSISTED_ANNOTATION, Persisted, Shown};
 pub use pin::pinned;
 pub use places::{filled_elsewhere, has_gap, skip, unproved};
 pub use prediction::{Prediction, predict};

@@ -4,7 +4,7 @@
 use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize};
 
-use super::{Exceptions, Record};
+use super::{Clock, Exceptions, Record};
 use crate::bloom_filter::BloomFilter;
 use crate::condition::{NOT_SELECTED, Reason, present};
 use crate::crd::Crd;
@@ -71,17 +71,32 @@ impl Persisted {
     }
 }
 
-/// What a CRD carries of an earlier pass; `None` if that does not hold for it as it is.
-pub fn record_on(document: &Json, crd: &Crd) -> Option<Record> {
-    Persisted::of(document)
-        .and_then(|persisted| persisted.record(crd))
-        .or_else(|| of_condition(document, crd))
+/// What a CRD itself shows of its objects.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// What an earlier pass has recorded there; `None` if that does not hold for the CRD as it is.
+    pub record: Option<Record>,
+    /// The resource version up to which Etch's own condition proves every object. The next condition takes
+    /// that away.
+    pub through: Option<u64>,
+    /// Since when the schema is served, with no witness.
+    pub clock: Clock,
 }
 
-/// By Etch's condition, where it is about all objects, and nothing has happened to the CRD since that was
-/// set: then everything up to the CRD's resource version was processed. What is written through another
-/// version may not have been, just before.
-fn of_condition(document: &Json, crd: &Crd) -> Option<Record> {
+impl Shown {
+    /// What this CRD shows.
+    pub fn by(document: &Json, crd: &Crd) -> Self {
+        let through = proved_by_condition(document, crd);
+        let of_annotation = Persisted::of(document).and_then(|persisted| persisted.record(crd));
+        let of_condition = || Some(Record { through: Some(through?), ..unproved_since(crd) });
+        Self { record: of_annotation.or_else(of_condition), through, clock: Clock::of(document) }
+    }
+}
+
+/// Up to where Etch's condition proves every object: where it is about all of them, and nothing has happened
+/// to the CRD since it was set, everything up to the CRD's resource version was processed. What is written
+/// through another version may not have been, just before.
+fn proved_by_condition(document: &Json, crd: &Crd) -> Option<u64> {
     let condition = present(document).into_iter().find(|condition| {
         (condition.status.as_str(), condition.reason.as_str()) == ("True", Reason::AllPersisted.as_str())
     })?;
@@ -100,8 +115,7 @@ fn of_condition(document: &Json, crd: &Crd) -> Option<Record> {
         .all(|entry| time(entry) < time(said) || condition.observed_generation.is_some());
     let may_lack = crd.versions_disagree() || crd.creates_drop_status();
     let through = metadata.get("resourceVersion")?.as_str()?.parse().ok()?;
-    (is_of_all && is_of_now && is_last && is_after_spec && !may_lack)
-        .then(|| Record { through: Some(through), ..unproved_since(crd) })
+    Some(through).filter(|_| is_of_all && is_of_now && is_last && is_after_spec && !may_lack)
 }
 
 /// A record that proves nothing of later writes: they may have been made through a server that did not serve

@@ -61,6 +61,13 @@ impl ReportState {
         status
     }
 
+    /// What Etch's own condition proves up to a resource version, in a report. How many objects there are is
+    /// not known.
+    pub fn taken_over(&self, ledger: &Ledger, through: u64, now: Timestamp) -> DefaultsReportStatus {
+        let times = Times { finished: Some(now), verify_at: self.verify_at(), ..Times::default() };
+        self.status(Reason::AllPersisted.as_str(), None, Some(through), times, &ledger.dropped)
+    }
+
     /// A finished report with another state, and the later outcomes for changed defaults.
     pub fn confirmed(
         &self,

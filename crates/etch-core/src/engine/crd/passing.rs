@@ -15,7 +15,7 @@ use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
 use crate::engine::{Now, updates};
 use crate::object_machine::Rules;
-use crate::plan::Record;
+use crate::plan::{Clock, Record};
 use crate::report::checkpoint::Checkpoint;
 use crate::report::open_report::OpenReport;
 use crate::report::state::{ReportState, Times, is_finished};
@@ -118,6 +118,11 @@ impl<H> Passing<H> {
         checkpoint.record.servers_lag = match task.writes() {
             true => may_lag && (verifies || asks_about_writes),
             false => checkpoint.record.servers_lag || verify_at.is_some(),
+        };
+        // What writes proves everything itself.
+        checkpoint.record.clock = match task.writes() {
+            true => Clock::default(),
+            false => task.shown_by_crd.clock.clone(),
         };
         let limits = Limits {
             stop_after_rejected: task.settings.stop_after_rejected,

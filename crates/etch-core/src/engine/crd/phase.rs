@@ -38,8 +38,6 @@ pub(super) enum Then {
 pub(super) enum Asked {
     /// The report is opened.
     Report(Box<Opening>),
-    /// What the CRD itself carries of an earlier pass.
-    Record(Box<Opening>),
     /// At which versions the objects are stored.
     Versions(Box<Opening>),
     /// The schema settles for so long.

@@ -12,6 +12,7 @@ use crate::findings::SchemaFindings;
 use crate::message;
 use crate::namespaces::Namespaces;
 use crate::object_machine::Rules;
+use crate::plan::Shown;
 use crate::rbac::Verb;
 use crate::report::ledger::Ledger;
 use crate::report::state::ReportState;
@@ -31,6 +32,8 @@ pub struct Task {
     pub findings: SchemaFindings,
     /// The resource version of the CRD as it was read.
     pub revision: String,
+    /// What it shows of its objects by itself.
+    pub shown_by_crd: Shown,
     /// How far its canary has come, and whether that keeps the present attempt from writing.
     pub canary: CanaryRun,
     /// The namespaces that the present attempt reads, if its permissions reach no further; `None` if it reads

@@ -277,7 +277,6 @@ impl<H> CrdMachine<H> {
             (Asked::Versions(opening), Answer::StoredVersions(answer)) => {
                 self.versions_counted(opening, answer, now);
             }
-            (Asked::Record(opening), Answer::Crd(answer)) => self.record_read(&opening, answer, now),
             (Asked::Settling(left), Answer::Permissions(answer)) => self.settle(left, answer, now),
             (Asked::Permissions, Answer::Permissions(answer)) => self.permissions_read(answer, now),
             (Asked::Server, Answer::Server(answer)) => self.server_checked(answer, now),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{Asked, CrdMachine, Phase, Then};
-use crate::api::DefaultsReport;
+use crate::api::{DefaultsReport, Mode};
 use crate::call_error::CallError;
 use crate::engine::Now;
 use crate::engine::canary::CanaryLimit;
@@ -13,13 +13,12 @@ use crate::engine::crd::opening::Opening;
 use crate::engine::crd::passing::{Passing, Purpose};
 use crate::engine::crd::protocol::{Command, Next, Note, Question};
 use crate::engine::crd::versions::COUNT_AGAIN;
-use crate::plan::record_on;
+use crate::plan::Shown;
 use crate::rbac::Allowed;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::ReportState;
 use crate::report::stored_versions;
 use crate::stored_versions::VersionTally;
-use kube_structural_schema::json::Json;
 
 /// In the order in which they follow one another.
 impl<H> CrdMachine<H> {
@@ -89,38 +88,35 @@ impl<H> CrdMachine<H> {
         }
         // A restart must not cost the owners of one more object.
         let about_this = report.as_ref().filter(|report| open.state.is_about(report));
-        if let Some(lost) = about_this.and_then(|report| report.owners_lost.clone()) {
+        if let Some(lost) = about_this.as_ref().and_then(|report| report.owners_lost.clone()) {
             return self.respond(lost.into(), now);
         }
         self.known.recall(report.as_deref(), &self.task);
         // What writes proves everything again.
         if self.known.lacks_checkpoint() && !self.task.writes() && opening.has_defaults() {
-            return self.ask(Question::Crd, Asked::Record(opening));
+            self.recall_from_crd(about_this.is_none(), now);
         }
         self.settle_or_pass(&opening, now);
     }
 
-    /// Takes in the CRD, which may carry what an earlier pass has recorded.
-    pub(super) fn record_read(
-        &mut self,
-        opening: &Opening,
-        document: Result<Option<Json>, CallError>,
-        now: Now,
-    ) {
-        let is_this = |document: &Json| document["metadata"]["uid"] == self.task.crd.uid();
-        let document = document.ok().flatten().filter(is_this);
-        let record = document.and_then(|document| record_on(&document, &self.task.crd));
+    /// Takes in what the CRD itself shows of an earlier pass. Where there is no report and the condition alone
+    /// shows it, a report takes it over, before another condition replaces that one.
+    fn recall_from_crd(&mut self, lacks_report: bool, now: Now) {
+        let Shown { record, through, .. } = &self.task.shown_by_crd;
+        let record = record.clone();
         self.known.checkpoint = record.map(|record| Checkpoint { record, ..Checkpoint::default() });
-        self.settle_or_pass(opening, now);
+        if let (true, Some(through), Some(open)) = (lacks_report, *through, &self.known.report) {
+            self.status.set_report(open.state.taken_over(&open.ledger, through, now.date));
+        }
     }
 
     /// Waits for as long as the schema must stand unchanged before objects are written, or makes a pass.
     fn settle_or_pass(&mut self, opening: &Opening, now: Now) {
         let Some(open) = &self.known.report else { return };
         // Where no default is left and none is followed, and no object is moved, nothing is written: what is
-        // only counted need not settle.
-        let may_write =
-            opening.has_defaults() || self.task.moves_objects() || !self.task.settings.follow.is_empty();
+        // only counted need not settle. Neither need an audit.
+        let may_write = self.task.settings.mode == Mode::Persist
+            && (opening.has_defaults() || self.task.moves_objects() || !self.task.settings.follow.is_empty());
         if self.known.checkpoint.is_none()
             && may_write
             && let Some(left) = self.settling.left(&self.task, open.state.first_seen(), now)

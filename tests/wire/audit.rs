@@ -1,0 +1,72 @@
+//! What the operator knows and reports under a policy that only audits.
+
+use std::time::Duration;
+
+use etch_core::ownership::MANAGER;
+use serde_json::{Value, json};
+
+use super::pass_status::set_policy;
+use super::server::Answer;
+use super::world::{CRDS, THINGS, World, filled, is_write, thing};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const CRD: &str = "things.example.com";
+
+/// The CRD, with these owners.
+fn set_owners(world: &World, owners: Value) {
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    crd["metadata"]["creationTimestamp"] = json!("2025-01-01T00:00:00Z");
+    crd["metadata"]["managedFields"] = owners;
+    world.put(CRDS, crd);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_condition_alone_proves_is_in_the_report_before_another_replaces_it() {
+    let world = World::with(&["a", "b"]);
+    world.operate(MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    world.lose_reports();
+    let etch = json!({ "manager": MANAGER, "subresource": "status", "time": "2026-01-01T00:00:00Z" });
+    set_owners(&world, json!([etch]));
+    set_policy(&world, 2, json!({ "mode": "Audit" }));
+    // No object can be read, and the operator ends.
+    world.fails(|request| {
+        let is_list = request.is_list() && request.path.starts_with("/apis/example.com/");
+        is_list.then(|| Answer::status(500, "InternalError", "no"))
+    });
+    world.operate(MINUTE).await;
+    assert!(!world.persisted().starts_with("True"), "{}", world.persisted());
+    world.heals();
+    for _ in 0..2 {
+        world.operate(MINUTE).await;
+        let said = world.persisted();
+        assert!(said.contains("AuditOnly: all 2 objects store their defaults"), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_written_long_after_the_schema_is_known_without_a_record() {
+    let written = |name, time| {
+        let mut object = thing(name);
+        object["metadata"]["creationTimestamp"] = json!("2025-06-01T00:00:00Z");
+        object["metadata"]["managedFields"][0]["time"] = json!(time);
+        object["metadata"]["managedFields"][0]["operation"] = json!("Update");
+        object
+    };
+    let world = World::with(&[]);
+    set_policy(&world, 2, json!({ "mode": "Audit", "settle": "24h" }));
+    set_owners(
+        &world,
+        json!([{ "manager": "author", "time": "2026-01-01T12:00:00Z", "fieldsV1": { "f:spec": {} } }]),
+    );
+    world.put(THINGS, written("before", "2026-01-01T11:00:00Z"));
+    world.put(THINGS, written("soon", "2026-01-01T12:11:00Z"));
+    world.put(THINGS, filled(&written("late", "2026-01-01T12:11:01Z")));
+    let log = world.operate(MINUTE).await;
+    assert_eq!(log.count(is_write), 0);
+    assert_eq!(
+        world.persisted(),
+        "Unknown AuditOnly: 1 of 3 objects is known to store its defaults; \
+         2 may store their defaults, which only a write shows"
+    );
+}
