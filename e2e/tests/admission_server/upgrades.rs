@@ -312,8 +312,10 @@ async fn a_version_that_objects_are_stored_at_is_not_removed(cluster: &Cluster) 
     let message = refused.body["message"].as_str().context("a message")?;
     ensure!(refused.code == 403, "{refused:?}");
     for line in [
-        "1 of 1 object: managedFields name v1beta1, which is removed: every apply fails: default/a",
-        "up to 1 of 1 object: not known to be stored at v1: at v1beta1 they become unreadable: default/a",
+        "1 of 1 object: managedFields name v1beta1, which is removed: every apply fails until each entry names \
+         another version: default/a",
+        "up to 1 of 1 object: not known to be stored at v1: at v1beta1 they become unreadable unless written \
+         before: default/a",
     ] {
         ensure!(message.contains(line), "{message}");
     }

@@ -176,6 +176,10 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch persist widgets.example.com", LOOKED),
     ("kubectl -n etch-system scale deployment etch --replicas=0", WELL),
     ("kubectl patch widget NAME --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/field\"}]'", WELL),
+    (
+        "kubectl patch widget NAME --type=json -p '[{\"op\":\"replace\",\"path\":\"/metadata/managedFields/0/apiVersion\",\"value\":\"example.com/v1\"}]'",
+        WELL,
+    ),
     ("kubectl -n etch-system delete deployment etch", WELL),
     ("etch clean", WELL),
     (

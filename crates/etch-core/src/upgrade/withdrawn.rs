@@ -72,11 +72,21 @@ impl Withdrawn {
         let Self { removed, unserved, storage, unproved, owned, used } = self;
         let (removed, unserved) = (removed.join(" and "), unserved.join(" and "));
         [
-            (owned, "", format!("managedFields name {removed}, which is removed: every apply fails")),
+            (
+                owned,
+                "",
+                format!(
+                    "managedFields name {removed}, which is removed: every apply fails until each entry names \
+                     another version"
+                ),
+            ),
             (
                 unproved,
                 "up to ",
-                format!("not known to be stored at {storage}: at {removed} they become unreadable"),
+                format!(
+                    "not known to be stored at {storage}: at {removed} they become unreadable unless written \
+                     before"
+                ),
             ),
             (used, "", format!("managedFields name {unserved}, which is no longer served")),
         ]
