@@ -20,6 +20,10 @@ const NAMED_IN_CONFLICT: usize = 3;
 const CONFLICTS: usize = 10;
 /// The condition of a policy whose `onChange` names fields that are not there.
 pub const UNKNOWN_PATHS: &str = "UnknownPaths";
+/// The condition of a policy that is as specific as another one.
+pub const CONFLICTING: &str = "Conflicting";
+/// The reason of `Ready` where the selector matches no CRD.
+pub const NOTHING_SELECTED: &str = "NothingSelected";
 
 /// A policy as it was read.
 #[derive(Clone, Debug)]
@@ -139,7 +143,7 @@ fn status(
         (Some(_), 0) if selects > 0 => {
             ("True", "Outranked", "other policies govern every CRD that this one selects".to_owned())
         }
-        (Some(_), 0) => ("False", "NothingSelected", "the selector matches no CRD in the cluster".to_owned()),
+        (Some(_), 0) => ("False", NOTHING_SELECTED, "the selector matches no CRD in the cluster".to_owned()),
         (Some(_), _) => ("True", "InForce", format!("this policy governs {}", crds(count))),
     };
     let paused = match pause(readable, name) {
@@ -174,7 +178,7 @@ fn status(
     };
     let generation = Some(policy.generation);
     let conditions =
-        [("Conflicting", conflicting), ("Paused", paused), ("Ready", ready), (UNKNOWN_PATHS, unknown)];
+        [(CONFLICTING, conflicting), ("Paused", paused), ("Ready", ready), (UNKNOWN_PATHS, unknown)];
     let conditions = conditions.into_iter().map(|(kind, (status, reason, message))| {
         let before = policy.status.conditions.iter().find(|before| before.type_ == kind);
         let kept = before.filter(|before| before.status == status);

@@ -11,12 +11,13 @@ use std::io::Write;
 use clap::Args;
 use etch::cluster::{Cluster, Leader, crds};
 use etch::report::Style;
-use etch_core::api::{DefaultsReport, counting};
+use etch_core::api::{DefaultsPolicyStatus, DefaultsReport, counting};
 use etch_core::call_error::CallError;
 use etch_core::condition;
 use etch_core::object::Object;
 use jiff::Timestamp;
 use kube_structural_schema::json::Json;
+use serde::Deserialize;
 
 use self::overview::{CrdFacts, Facts, LeaderView, overview};
 use super::each;
@@ -79,10 +80,15 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
             None
         }
     };
+    let conditions_of = |policy: &Object| {
+        let status = DefaultsPolicyStatus::deserialize(&policy.json()["status"]).unwrap_or_default();
+        (policy.name().to_owned(), status.conditions)
+    };
     let spec_of = |policy: &Object| Some((policy.name().to_owned(), counting(&policy.json()["spec"])?));
     Ok(Facts {
         kubernetes,
         leader: leader.map(|leader| leader.map(view)),
+        policy_conditions: policies.iter().flatten().flatten().map(conditions_of).collect(),
         policies: policies.map(|policies| policies.map(|all| all.iter().filter_map(spec_of).collect())),
         reports: reports.map(|reports| reports.iter().filter_map(report).collect()),
         crds,

@@ -6,7 +6,9 @@ use std::time::Duration;
 use etch_core::api::{DefaultsReport, DefaultsReportStatus, ObjectProblem, Policies, assign};
 use etch_core::condition::{Condition, EventType, Reason, TYPES};
 use etch_core::message::{MISSING_PERMISSION, OLD_CRDS};
+use etch_core::policy::{CONFLICTING, NOTHING_SELECTED, UNKNOWN_PATHS};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition;
 use serde::Serialize;
 
 use crate::commands::policy::Labels;
@@ -22,6 +24,8 @@ pub(super) struct Facts {
     pub(super) leader: Option<Option<LeaderView>>,
     /// None inside where Etch's CRDs are not installed.
     pub(super) policies: Option<Option<Policies>>,
+    /// The conditions of each policy, those included whose spec cannot be read.
+    pub(super) policy_conditions: Vec<(String, Vec<PolicyCondition>)>,
     pub(super) reports: Option<Vec<DefaultsReport>>,
     pub(super) crds: Option<Vec<CrdFacts>>,
     /// What could not be read, with the reason.
@@ -52,6 +56,7 @@ pub(super) struct Overview {
     /// Whether they are of an older Etch, and lack a field of a report.
     pub(super) old_crds: bool,
     pub(super) policies: Vec<PolicyView>,
+    pub(super) policy_problems: Vec<PolicyProblem>,
     /// How many CRDs no policy selects; `None` if policies could not be read.
     pub(super) ungoverned: Option<u64>,
     /// How many CRDs have each reason of `DefaultsPersisted`, and how many have the other two conditions.
@@ -85,6 +90,14 @@ pub(super) struct PolicyView {
     pub(super) guard: String,
     /// Who has paused writes to the objects of its CRDs.
     pub(super) paused: Option<String>,
+}
+
+/// What a policy's own conditions ask its author to look at.
+#[derive(Debug, Serialize)]
+pub(super) struct PolicyProblem {
+    pub(super) policy: String,
+    pub(super) reason: String,
+    pub(super) message: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -139,7 +152,7 @@ pub(super) struct ProblemView {
 
 /// Sums up what was read.
 pub(super) fn overview(facts: Facts) -> Overview {
-    let Facts { kubernetes, leader, policies, reports, crds, unread, now } = facts;
+    let Facts { kubernetes, leader, policies, policy_conditions, reports, crds, unread, now } = facts;
     let (crds, reports) = (crds.unwrap_or_default(), reports.unwrap_or_default());
     let installed = policies.as_ref().map(Option::is_some);
     let policies = policies.flatten().unwrap_or_default();
@@ -157,6 +170,7 @@ pub(super) fn overview(facts: Facts) -> Overview {
         installed,
         old_crds: conditions_of(&crds).any(|condition| condition.message.contains(OLD_CRDS)),
         policies: policy_views(&policies, &governed),
+        policy_problems: policy_problems(policy_conditions),
         ungoverned: installed.map(|_| (crds.len() - governed.len()) as u64),
         crds: states(&crds),
         passes: reports.iter().filter_map(|report| pass(report, now)).collect(),
@@ -172,6 +186,8 @@ impl Overview {
         !self.is_leaderless
             && self.installed != Some(false)
             && !self.old_crds
+            // A policy may be there before its CRDs are.
+            && self.policy_problems.iter().all(|problem| problem.reason == NOTHING_SELECTED)
             && self.missing_permissions.is_empty()
             && self.problems.held + self.problems.rejected == 0
             && !self.crds.iter().any(|state| state.is_problem)
@@ -191,6 +207,22 @@ fn policy_views(policies: &Policies, governed: &BTreeMap<&str, String>) -> Vec<P
         paused: etch_core::api::pause(policies, name).map(|pause| pause.to_string()),
     };
     policies.iter().map(view).collect()
+}
+
+fn policy_problems(conditions: Vec<(String, Vec<PolicyCondition>)>) -> Vec<PolicyProblem> {
+    let is_problem = |condition: &PolicyCondition| match condition.type_.as_str() {
+        "Ready" => condition.status == "False",
+        CONFLICTING | UNKNOWN_PATHS => condition.status == "True",
+        _ => false,
+    };
+    let problems = conditions.into_iter().flat_map(|(policy, conditions)| {
+        conditions.into_iter().filter(is_problem).map(move |condition| PolicyProblem {
+            policy: policy.clone(),
+            reason: condition.reason,
+            message: condition.message,
+        })
+    });
+    problems.collect()
 }
 
 /// The CRDs by the reason of `DefaultsPersisted`, and those with either of the other conditions.

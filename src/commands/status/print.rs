@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use etch::report::{Cell, Style, Table, Tone, counted, plain};
 use jiff::Timestamp;
 
-use super::overview::{MissingView, Overview, PassView, ProblemsView};
+use super::overview::{MissingView, Overview, PassView, PolicyProblem, ProblemsView};
 
 /// How wide it is, where the terminal is not narrower.
 const WIDTH: usize = 80;
@@ -67,6 +67,13 @@ fn policies(out: &mut dyn Write, style: &Style, overview: &Overview) -> io::Resu
             ]);
         }
         table.write(out, style)?;
+    }
+    for PolicyProblem { policy, reason, message } in overview.policy_problems.iter().take(NAMED) {
+        wrapped(out, style, Tone::Warning, &format!("{policy}: {reason}: {message}"))?;
+    }
+    match overview.policy_problems.len().saturating_sub(NAMED) {
+        0 => {}
+        more => writeln!(out, "and {more} more: `kubectl get defaultspolicies`")?,
     }
     match overview.ungoverned {
         None | Some(0) => Ok(()),

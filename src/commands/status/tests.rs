@@ -96,6 +96,7 @@ fn busy() -> Facts {
             since: "2026-11-26T09:00:00Z".parse().ok(),
         })),
         policies: Some(serde_json::from_value(policies).ok()),
+        policy_conditions: Vec::new(),
         reports: Some(vec![report("widgets.example.com", running), report("gadgets.example.com", held)]),
         crds: Some(crds),
         unread: Vec::new(),
@@ -221,4 +222,41 @@ fn crds_of_an_older_etch_are_named_with_the_command_that_replaces_them() {
         printed(&overview).contains("Etch's CRDs are of an older Etch: `etch crds | kubectl apply -f -`")
     );
     assert!(!overview.is_clean());
+}
+
+#[test]
+fn what_is_wrong_with_a_policy_itself_is_shown() {
+    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
+        let of_server = json!({
+            "type": kind, "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": "2026-11-26T09:00:00Z",
+        });
+        serde_json::from_value(of_server).expect("a condition")
+    };
+    let ready = || condition("Ready", "True", "InForce", "this policy governs 1 CRD");
+    let calm = |conditions| Facts {
+        policy_conditions: vec![("default".to_owned(), conditions)],
+        reports: Some(Vec::new()),
+        crds: Some(vec![persisted("widgets.example.com", "AllPersisted", "")]),
+        ..busy()
+    };
+    let fine = overview(calm(vec![ready(), condition("Conflicting", "False", "NoTie", "")]));
+    assert!(fine.is_clean() && fine.policy_problems.is_empty());
+    let early = overview(calm(vec![condition("Ready", "False", "NothingSelected", "it matches no CRD")]));
+    assert!(early.is_clean(), "its CRDs may follow");
+    assert!(
+        printed(&early).contains("\ndefault: NothingSelected: it matches no CRD\n"),
+        "{}",
+        printed(&early)
+    );
+    for wrong in [
+        condition("Ready", "False", "Unreadable", "spec has values"),
+        condition("Conflicting", "True", "Tie", "other and this policy"),
+        condition("UnknownPaths", "True", "NoSuchField", "onChange names fields"),
+    ] {
+        let line = format!("\ndefault: {}: {}\n", wrong.reason, wrong.message);
+        let overview = overview(calm(vec![wrong]));
+        assert!(!overview.is_clean());
+        assert!(printed(&overview).contains(&line), "{}", printed(&overview));
+    }
 }
