@@ -70,3 +70,26 @@ async fn what_was_written_long_after_the_schema_is_known_without_a_record() {
          2 may store their defaults, which only a write shows"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_knows_what_was_stored_though_another_object_is_held() {
+    let held = |name| {
+        let mut object = thing(name);
+        object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:legacy"] = json!({});
+        object
+    };
+    for policy in [json!({ "mode": "Audit" }), json!({ "paused": true })] {
+        let world = World::with(&["a", "b"]);
+        world.put(THINGS, held("c"));
+        world.put(THINGS, held("d"));
+        world.operate(20 * MINUTE).await;
+        assert!(world.persisted().contains("2 of 4 objects are known"), "{}", world.persisted());
+        world.remove(THINGS, "d");
+        set_policy(&world, 2, policy);
+        for _ in 0..3 {
+            let log = world.operate(MINUTE).await;
+            assert_eq!(log.count(is_write), 0);
+            assert!(world.persisted().contains("2 of 3 objects"), "{}", world.persisted());
+        }
+    }
+}

@@ -170,3 +170,22 @@ async fn what_is_kept_beside_an_entry_that_a_crash_has_left_is_counted() {
     assert!(said.ends_with("; 1 followed a changed default; 1 keeps the previous default"), "{said}");
     is_over(&world).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn defaults_that_change_before_a_pass_do_not_push_out_the_one_that_objects_hold() {
+    let world = World::with(&["a", "b"]);
+    world.operate(MINUTE).await;
+    set_policy(
+        &world,
+        2,
+        json!({ "settle": "1h", "onChange": [{ "path": ".spec.size", "action": "Follow" }] }),
+    );
+    for generation in 2..7 {
+        set_default(&world, generation, Some(10 + generation));
+        world.operate(MINUTE).await;
+        assert!(world.persisted().starts_with("False Settling"), "{}", world.persisted());
+    }
+    world.operate(120 * MINUTE).await;
+    assert_eq!(state(&world, "a"), of_user(16));
+    assert!(world.persisted().contains("2 followed"), "{}", world.persisted());
+}

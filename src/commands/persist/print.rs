@@ -206,7 +206,9 @@ impl CrdPass {
                 let text = format!("{left_out} up to {} not checked", after.trim_start_matches('/'));
                 Cell::new(text, Tone::Warning)
             }
-            _ if !self.passed.verified => Cell::new("not verified; run it again", Tone::Warning),
+            _ if !self.passed.verified => {
+                Cell::new("not verified: objects changed in each verification; run it again", Tone::Warning)
+            }
             _ => Cell::default(),
         }
     }

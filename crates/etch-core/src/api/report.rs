@@ -236,7 +236,7 @@ pub struct LostOwners {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Exceptions {
-    /// The uids of objects that are held, rejected or unknown.
+    /// The uids of objects that are held, rejected or unknown, or that an audit leaves open.
     #[schemars(with = "String")]
     pub uids: ByteString,
     /// Rejected objects, by uid, a slash and resource version: until they change, they would be rejected again.
@@ -345,6 +345,10 @@ pub struct PreviousDefaults {
     /// The uids of the objects that were held or rejected at that time.
     #[serde(default)]
     pub exceptions: Vec<String>,
+    /// The uids of all objects that were not known to store them, as a Bloom filter, if `exceptions` does not list each of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub open: Option<ByteString>,
     /// Their paths and values: as many as fit.
     #[serde(default)]
     pub defaults: Vec<DefaultValue>,

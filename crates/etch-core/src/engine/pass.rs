@@ -479,8 +479,12 @@ impl<H> Pass<H> {
         };
         let counts = last.tally.counts();
         let open = counts.due + counts.unproved + counts.held + counts.rejected + counts.unknown;
-        // What all objects were known to store at the beginning of the list.
-        let through = last.through.filter(|_| open == 0 && record.through.is_some());
+        let through = match open {
+            // What all objects were known to store at the beginning of the list.
+            0 => last.through.filter(|_| record.through.is_some()),
+            // What is on record stays so, apart from the objects that are open now.
+            _ => record.through.filter(|_| canary.is_none()),
+        };
         let Self { requests, postponed, .. } = *self;
         let proved = match canary {
             // The watch brings what it has written.

@@ -2,16 +2,13 @@
 //! that the schema gave and no longer gives, and no manager owns it. A value stays if the server would fill
 //! it in again, or if no record proves where it comes from.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::clock::created;
 use super::follow::{Unowned, each_place, held, is_followable, part, pointer};
 use super::places::skip;
-use super::{Body, Plan, Skip, Strategy, Terms, Write};
+use super::{Body, Exceptions, Plan, Skip, Strategy, Terms, Write};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::words::words;
@@ -46,7 +43,7 @@ pub struct StoredDefault {
     /// When it ended.
     pub finished: Timestamp,
     /// The uids of the objects that it has not written.
-    pub exceptions: Arc<BTreeSet<String>>,
+    pub exceptions: Exceptions,
 }
 
 /// Whether values of a recorded default can be removed from objects.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::api::DefaultsReportStatus;
+use crate::api::{DefaultsReportStatus, PreviousDefaults};
 use crate::bloom_filter::BloomFilter;
 use crate::crd::Crd;
 use crate::object_machine::Rules;
@@ -38,6 +38,14 @@ fn exceptions(status: &DefaultsReportStatus) -> Exceptions {
             let problems = status.held.iter().chain(&status.rejected);
             problems.map(|problem| problem.uid.clone()).collect()
         }
+    }
+}
+
+/// The objects that the record of an earlier schema does not cover.
+pub(super) fn excepted(past: &PreviousDefaults) -> Exceptions {
+    match &past.open {
+        Some(open) => Exceptions::of_filter(BloomFilter::from_bytes(open.0.clone())),
+        None => past.exceptions.iter().cloned().collect(),
     }
 }
 
@@ -77,7 +85,7 @@ impl Checkpoint {
         let past = status.previous.iter().find(|past| is_this(&past.digest, &past.storage_version))?;
         let record = Record {
             through: Some(past.through.as_deref()?.parse().ok()?),
-            exceptions: past.exceptions.iter().cloned().collect(),
+            exceptions: excepted(past),
             versions_disagree: true,
             storage_changed: true,
             ..Record::default()

@@ -1,12 +1,12 @@
 //! Which defaults the report on a CRD shows that passes have stored, and in which objects. A pass counts only
 //! if it is known to have processed every object.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use crate::api::{DefaultsReportStatus, PreviousDefaults};
 use crate::crd::Crd;
-use crate::plan::{RecordedDefault, StoredDefault};
+use crate::plan::{Exceptions, RecordedDefault, StoredDefault};
+use crate::report::checkpoint::excepted;
 use crate::report::state::past;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
@@ -43,7 +43,7 @@ pub fn recorded_defaults(report: &DefaultsReportStatus, crd: &Crd) -> (Vec<Recor
 struct Pass {
     through: u64,
     finished: jiff::Timestamp,
-    exceptions: Arc<BTreeSet<String>>,
+    exceptions: Exceptions,
 }
 
 impl Pass {
@@ -51,7 +51,7 @@ impl Pass {
         Some(Self {
             through: schema.through.as_ref()?.parse().ok()?,
             finished: schema.finished.as_ref()?.0,
-            exceptions: Arc::new(schema.exceptions.iter().cloned().collect()),
+            exceptions: excepted(schema),
         })
     }
 
@@ -67,11 +67,13 @@ impl Pass {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::ByteString;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde_json::json;
 
     use super::*;
-    use crate::api::{Counts, DefaultPath, DefaultValue, ObjectProblem};
+    use crate::api::{Counts, DefaultPath, DefaultValue, Exceptions, ObjectProblem};
+    use crate::bloom_filter::{BloomFilter, hash};
     use crate::crd::sample::{things, with_spec};
 
     fn schema(digest: &str, value: Option<&str>, through: Option<&str>) -> PreviousDefaults {
@@ -134,6 +136,12 @@ mod tests {
         // Audit writes nothing.
         report.counts = Counts { due: 1, ..Counts::default() };
         assert_eq!(stored(&report), 0);
+        // What it leaves open is no part of what an earlier pass has stored.
+        let uids = ByteString(BloomFilter::of([hash("open")].into_iter(), 1024).into_bytes());
+        report.exceptions = Some(Exceptions { uids, ..Exceptions::default() });
+        let recorded = &recorded_defaults(&report, &crd).0[0].stored;
+        assert!(recorded[0].exceptions.contains("open") && !recorded[0].exceptions.contains("other"));
+        report.exceptions = None;
         // More objects are held than the report names.
         report.counts = Counts { held: 2, ..Counts::default() };
         report.held = vec![ObjectProblem::default()];

@@ -42,6 +42,7 @@ pub fn fit(status: &mut DefaultsReportStatus) {
         }
         // It is no longer known which objects these are: then nothing is known about the others either.
         status.previous[earlier].exceptions.clear();
+        status.previous[earlier].open = None;
         status.previous[earlier].through = None;
     }
     let all = status.cleared.len();

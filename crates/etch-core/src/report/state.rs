@@ -33,8 +33,10 @@ const VALUE: usize = 2 * 1024;
 const VALUES: usize = 16 * 1024;
 /// The longest selector of objects that it keeps, in bytes of JSON: nothing is on record under a longer one.
 const SELECTOR: usize = 16 * 1024;
-/// How many earlier schemas it remembers.
+/// How many earlier schemas it remembers of those for which a pass has ended, and of others: schemas that
+/// change faster than a pass is made must not push out the one whose defaults the objects hold.
 const PREVIOUS: usize = 3;
+const UNFINISHED: usize = 5;
 /// How long after a change of the schema an API server may store objects by the old one: what was written
 /// until then is verified once more.
 ///
@@ -97,7 +99,7 @@ impl ReportState {
         let again = again.map(|index| previous.remove(index));
         if let Some(report) = report.filter(|report| still.is_none() && !report.digest.is_empty()) {
             previous.insert(0, past(report));
-            previous.truncate(PREVIOUS);
+            remember(&mut previous);
         }
         let first_seen = match (still, &again) {
             (Some(report), _) => report.first_seen.as_ref(),
@@ -394,7 +396,7 @@ fn is_same(one: &DefaultPath, other: &DefaultPath) -> bool {
 /// What a report on other defaults becomes.
 pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
     let problems = report.held.iter().chain(&report.rejected);
-    let is_complete = is_complete(report);
+    let open = report.exceptions.as_ref().filter(|_| !is_complete(report));
     PreviousDefaults {
         digest: report.digest.clone(),
         storage_version: report.storage_version.clone(),
@@ -403,7 +405,8 @@ pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
         finished: report.finished.clone(),
         verify_at: report.verify_at.clone(),
         // What was not selected then is not covered.
-        through: report.through.clone().filter(|_| is_complete && report.objects.is_none()),
+        through: report.through.clone().filter(|_| is_on_record(report) && report.objects.is_none()),
+        open: open.map(|exceptions| exceptions.uids.clone()),
         exceptions: problems.map(|problem| problem.uid.clone()).collect(),
         defaults: report
             .defaults
@@ -412,6 +415,19 @@ pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
             .collect(),
         more_defaults: report.more_defaults,
     }
+}
+
+/// Drops the oldest of the earlier schemas, of either kind.
+fn remember(previous: &mut Vec<PreviousDefaults>) {
+    let [mut finished, mut others] = [0, 0];
+    previous.retain(|past| {
+        let (count, most) = match past.finished {
+            Some(_) => (&mut finished, PREVIOUS),
+            None => (&mut others, UNFINISHED),
+        };
+        *count += 1;
+        *count <= most
+    });
 }
 
 /// Whether a report has room for a selector.
@@ -432,10 +448,7 @@ pub fn is_complete(report: &DefaultsReportStatus) -> bool {
         && report.counts.held + report.counts.rejected == listed as u64
 }
 
-/// Whether a report knows every object that was not processed: by name, or as members of a set.
+/// Whether a report knows every object that was not processed, or is open: by name, or as members of a set.
 pub fn is_on_record(report: &DefaultsReportStatus) -> bool {
-    let counted = report.finished.is_some()
-        && report.counts.due + report.counts.unproved == 0
-        && report.exceptions.is_some();
-    counted || is_complete(report)
+    report.finished.is_some() && report.exceptions.is_some() || is_complete(report)
 }

@@ -187,19 +187,25 @@ impl Tally {
         }
     }
 
-    /// The objects that are held, rejected or unknown, all of them, for a record.
+    /// The objects that are not known to be stored, all of them, for a record.
     pub fn exceptions(&self) -> plan::Exceptions {
-        plan::Exceptions::of_hashes(self.troubled.keys().copied().collect())
+        plan::Exceptions::of_hashes(self.open().collect())
+    }
+
+    /// The hashes of the uids of those that are held, rejected or unknown, or that an audit leaves open.
+    fn open(&self) -> impl Iterator<Item = u64> + '_ {
+        let due = self.due.iter().map(|identity| hash(&identity.uid));
+        let others = self.more_due.iter().chain(&self.unproved).chain(self.troubled.keys());
+        due.chain(others.copied())
     }
 
     /// The same for a report.
     pub fn reported_exceptions(&self) -> Option<api::Exceptions> {
         let rejected: Vec<u64> = self.troubled.values().filter_map(|troubled| troubled.rejected).collect();
-        let uids = BloomFilter::of(self.troubled.keys().copied(), UIDS);
-        let rejected = BloomFilter::of(rejected.into_iter(), REJECTED);
-        (!self.troubled.is_empty()).then(|| api::Exceptions {
-            uids: ByteString(uids.into_bytes()),
-            rejected: ByteString(rejected.into_bytes()),
+        let uids: Vec<u64> = self.open().collect();
+        (!uids.is_empty()).then(|| api::Exceptions {
+            uids: ByteString(BloomFilter::of(uids.into_iter(), UIDS).into_bytes()),
+            rejected: ByteString(BloomFilter::of(rejected.into_iter(), REJECTED).into_bytes()),
         })
     }
 

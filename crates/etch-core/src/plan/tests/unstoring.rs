@@ -1,7 +1,5 @@
 //! What is removed after a rollback, what stays, and why.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -40,7 +38,7 @@ fn recorded(path: &str, value: Value) -> RecordedDefault {
         value: value.into(),
         through: 10,
         finished: FINISHED.parse().expect("a time"),
-        exceptions: Arc::new(["held".to_owned()].into()),
+        exceptions: ["held".to_owned()].into_iter().collect(),
     };
     RecordedDefault { path: path.parse().expect("a path"), stored: vec![stored], is_too_long: false }
 }
