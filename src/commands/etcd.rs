@@ -1,10 +1,11 @@
 //! Where commands take what etcd holds from: a running etcd, or a snapshot.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use etch::cluster::etcd::{Endpoint, Etcd, EtcdTarget, REGISTRY, Snapshot};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
@@ -48,6 +49,18 @@ impl EtcdArgs {
     pub(crate) async fn open(&self) -> anyhow::Result<Option<ObjectSource>> {
         if let Some(path) = &self.etcd_snapshot {
             let snapshot = Snapshot::open(path).with_context(|| path.display().to_string())?;
+            let keys = format!("{}/", self.etcd_prefix.trim_end_matches('/'));
+            let mut is_empty = true;
+            let found = snapshot.each(&|key| key.starts_with(keys.as_bytes()), &mut |_| {
+                is_empty = false;
+                ControlFlow::Break(())
+            });
+            found.with_context(|| path.display().to_string())?;
+            ensure!(
+                !is_empty,
+                "{}: it has no keys under {keys}; set --etcd-prefix to the prefix of the API server's keys",
+                path.display()
+            );
             return Ok(Some(ObjectSource::Snapshot(Arc::new(snapshot), self.etcd_prefix.clone())));
         }
         if self.etcd_endpoints.is_empty() {

@@ -6,7 +6,7 @@ mod types;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
@@ -106,7 +106,7 @@ impl Explain {
                 evidence(&cluster, &document, &crd, report.as_ref(), &within, &mut witnesses).await
             }
         };
-        let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, name).await? {
+        let (missing, exact) = match stored(bytes.as_ref(), &crd, namespace, &object).await? {
             Some((stored, revision)) => {
                 let exact = by_bytes(&stored, &crd, &Decoder::new(&crd)).context("what etcd holds of it")?;
                 let is_of_these_bytes = object.revision() == Some(revision);
@@ -129,6 +129,9 @@ impl Explain {
         let explanations = explain(&object, &crd, &deciding, &missing, exact);
         policies.announce()?;
         self.print(global, out, &crd, &object, &explanations, &rules)?;
+        if matches!(bytes, Some(ObjectSource::Snapshot(..))) && self.output == Output::Table {
+            writeln!(out, "A snapshot shows what was stored when it was taken.")?;
+        }
         ended(Vec::new(), missing.is_empty())
     }
 
@@ -230,19 +233,25 @@ fn within(namespace: Option<&str>) -> String {
     namespace.map(|namespace| format!(" in namespace {namespace:?}")).unwrap_or_default()
 }
 
-/// What etcd holds of the object, and at which revision, where there is access to it.
+/// What etcd holds of the object, and at which revision, where there is access to it. A snapshot may hold
+/// another object that had its name.
 async fn stored(
     bytes: Option<&ObjectSource>,
     crd: &Crd,
     namespace: Option<&str>,
-    name: &str,
+    object: &Object,
 ) -> anyhow::Result<Option<(Json, u64)>> {
     let Some(bytes) = bytes else { return Ok(None) };
-    let value = bytes.stored(&crd.resource(), namespace, name).await?;
+    let value = bytes.stored(&crd.resource(), namespace, object.name()).await?;
     let value = value.context("etcd has no such object; see --etcd-prefix")?;
     match decode(&value.bytes) {
         // The API shows as much of it.
         Err(Opaque::TooDeep) => Ok(None),
-        stored => Ok(Some((stored.context("what etcd holds of it")?, value.revision))),
+        stored => {
+            let stored = stored.context("what etcd holds of it")?;
+            let uid = stored["metadata"]["uid"].as_str().unwrap_or_default();
+            ensure!(uid == object.uid(), "etcd holds another object of this name, with uid {uid:?}");
+            Ok(Some((stored, value.revision)))
+        }
     }
 }

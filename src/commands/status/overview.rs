@@ -13,6 +13,8 @@ use serde::Serialize;
 
 use crate::commands::policy::Labels;
 
+/// The namespace of the ServiceAccount for which `etch rbac` prints roles by default.
+const NAMESPACE: &str = "etch-system";
 /// How many objects with a problem are named.
 const NAMED: usize = 5;
 
@@ -163,6 +165,8 @@ pub(super) fn overview(facts: Facts) -> Overview {
             Some((crd.name.as_str(), assigned.settings.policy))
         })
         .collect();
+    let account = leader.iter().flatten().find(|leader| leader.namespace != NAMESPACE);
+    let account = account.map(|leader| format!(" --service-account {}:NAME", leader.namespace));
     Overview {
         versions: Versions { etch: env!("CARGO_PKG_VERSION"), kubernetes },
         is_leaderless: matches!(leader, Some(None)),
@@ -174,7 +178,7 @@ pub(super) fn overview(facts: Facts) -> Overview {
         ungoverned: installed.map(|_| (crds.len() - governed.len()) as u64),
         crds: states(&crds),
         passes: reports.iter().filter_map(|report| pass(report, now)).collect(),
-        missing_permissions: missing(&crds, &governed),
+        missing_permissions: missing(&crds, &governed, account.as_deref()),
         problems: problems(&reports),
         unread,
     }
@@ -235,7 +239,8 @@ fn states(crds: &[CrdFacts]) -> Vec<StateView> {
                 kind if kind == persisted => {
                     let reason = Reason::named(&condition.reason);
                     let is_warning = reason.and_then(Reason::event) == Some(EventType::Warning);
-                    (condition.reason.as_str(), is_warning)
+                    // A user has to look at what the canary wrote, and to resume.
+                    (condition.reason.as_str(), is_warning || reason == Some(Reason::CanaryWaiting))
                 }
                 _ if condition.status != "True" => continue,
                 kind if kind == non_structural => (non_structural, true),
@@ -271,8 +276,10 @@ fn pass(report: &DefaultsReport, now: Timestamp) -> Option<PassView> {
     })
 }
 
-/// The CRDs for which a permission is missing, by the policy that governs them.
-fn missing(crds: &[CrdFacts], governed: &BTreeMap<&str, String>) -> Vec<MissingView> {
+/// The CRDs for which a permission is missing, by the policy that governs them. `account` names the operator's
+/// ServiceAccount where it is another one than `etch rbac` assumes, which would take the permissions away.
+fn missing(crds: &[CrdFacts], governed: &BTreeMap<&str, String>, account: Option<&str>) -> Vec<MissingView> {
+    let account = account.unwrap_or_default();
     let [.., persisted] = TYPES;
     let is_missing = |condition: &Condition| {
         condition.r#type == persisted
@@ -287,8 +294,8 @@ fn missing(crds: &[CrdFacts], governed: &BTreeMap<&str, String>) -> Vec<MissingV
         policy: policy.cloned(),
         crds: crds.into_iter().map(str::to_owned).collect(),
         command: match policy {
-            Some(policy) => format!("etch rbac --policy {policy} | kubectl apply -f -"),
-            None => "etch rbac --live | kubectl apply -f -".to_owned(),
+            Some(policy) => format!("etch rbac --policy {policy}{account} | kubectl apply -f -"),
+            None => format!("etch rbac --live{account} | kubectl apply -f -"),
         },
     };
     missing.into_iter().map(view).collect()

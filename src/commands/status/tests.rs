@@ -260,3 +260,29 @@ fn what_is_wrong_with_a_policy_itself_is_shown() {
         assert!(printed(&overview).contains(&line), "{}", printed(&overview));
     }
 }
+
+#[test]
+fn a_command_for_an_operator_elsewhere_leaves_its_account_to_be_named() {
+    let mut facts = busy();
+    if let Some(Some(leader)) = &mut facts.leader {
+        leader.namespace = "team-a".to_owned();
+    }
+    let overview = overview(facts);
+    let commands: Vec<&str> = overview.missing_permissions.iter().map(|missing| &*missing.command).collect();
+    assert!(
+        commands.iter().all(|command| command.contains(" --service-account team-a:NAME | ")),
+        "{commands:?}"
+    );
+}
+
+#[test]
+fn a_canary_that_waits_for_a_user_is_named() {
+    let waiting = persisted("widgets.example.com", "CanaryWaiting", "the canary wrote 3 objects");
+    let overview = overview(Facts { crds: Some(vec![waiting]), reports: Some(Vec::new()), ..busy() });
+    assert!(!overview.is_clean());
+    assert!(
+        printed(&overview).contains("CanaryWaiting      1   widgets.example.com"),
+        "{}",
+        printed(&overview)
+    );
+}

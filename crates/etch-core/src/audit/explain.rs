@@ -74,7 +74,8 @@ pub fn explain(
         let reason = match state {
             State::Stored if let Some(reason) = action.of_old_value(&path) => reason,
             State::Stored if !is_default => {
-                "the value differs from the default, so somebody wrote it".to_owned()
+                "the value differs from the default: a client wrote it, or it is an earlier default"
+                    .to_owned()
             }
             State::Stored => action.of_stored(&path, &owners, exact),
             _ => action.of_missing(state, !owners.is_empty()),
@@ -199,7 +200,7 @@ impl OperatorAction<'_> {
             (Plan::Write(write), None) => write,
         };
         let how = match (write.strategy, self.rules.terms.ownership) {
-            (Strategy::Apply, Ownership::None) => "with a server-side apply that names only the object",
+            (Strategy::Apply, Ownership::None) => "with a write that changes nothing that a read shows",
             (Strategy::Apply, Ownership::Own) => "with a server-side apply, and owns it (ownership: Own)",
             (Strategy::Merge, _) => "with an empty merge patch, because the object has no managedFields",
             (Strategy::Rewrite, _) => "with a patch that moves managedFields entries to the storage version",

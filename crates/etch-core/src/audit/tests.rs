@@ -237,7 +237,7 @@ fn what_is_done_depends_on_the_policy() {
     );
     assert_eq!(
         said(&document, drop.clone(), None),
-        "Etch stores it with a server-side apply that names only the object, and drops .spec.gone (hiddenFields: Drop)"
+        "Etch stores it with a write that changes nothing that a read shows, and drops .spec.gone (hiddenFields: Drop)"
     );
     assert!(said(&document, own, None).contains("and owns it (ownership: Own), and drops .spec.gone"));
     let idle = "DefaultsPolicy default has mode: Audit";
@@ -289,7 +289,7 @@ fn an_old_default_is_explained_where_it_follows_and_where_it_stays() {
     assert_eq!(said(&free, &changes(&past, &crd, &[]), None), format!("{known}; Etch keeps it"));
     assert_eq!(
         said(&free, &[], None),
-        ".spec.a stored: the value differs from the default, so somebody wrote it"
+        ".spec.a stored: the value differs from the default: a client wrote it, or it is an earlier default"
     );
     let past = [OldDefault { path: ".spec.gone".parse().expect("a path"), values: vec![json!(7).into()] }];
     let gone = changes(&past, &crd, &[".spec.gone".parse().expect("a path")]);
