@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::pass_status::set_default;
+use super::lists::page;
+use super::pass_status::{set_default, set_policy};
 use super::server::Request;
 use super::world::{THINGS, World, filled, is_about_objects, is_write, operate, thing};
 
@@ -276,4 +277,44 @@ async fn what_a_server_shows_that_fills_in_something_else_is_stored_and_is_kept(
     let log = world.operate(MINUTE).await;
     assert_eq!(value_and_owners(&world), (json!(1), vec![json!("user")]));
     assert_eq!((log.count(is_dry_run), log.count(is_write) > 0), (0, true));
+}
+
+/// Lists these objects in two pages.
+fn in_two_pages(world: &World, names: Vec<String>) {
+    world.loses(move |world, request| {
+        if !is_list(request) || request.is_for_metadata() {
+            return None;
+        }
+        let objects = |names: &[String]| -> Vec<Value> {
+            names.iter().filter_map(|name| Some(filled(&world.stored(THINGS, name)?))).collect()
+        };
+        let revision = |object: &Value| object["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
+        let latest = objects(&names).iter().filter_map(revision).max()?;
+        let (first, second) = names.split_at(names.len() / 2);
+        Some(match request.asked("continue") {
+            "" => page(latest, "more", objects(first)),
+            _ => page(latest, "", objects(second)),
+        })
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_progress_of_an_interrupted_pass_is_no_proof_of_what_was_written_since_the_record() {
+    let world = World::with(&[]);
+    let names: Vec<String> = (0..200).map(|index| format!("o{index:05}")).collect();
+    names.iter().for_each(|name| world.put(THINGS, thing(name)));
+    in_two_pages(&world, names);
+    set_policy(&world, 2, json!({ "maxWritesPerSecond": 10 }));
+    world.operate(Duration::from_secs(14)).await;
+    let status = || world.report(CRD).expect("a report")["status"].clone();
+    assert_eq!(status()["upto"], "ns/o00099", "{}", world.persisted());
+    let through = status()["through"].clone();
+    // It is written through a server that lags behind, and a pass that goes on from the record reports how
+    // far it has come.
+    world.put(THINGS, thing("o00000"));
+    world.operate(Duration::from_secs(5)).await;
+    assert_eq!((&status()["upto"], &status()["through"]), (&json!("ns/o00099"), &through));
+    world.operate(20 * MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted: all 200"), "{}", world.persisted());
+    assert!(world.is_persisted("o00000"));
 }

@@ -361,7 +361,7 @@ impl<H> Pass<H> {
         if self.limits.verifies {
             // What a canary leaves out is covered by no record.
             let place = match self.limits.canary {
-                None => (self.record_through(sweep), sweep.upto.clone()),
+                None => (self.record_through(sweep.through), sweep.upto.clone()),
                 Some(_) => (None, None),
             };
             let proved = std::mem::take(&mut sweep.proved);
@@ -369,9 +369,9 @@ impl<H> Pass<H> {
         }
     }
 
-    /// Where a sweep puts the record.
-    fn record_through(&self, sweep: &Sweep) -> Option<u64> {
-        if self.limits.keeps_record { self.covered } else { sweep.through }
+    /// Where a sweep that began at this resource version puts the record.
+    pub fn record_through(&self, began: Option<u64>) -> Option<u64> {
+        if self.limits.keeps_record { self.covered } else { began }
     }
 
     fn end_interrupted(&mut self, last: Sweep, in_first: bool, reason: PassError) {
@@ -437,7 +437,7 @@ impl<H> Pass<H> {
 
     fn go_on_after(&mut self, mut sweep: Box<Sweep>, is_first: bool) {
         if is_first || self.limits.moves_record {
-            self.through = self.record_through(&sweep);
+            self.through = self.record_through(sweep.through);
         }
         let unanswered = if self.limits.needs_every_answer { 0 } else { sweep.tally.counts().unknown };
         let is_verified = match is_first {

@@ -236,7 +236,7 @@ impl<H> Passing<H> {
         let place = if verifies { shown.place() } else { so_far.place() };
         // What was done before the report turned out to be another one may be about another past.
         let place = place.filter(|_| task.writes() && !self.is_report_other && !self.is_canary);
-        let through = place.map(|place| place.through);
+        let through = place.and_then(|place| self.pass.record_through(Some(place.through)));
         let mut report =
             self.state.counted(self.pass.ledger(), crd_status.reason, &shown, through, self.times);
         report.upto = place.map(|place| place.upto.clone());
