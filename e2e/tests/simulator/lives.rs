@@ -14,9 +14,9 @@ use serde_json::json;
 /// The seeds of the usual run.
 const USUAL: std::ops::Range<u64> = 100_000..104_000;
 /// In so many lives each sabotage is found that the simulator knows.
-const FOUND: u64 = 1200;
+const FOUND: u64 = 5_000;
 /// The same for [`FOUND_LATE`].
-const FOUND_LATE_IN: u64 = 4000;
+const FOUND_LATE_IN: u64 = 10_000;
 
 /// Sabotages that lives of all worlds find.
 const FOUND_ANYWHERE: [Sabotage; 22] = [
