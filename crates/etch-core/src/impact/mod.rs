@@ -4,7 +4,6 @@ mod difference;
 mod effect;
 mod kind;
 mod known;
-mod removed;
 mod schemas;
 mod stored;
 mod tally;
