@@ -1,13 +1,12 @@
 //! Where commands take what etcd holds from: a running etcd, or a snapshot.
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use etch::cluster::etcd::{Endpoint, Etcd, EtcdTarget, REGISTRY, Snapshot};
+use etch::cluster::etcd::{Endpoint, Etcd, EtcdError, EtcdTarget, REGISTRY, Snapshot};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
 use etch_core::api::DefaultsReportStatus;
 use etch_core::crd::Crd;
@@ -39,6 +38,9 @@ pub(crate) struct EtcdArgs {
     etcd_prefix: String,
 }
 
+/// What an answer from a snapshot is about.
+pub(crate) const OF_SNAPSHOT: &str = "A snapshot shows what was stored when it was taken.";
+
 impl EtcdArgs {
     /// Whether they name anything.
     pub(crate) fn is_given(&self) -> bool {
@@ -49,18 +51,8 @@ impl EtcdArgs {
     pub(crate) async fn open(&self) -> anyhow::Result<Option<ObjectSource>> {
         if let Some(path) = &self.etcd_snapshot {
             let snapshot = Snapshot::open(path).with_context(|| path.display().to_string())?;
-            let keys = format!("{}/", self.etcd_prefix.trim_end_matches('/'));
-            let mut is_empty = true;
-            let found = snapshot.each(&|key| key.starts_with(keys.as_bytes()), &mut |_| {
-                is_empty = false;
-                ControlFlow::Break(())
-            });
-            found.with_context(|| path.display().to_string())?;
-            ensure!(
-                !is_empty,
-                "{}: it has no keys under {keys}; set --etcd-prefix to the prefix of the API server's keys",
-                path.display()
-            );
+            let holds_keys = snapshot.holds(&self.keys()).with_context(|| path.display().to_string())?;
+            ensure!(holds_keys, "{}: {}", path.display(), EtcdError::Empty(self.keys()));
             return Ok(Some(ObjectSource::Snapshot(Arc::new(snapshot), self.etcd_prefix.clone())));
         }
         if self.etcd_endpoints.is_empty() {
@@ -81,8 +73,13 @@ impl EtcdArgs {
             key: self.etcd_key.clone(),
         };
         let etcd = Etcd::connect(&target).await?;
-        etcd.check(&format!("{}/", self.etcd_prefix.trim_end_matches('/'))).await?;
+        etcd.check(&self.keys()).await?;
         Ok(Some(ObjectSource::Etcd(etcd, self.etcd_prefix.clone())))
+    }
+
+    /// What the API server's keys begin with.
+    fn keys(&self) -> String {
+        format!("{}/", self.etcd_prefix.trim_end_matches('/'))
     }
 }
 

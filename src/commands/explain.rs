@@ -22,7 +22,7 @@ use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 
 use super::audit::why_skipped;
-use super::etcd::{EtcdArgs, evidence, report_on};
+use super::etcd::{EtcdArgs, OF_SNAPSHOT, evidence, report_on};
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
 use super::{one_stdin, openapi, serves_its_objects};
@@ -130,7 +130,7 @@ impl Explain {
         policies.announce()?;
         self.print(global, out, &crd, &object, &explanations, &rules)?;
         if matches!(bytes, Some(ObjectSource::Snapshot(..))) && self.output == Output::Table {
-            writeln!(out, "A snapshot shows what was stored when it was taken.")?;
+            writeln!(out, "{OF_SNAPSHOT}")?;
         }
         ended(Vec::new(), missing.is_empty())
     }

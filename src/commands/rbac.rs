@@ -25,6 +25,9 @@ use crate::commands::emit::{emit_object, emit_objects};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
 
+/// The ServiceAccount that roles are for unless another one is named.
+pub(crate) const SERVICE_ACCOUNT: &str = "etch-system:etch";
+
 /// Print the roles that Etch needs for CRDs and EmbeddedSchemas
 ///
 /// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For
@@ -59,7 +62,7 @@ pub(crate) struct Rbac {
     #[arg(long, requires = "policy")]
     cluster_wide: bool,
     /// The service account in RoleBindings
-    #[arg(long, value_name = "NAMESPACE:NAME", default_value = "etch-system:etch", value_parser = account)]
+    #[arg(long, value_name = "NAMESPACE:NAME", default_value = SERVICE_ACCOUNT, value_parser = account)]
     service_account: Account,
     /// The name of the roles [default: etch-crds, or a name for the policy or the files, so that no grant
     /// replaces another]

@@ -51,6 +51,11 @@ async fn looked_at(hand: &Hand) -> Result<()> {
     let new = new.to_str().context("a path")?;
     let etcd = ["--etcd-endpoints", hand.control_plane.etcd_url()];
     let by_snapshot = ["--etcd-snapshot", snapshot];
+    for access in [&etcd, &by_snapshot] {
+        let elsewhere = hand.etch(&[&["audit", "--etcd-prefix", "/elsewhere"], &access[..]].concat())?;
+        ensure!(elsewhere.code == Some(2), "{elsewhere:?}");
+        ensure!(elsewhere.err.contains("has no keys under /elsewhere/; set --etcd-prefix"), "{elsewhere:?}");
+    }
     for (scope, expected) in [
         (&["-n", "web"][..], OBJECTS),
         (&["--namespace", "shop"], OBJECTS),

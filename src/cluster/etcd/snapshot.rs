@@ -54,6 +54,19 @@ impl Snapshot {
         })
     }
 
+    /// Whether anything is stored under keys that begin like this.
+    ///
+    /// # Errors
+    /// See [`SnapshotError`].
+    pub fn holds(&self, prefix: &str) -> Result<bool, SnapshotError> {
+        let mut is_found = false;
+        self.each(&|key| key.starts_with(prefix.as_bytes()), &mut |_| {
+            is_found = true;
+            ControlFlow::Break(())
+        })?;
+        Ok(is_found)
+    }
+
     /// What is stored under a key; `None` if there is nothing.
     ///
     /// # Errors

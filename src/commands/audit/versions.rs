@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use kube_structural_schema::json::{Json, outline};
 use serde_json::{Value, json};
 
-use super::super::etcd::report_on;
+use super::super::etcd::{OF_SNAPSHOT, report_on};
 use super::super::failures::{self, Failure, in_short};
 use super::super::sample::{Sample, write_left};
 use super::super::{crds_named, failure, scope, serves_its_objects};
@@ -78,7 +78,7 @@ impl Audit {
             scope::write(out, &scope)?;
             table(out, &global.style(), &all, self.objects)?;
             if is_snapshot && !all.is_empty() {
-                writeln!(out, "A snapshot shows what was stored when it was taken.")?;
+                writeln!(out, "{OF_SNAPSHOT}")?;
             }
             Ok(())
         })?;

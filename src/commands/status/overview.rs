@@ -12,9 +12,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition
 use serde::Serialize;
 
 use crate::commands::policy::Labels;
+use crate::commands::rbac::SERVICE_ACCOUNT;
 
-/// The namespace of the ServiceAccount for which `etch rbac` prints roles by default.
-const NAMESPACE: &str = "etch-system";
 /// How many objects with a problem are named.
 const NAMED: usize = 5;
 
@@ -165,7 +164,8 @@ pub(super) fn overview(facts: Facts) -> Overview {
             Some((crd.name.as_str(), assigned.settings.policy))
         })
         .collect();
-    let account = leader.iter().flatten().find(|leader| leader.namespace != NAMESPACE);
+    let is_elsewhere = |leader: &&LeaderView| !SERVICE_ACCOUNT.starts_with(&format!("{}:", leader.namespace));
+    let account = leader.iter().flatten().find(is_elsewhere);
     let account = account.map(|leader| format!(" --service-account {}:NAME", leader.namespace));
     Overview {
         versions: Versions { etch: env!("CARGO_PKG_VERSION"), kubernetes },

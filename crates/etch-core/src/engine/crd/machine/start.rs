@@ -88,7 +88,7 @@ impl<H> CrdMachine<H> {
         }
         // A restart must not cost the owners of one more object.
         let about_this = report.as_ref().filter(|report| open.state.is_about(report));
-        if let Some(lost) = about_this.as_ref().and_then(|report| report.owners_lost.clone()) {
+        if let Some(lost) = about_this.and_then(|report| report.owners_lost.clone()) {
             return self.respond(lost.into(), now);
         }
         self.known.recall(report.as_deref(), &self.task);
