@@ -1,5 +1,7 @@
 //! Upgrades in short: two schemas, an object, and what happens to it.
 
+mod versions;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -196,22 +198,6 @@ fn a_document_that_no_server_returned_is_what_is_stored() {
 }
 
 #[test]
-fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
-    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "a": {}, "color": { "default": "red" } })));
-    let old = crd(&[("v1beta1", false, plain.clone()), ("v1", true, plain.clone())]);
-    let new = crd(&[("v1beta1", false, plain), ("v1", true, color)]);
-    let beta: Object =
-        json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": 1 } })
-            .into();
-    assert_eq!(told(&Upgrade::new(&old, &new).object(&beta)), [""; 0], "fact R2");
-    let unknown: Object = json!({ "apiVersion": "example.com/v7", "metadata": { "name": "a" } }).into();
-    assert_eq!(
-        told(&Upgrade::new(&old, &new).object(&unknown)),
-        ["problems it cannot be read: stored at v7, which the CRD does not have"]
-    );
-}
-
-#[test]
 fn what_is_known_to_be_stored_needs_no_owner() {
     let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
@@ -374,42 +360,6 @@ fn what_was_invalid_before_is_told_apart() {
 }
 
 #[test]
-fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaults() {
-    let (plain, color) = (json!({ "a": {} }), json!({ "a": {}, "color": { "default": "red" } }));
-    let old = crd(&[("v1beta1", true, spec(plain.clone()))]);
-    let new = crd(&[("v1beta1", false, spec(plain.clone())), ("v1", true, spec(color.clone()))]);
-    let mut object = tab(json!({ "a": 1 }), json!({ "f:a": {} })).json().clone();
-    object["apiVersion"] = json!("example.com/v1beta1");
-    let object = Object::from(object);
-    assert_eq!(told(&Upgrade::new(&old, &new).object(&object)), [""; 0]);
-    assert_eq!(Upgrade::new(&old, &new).schemas().defaults_added.len(), 1);
-    let new = crd(&[("v1beta1", false, spec(color.clone())), ("v1", true, spec(plain))]);
-    let hidden = Upgrade::new(&old, &new).object(&object);
-    assert_eq!(told(&hidden), [""; 0], "what conversion hands over is pruned");
-    let new = crd(&[("v1", true, spec(color))]);
-    assert_eq!(
-        told(&Upgrade::new(&old, &new).object(&object)),
-        ["problems it cannot be read: stored at v1beta1, which the CRD does not have"]
-    );
-}
-
-#[test]
-fn what_lacks_a_default_of_the_storage_version_may_show_those_of_the_version_that_it_is_stored_at() {
-    let versions = |beta: Value| {
-        let storage = json!({ "count": {}, "size": { "default": 1 } });
-        crd(&[("v1beta1", false, spec(beta)), ("v1", true, spec(storage))])
-    };
-    let old = versions(json!({ "count": { "default": 5 }, "size": {} }));
-    let new = versions(json!({ "count": {}, "size": {} }));
-    let told = |object| told(&Upgrade::new(&old, &new).object(&object));
-    assert_eq!(
-        told(tab(json!({ "count": 5 }), json!({}))),
-        ["disappears .spec.count", "protected .spec.count"]
-    );
-    assert_eq!(told(tab(json!({ "count": 6 }), json!({}))), [""; 0]);
-}
-
-#[test]
 fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
     let plain = spec(json!({ "a": { "type": "integer" } }));
     let mut ruled =
@@ -425,41 +375,6 @@ fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
     assert_eq!(told(1), [""; 0]);
     assert_eq!(told(2).len(), 1);
     assert!(told(2)[0].starts_with("problems .spec: !has(self.color) || self.a < 2;"), "{:?}", told(2));
-}
-
-#[test]
-fn what_a_webhook_converts_is_not_judged_in_other_terms() {
-    let versions = |beta: Value| {
-        let schema =
-            |spec: Value| json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
-        let stable = spec(json!({ "host": { "type": "integer" } }));
-        Crd::read(&Json::from(json!({
-            "metadata": { "name": "tabs.example.com" },
-            "spec": {
-                "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
-                "conversion": { "strategy": "Webhook" },
-                "versions": [
-                    { "name": "v1beta1", "served": true, "schema": schema(beta) },
-                    { "name": "v1", "served": true, "storage": true, "schema": schema(stable) },
-                ],
-            },
-        })))
-        .expect("a CRD")
-    };
-    let (old, new) = (
-        versions(spec(json!({ "host": { "type": "string" } }))),
-        versions(spec(json!({ "host": { "type": "string" }, "port": { "default": 1 } }))),
-    );
-    let bytes =
-        json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "host": "h" } });
-    let (_, effect) = Upgrade::new(&old, &new).stored(bytes.into()).expect("readable");
-    assert_eq!(
-        told(&effect),
-        [
-            "appears .spec.port",
-            "problems not known to be valid: it is stored at v1beta1, and a webhook converts it"
-        ]
-    );
 }
 
 #[test]
