@@ -8,11 +8,15 @@ use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
 use e2e::control_plane::Options;
 use e2e::scene::{MIGRATOR, Scene};
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 use tokio::time::timeout;
 
 const GROUP: &str = "moved.example.com";
+/// When the objects were written, and when the CRD was changed.
+const BEFORE: &str = "2025-01-01T00:00:00Z";
+const LONG_AGO: &str = "2025-06-01T00:00:00Z";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_versions_go_on_proof_only() -> Result<()> {
@@ -21,6 +25,7 @@ async fn old_versions_go_on_proof_only() -> Result<()> {
     with_defaults(&scene).await.context("a CRD with defaults")?;
     trimmed(&scene).await.context("a policy that trims")?;
     trimmed_without_defaults(&scene).await.context("a policy that trims, and a CRD without defaults")?;
+    shortened(&scene).await.context("a list that a user has shortened")?;
     Ok(())
 }
 
@@ -231,7 +236,52 @@ async fn trimmed_without_defaults(scene: &Scene) -> Result<()> {
     let after = scene.cluster.persisted(&kind.crd(), "NoDefaults", GUARD).await?;
     ensure!(before.status == "True" && after.status == "True", "{before:?} {after:?}");
     ensure!(before.last_transition_time == after.last_transition_time, "{before:?} {after:?}");
-    operator.stop().await
+    operator.stop().await?;
+    // The report keeps it: nothing else shows where these objects are.
+    let document = kind.impact(scene, &kind.without_old_version()).await?;
+    ensure!(!document.to_string().contains("not known to be stored"), "{document:#}");
+    Ok(())
+}
+
+/// `status.storedVersions` proves nothing. Objects that may be unreadable after an upgrade are named until every
+/// object was asked about.
+async fn shortened(scene: &Scene) -> Result<()> {
+    let kind = Kind { cluster: &scene.cluster, kind: "Short" };
+    kind.moved(&spec(json!({}))).await?;
+    kind.age().await?;
+    let short = json!({ "status": { "storedVersions": ["v1"] } });
+    let status = format!("{CRDS}/{}/status", kind.crd());
+    scene.cluster.patch(&status, Patch::Merge, "user", &short).await?.ok()?;
+    let upgrade = kind.without_old_version();
+    let what = "not known to be stored at v1: at v1beta1 it cannot be read any more";
+    let document = kind.impact(scene, &upgrade).await?;
+    let objects = &document["crds"][0]["objects"];
+    ensure!(document.to_string().matches(what).count() >= 2, "{document:#}");
+    ensure!(objects.as_array().is_none_or(|objects| objects.len() == 2), "{document:#}");
+    let file = upgrade.path().to_str().context("a path")?;
+    let plan = kind.etch(scene, &["plan", "-f", file, "--live", "-o", "json"]).await?;
+    let step = format!("persist {} --every-object", kind.crd());
+    ensure!(plan.to_string().contains(&step), "{plan:#}");
+    let raw = [kind.stored_at("a").await?, kind.stored_at("b").await?];
+    ensure!(raw == ["v1beta1", "v1beta1"], "{raw:?}");
+    kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
+    let raw = [kind.stored_at("a").await?, kind.stored_at("b").await?];
+    ensure!(raw == ["v1", "v1"], "{raw:?}");
+    // A question about what is stored there already leaves its trace on the CRD alone.
+    kind.age().await?;
+    let path = format!("{CRDS}/{}", kind.crd());
+    let forgotten = json!({ "metadata": { "annotations": { "etch-operator.io/persisted": null } } });
+    scene.cluster.patch(&path, Patch::Merge, "user", &forgotten).await?.ok()?;
+    let document = kind.impact(scene, &upgrade).await?;
+    ensure!(document.to_string().contains(what), "{document:#}");
+    let revisions = kind.revisions().await?;
+    kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
+    ensure!(kind.revisions().await? == revisions, "what is stored was written again");
+    let document = kind.impact(scene, &upgrade).await?;
+    ensure!(!document.to_string().contains(what), "{document:#}");
+    let seen = kind.audit(scene, &[]).await?;
+    ensure!(seen["proved"] == 2 && seen["unknown"] == 0, "{seen:#}");
+    Ok(())
 }
 
 struct Kind<'a> {
@@ -314,6 +364,45 @@ impl Kind<'_> {
         .await
     }
 
+    /// The CRD with `v1` alone, in a file.
+    fn without_old_version(&self) -> NamedTempFile {
+        let document = crd(GROUP, self.kind, &[("v1", true, spec(json!({})))]);
+        let file = NamedTempFile::with_suffix(".json").expect("a file");
+        std::fs::write(file.path(), document.to_string()).expect("the file is written");
+        file
+    }
+
+    /// Has everything be older than eleven minutes: the objects, and then the CRD.
+    async fn age(&self) -> Result<()> {
+        let etcd = self.cluster.etcd();
+        for value in etcd.list(&format!("/registry/{GROUP}/{}/", self.plural())).await? {
+            etcd.put(&value.key, &dated(&value.bytes, BEFORE)?).await?;
+        }
+        let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", self.crd());
+        let (bytes, _) = etcd.get(&key).await?.with_context(|| key.clone())?;
+        etcd.put(&key, &dated(&bytes, LONG_AGO)?).await?;
+        let path = format!("{CRDS}/{}", self.crd());
+        eventually(GUARD, "the CRD is old", async || {
+            let seen = self.cluster.get(&path).await?;
+            Ok((seen["metadata"]["creationTimestamp"] == json!(LONG_AGO)).then_some(()))
+        })
+        .await
+    }
+
+    /// What `etch impact` prints of an upgrade as JSON.
+    async fn impact(&self, scene: &Scene, upgrade: &NamedTempFile) -> Result<Value> {
+        let file = upgrade.path().to_str().context("a path")?;
+        self.etch(scene, &["impact", "-f", file, "--live", "-o", "json"]).await
+    }
+
+    /// What `etch` prints as JSON.
+    async fn etch(&self, scene: &Scene, words: &[&str]) -> Result<Value> {
+        let mut command = Command::new(e2e::operator::binary()?);
+        let output = command.args(words).env("KUBECONFIG", scene.kubeconfig()).output().await?;
+        serde_json::from_slice(&output.stdout)
+            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     /// What `etch audit --stored-versions` prints of the CRD as JSON.
     async fn audit(&self, scene: &Scene, flags: &[&str]) -> Result<Value> {
         let name = self.crd();
@@ -324,6 +413,16 @@ impl Kind<'_> {
             .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
         Ok(document["crds"][0].clone())
     }
+}
+
+/// A value in etcd with other times.
+fn dated(bytes: &[u8], time: &str) -> Result<Vec<u8>> {
+    let mut stored: Value = serde_json::from_slice(bytes)?;
+    stored["metadata"]["creationTimestamp"] = json!(time);
+    for entry in stored["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
+        entry["time"] = json!(time);
+    }
+    Ok(serde_json::to_vec(&stored)?)
 }
 
 fn spec(mut properties: Value) -> Value {

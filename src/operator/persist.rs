@@ -38,6 +38,9 @@ pub struct Pass {
     pub terms: Terms,
     /// What is on record: objects that it covers need no request.
     pub record: Record,
+    /// Whether every API server serves the CRD, so that a pass without exceptions proves the version at which
+    /// objects are stored.
+    pub proves_versions: bool,
     /// The last object, as `namespace/name`, that an interrupted pass has processed; all up to it are left
     /// out.
     pub after: Option<String>,
@@ -149,7 +152,10 @@ pub async fn persist(
             let passed = passed(&verified.last, &ledger, verified.is_verified);
             let is_whole = pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
             let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
-            let persisted = |through| Persisted::new(&pass.crd, through, exceptions());
+            let counts = passed.counts;
+            let is_of_all = counts.written + counts.already_stored == counts.objects;
+            let every_object = pass.proves_versions && is_of_all;
+            let persisted = |through| Persisted::new(&pass.crd, through, exceptions(), every_object);
             let proved = verified.last.through.filter(|_| is_whole).map(persisted);
             Ok(Passed { proved, ..passed })
         }

@@ -25,6 +25,7 @@ fn pass(world: &World) -> Pass {
         crd,
         scope: Scope::All,
         terms: Terms::default(),
+        proves_versions: false,
         after: None,
         pace: Arc::new(Pace::new(1, None, PaceMode::Gentle)),
         ended: CancellationToken::new(),

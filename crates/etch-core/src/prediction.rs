@@ -43,11 +43,13 @@ pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &C
     let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
     let cleared = of_report.cleared.clone();
     let Shown { record: on_crd, clock, .. } = Shown::by(document, crd);
+    let all_at_storage_version =
+        [Some(&of_report), on_crd.as_ref()].into_iter().flatten().any(|record| record.all_at_storage_version);
     let record = match of_report.through {
         Some(_) => of_report,
         None => on_crd.unwrap_or(of_report),
     };
-    Record { clock, cleared, ..record }
+    Record { clock, cleared, all_at_storage_version, ..record }
 }
 
 /// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared

@@ -175,7 +175,13 @@ impl Refusal {
         let quoted = |text: Option<&str>, quote: char| Some(text?.split_once(quote)?.0.to_owned());
         let policy = self.forbidden().and_then(|message| message.strip_prefix("ValidatingAdmissionPolicy '"));
         let webhook = self.message.strip_prefix("admission webhook \"").or_else(|| self.failed_webhook());
-        quoted(policy, '\'').map(Admission::Policy).or_else(|| quoted(webhook, '"').map(Admission::Webhook))
+        // Only the dispatcher of MutatingAdmissionPolicies leaves out the kind.
+        let [denies, fails] = ["policy '", "policy \""].map(|beginning| self.message.strip_prefix(beginning));
+        let mutating = quoted(denies, '\'').or_else(|| quoted(fails, '"'));
+        quoted(policy, '\'')
+            .map(Admission::Policy)
+            .or_else(|| quoted(webhook, '"').map(Admission::Webhook))
+            .or_else(|| mutating.map(Admission::MutatingPolicy))
     }
 
     /// Whether the server could not call a webhook.
@@ -216,6 +222,8 @@ impl Refusal {
 pub enum Admission {
     /// A ValidatingAdmissionPolicy.
     Policy(String),
+    /// A MutatingAdmissionPolicy.
+    MutatingPolicy(String),
     /// A webhook.
     Webhook(String),
 }
@@ -224,6 +232,7 @@ impl fmt::Display for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Policy(name) => write!(f, "ValidatingAdmissionPolicy {name}"),
+            Self::MutatingPolicy(name) => write!(f, "MutatingAdmissionPolicy {name}"),
             Self::Webhook(name) => write!(f, "webhook {name}"),
         }
     }
@@ -282,6 +291,13 @@ mod tests {
              denied request: the value hunter2 is frozen",
         );
         assert_eq!(refused.to_string(), "422 Forbidden by ValidatingAdmissionPolicy freeze");
+        for refused in [
+            "policy 'sizes' with binding 'all' denied request: hunter2 cannot be set",
+            "policy \"sizes\" denied request: failed to configure policy: hunter2",
+        ] {
+            let refused = refusal(403, refused).to_string();
+            assert_eq!(refused, "403 Forbidden by MutatingAdmissionPolicy sizes");
+        }
         let refused = refusal(400, "admission webhook \"v.example.com\" denied the request: hunter2");
         assert_eq!(refused.to_string(), "400 Forbidden by webhook v.example.com");
         let refused =

@@ -90,7 +90,9 @@ impl CrdImpact {
     pub(crate) fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, record: &Record, shown: Shown) {
         let (identity, value) = match shown {
             Shown::View(object) => {
-                let (effect, exact) = upgrade.on_record(&object, record);
+                let (mut effect, exact) = upgrade.on_record(&object, record);
+                upgrade.add_owners_at_removed(&object, &mut effect);
+                upgrade.add_maybe_stored_at_removed(&object, record, &mut effect);
                 return self.add(object.identity(), effect, exact, Some((&object, old)));
             }
             Shown::Written(object) => {
@@ -104,7 +106,10 @@ impl CrdImpact {
             Err(opaque) => Err(Problem::Opaque { why: opaque.to_string() }),
         };
         match looked {
-            Ok((object, effect)) => self.add(identity, effect, true, Some((&object, old))),
+            Ok((object, mut effect)) => {
+                upgrade.add_owners_at_removed(&object, &mut effect);
+                self.add(identity, effect, true, Some((&object, old)));
+            }
             Err(problem) => {
                 let effect = Effect { problems: vec![problem], ..Effect::default() };
                 self.add(identity, effect, true, None);

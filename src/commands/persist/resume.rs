@@ -31,6 +31,7 @@ impl Persist {
             ignore_not_found,
             dry_run,
             yes,
+            every_object,
             ownership,
             hidden_fields,
             max_in_flight,
@@ -43,6 +44,7 @@ impl Persist {
         words.extend(ignore_not_found.then(|| "--ignore-not-found".to_owned()));
         words.extend(dry_run.then(|| "--dry-run".to_owned()));
         words.extend(yes.then(|| "--yes".to_owned()));
+        words.extend(every_object.then(|| "--every-object".to_owned()));
         let defaults = (OwnershipArg::default(), HiddenFieldsArg::default(), MAX_IN_FLIGHT);
         words.extend((*ownership != defaults.0).then(|| format!("--ownership={}", name(ownership))));
         words.extend(
@@ -128,7 +130,7 @@ mod tests {
             "--log-format",
             "json",
         ];
-        for more in [&[][..], &["--dry-run"]] {
+        for more in [&[][..], &["--dry-run"], &["--every-object"]] {
             let (global, persist) = read(&[&all[..], more].concat());
             let line = persist.resume(&global, &["others".to_owned()], Some("web/b"));
             let again = words(&line);

@@ -248,6 +248,7 @@ impl DefaultsPolicySpec {
                 ownership: self.ownership.unwrap_or_default(),
                 hidden_fields: self.hidden_fields.unwrap_or_default(),
                 moves: self.stored_versions == Some(StoredVersions::Trim),
+                doubts_stored_versions: false,
                 repairs: self.managed_fields == Some(ManagedFields::Repair),
                 selection: self.objects.clone().into(),
                 writes_status: self.refused_objects == Some(RefusedObjects::WriteStatus),

@@ -129,6 +129,10 @@ pub struct DefaultsReportStatus {
     /// version, unless the policy has `storedVersions: Ignore`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_versions: Option<StoredVersionsReport>,
+    /// Whether etcd holds every object at `storageVersion`: Etch has proved it, and no generation of the CRD since then has had another
+    /// storage version. `counts` and `through` do not limit it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_at_storage_version: bool,
     /// How many objects there were, by result.
     #[serde(default)]
     pub counts: Counts,

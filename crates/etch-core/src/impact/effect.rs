@@ -69,6 +69,18 @@ pub enum Problem {
     },
     /// It can no longer be read.
     Unreadable(Undecodable),
+    /// An owner's entry names this version, which is removed: no apply to the object goes through.
+    OwnedAt {
+        /// The version.
+        version: String,
+    },
+    /// Nothing shows at which version it is stored: at a removed one it can no longer be read.
+    MaybeStoredAt {
+        /// The versions that are removed.
+        removed: Vec<String>,
+        /// The storage version.
+        storage: String,
+    },
     /// It is at another version than the storage version, and a webhook would have to convert it.
     NotConverted {
         /// The version that it is in.
@@ -260,6 +272,16 @@ impl std::fmt::Display for Problem {
             }
             Self::Invalid { broken, before: true } => write!(f, "{broken}, under the old schema too"),
             Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
+            Self::OwnedAt { version } => write!(
+                f,
+                "managedFields name {version}, which is removed: every apply fails until each entry names another \
+                 version"
+            ),
+            Self::MaybeStoredAt { removed, storage } => write!(
+                f,
+                "not known to be stored at {storage}: at {} it cannot be read any more",
+                removed.join(" or ")
+            ),
             Self::NotConverted { version, storage } => {
                 write!(
                     f,

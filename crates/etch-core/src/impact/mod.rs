@@ -4,6 +4,7 @@ mod difference;
 mod effect;
 mod kind;
 mod known;
+mod removed;
 mod schemas;
 mod stored;
 mod tally;

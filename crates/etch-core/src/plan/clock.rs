@@ -55,6 +55,11 @@ impl Clock {
         !self.is_late(Some(now))
     }
 
+    /// Whether every API server serves the schema at this time.
+    pub fn is_served_everywhere(&self, now: Timestamp) -> bool {
+        self.is_late(Some(now))
+    }
+
     fn is_late(&self, time: Option<Timestamp>) -> bool {
         let both = self.changed.zip(time);
         both.is_some_and(|(changed, time)| time.duration_since(changed) > SERVED_EVERYWHERE)

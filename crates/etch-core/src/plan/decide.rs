@@ -117,7 +117,8 @@ fn may_be_stored_elsewhere(object: &Object, crd: &Crd, terms: &Terms, record: &R
         && !record.exceptions.contains(object.uid())
         && record.selection.selects(object);
     let matters = crd.gives_defaults() || terms.moves;
-    matters && crd.stored_elsewhere() && !was_moved && !record.trust_claims
+    let may_be = crd.stored_elsewhere() || terms.doubts_stored_versions;
+    matters && may_be && !was_moved && !record.trust_claims
 }
 
 /// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one

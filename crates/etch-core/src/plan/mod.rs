@@ -260,6 +260,8 @@ pub struct Terms {
     pub hidden_fields: HiddenFields,
     /// Whether Etch also writes objects of a storage version without defaults, to have them stored there.
     pub moves: bool,
+    /// Whether objects may be stored at another version even if the CRD's `status.storedVersions` has none.
+    pub doubts_stored_versions: bool,
     /// Whether Etch also writes objects only to rewrite owners at versions that are no longer served (fact
     /// W18).
     pub repairs: bool,

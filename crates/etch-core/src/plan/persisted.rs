@@ -30,11 +30,15 @@ pub struct Persisted {
     /// The uids of objects that were held or rejected, as a Bloom filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     exceptions: Option<ByteString>,
+    /// Whether each object was asked about, without any exception, when every API server served this generation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    every_object: bool,
 }
 
 impl Persisted {
-    /// What a pass has proved up to a resource version.
-    pub fn new(crd: &Crd, through: u64, exceptions: Option<ByteString>) -> Self {
+    /// What a pass has proved up to a resource version; with `every_object`, also that etcd holds every object
+    /// at the storage version.
+    pub fn new(crd: &Crd, through: u64, exceptions: Option<ByteString>, every_object: bool) -> Self {
         Self {
             crd_uid: crd.uid().to_owned(),
             generation: crd.generation(),
@@ -42,6 +46,7 @@ impl Persisted {
             digest: crd.digest(),
             through: through.to_string(),
             exceptions,
+            every_object,
         }
     }
 
@@ -66,6 +71,7 @@ impl Persisted {
             through,
             exceptions: exceptions.unwrap_or_default(),
             storage_changed: self.generation != crd.generation(),
+            all_at_storage_version: self.every_object && self.generation == crd.generation(),
             ..unproved_since(crd)
         })
     }

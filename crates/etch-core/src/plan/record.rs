@@ -28,6 +28,8 @@ pub struct Record {
     /// another one for a time since then, and what was written meanwhile is stored there and read with its
     /// defaults (fact R2); or the pass did not move them.
     pub storage_changed: bool,
+    /// Whether every object is known to be stored at the storage version, selected or not.
+    pub all_at_storage_version: bool,
     /// Whether an object that was written since may have been created since, without its defaults at or below
     /// `status` (fact D11).
     pub creates_drop_status: bool,
@@ -144,7 +146,7 @@ impl Record {
     }
 
     /// Which defaults the last pass and what happened since prove to be stored.
-    fn of_pass(&self, object: &Object, crd: &Crd) -> Coverage {
+    pub(super) fn of_pass(&self, object: &Object, crd: &Crd) -> Coverage {
         let Some(through) = self.through else { return Coverage::Nothing };
         // Where no version gives defaults, a pass leaves objects at the version that they are in.
         if crd.stored_elsewhere() && !crd.gives_defaults() {

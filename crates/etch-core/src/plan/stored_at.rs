@@ -1,7 +1,9 @@
 //! At which version etcd holds an object, as far as a read shows it. `status.storedVersions` is not proof:
 //! any client with permission may shorten that list.
 
-use super::{Record, has_gap};
+use super::places::filled;
+use super::record::Coverage;
+use super::{Proof, Record, has_gap};
 use crate::crd::Crd;
 use crate::object::Object;
 
@@ -20,8 +22,9 @@ pub enum StoredAt {
 ///
 /// A write through any version stores the object at the storage version. So an object is stored there if it
 /// was last written since every API server serves the present CRD, or since a pass under a storage version
-/// that has been the same since; and so is every object of a CRD whose spec has never changed. One that lacks
-/// a default of the storage version is not stored there (fact R2).
+/// that has been the same since; and so is every object of a CRD whose spec has never changed. A pass that
+/// asked about an object has it stored there too: the server compares the bytes, which name their version
+/// (fact W1). One that lacks a default of the storage version is not stored there (fact R2).
 pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
     let is_first_generation = crd.generation() == 1;
     // Of one that is nested too deeply only the metadata were read.
@@ -33,7 +36,13 @@ pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
         let both = object.revision().zip(record.through);
         is_of_pass && both.is_some_and(|(revision, through)| revision > through)
     };
-    match is_first_generation || record.clock.is_since(object) || is_since_pass() {
+    // A pass asks about an object that shows defaults, and leaves others alone.
+    let is_asked = || {
+        let is_unchanged = record.of_pass(object, crd) == Coverage::All(Proof::UnchangedSincePass);
+        is_of_pass && is_unchanged && !object.is_too_deep() && !filled(object, crd, false).is_empty()
+    };
+    let is_known = is_first_generation || record.all_at_storage_version;
+    match is_known || record.clock.is_since(object) || is_since_pass() || is_asked() {
         true => StoredAt::Storage,
         false => StoredAt::Unknown,
     }
@@ -43,7 +52,7 @@ pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::{Clock, Witness};
+    use super::super::{Clock, Exceptions, Witness};
     use super::*;
     use kube_structural_schema::json::Json;
 
@@ -105,12 +114,30 @@ mod tests {
         let at = |record: &Record, revision| {
             stored_at(&object(revision, EARLY, json!({ "color": "red" })), &crd, record)
         };
-        assert_eq!((at(&record, 4), at(&record, 5)), (StoredAt::Unknown, StoredAt::Storage));
+        assert_eq!(at(&record, 5), StoredAt::Storage);
         for doubtful in
             [Record { storage_changed: true, ..record.clone() }, Record { servers_lag: true, ..record }]
         {
             assert_eq!(at(&doubtful, 5), StoredAt::Unknown);
         }
+    }
+
+    #[test]
+    fn what_a_pass_asked_about_is_at_its_storage_version() {
+        let crd = Crd::read(&document(2)).expect("a CRD");
+        let record = Record { through: Some(4), ..Record::default() };
+        let at = |record: &Record, spec: Value| stored_at(&object(4, EARLY, spec), &crd, record);
+        assert_eq!(at(&record, json!({ "color": "red" })), StoredAt::Storage);
+        assert_eq!(at(&record, json!({ "color": "blue" })), StoredAt::Unknown, "it shows no default");
+        let open = Record { exceptions: Exceptions::from_iter(["a".to_owned()]), ..record.clone() };
+        let changed = Record { storage_changed: true, ..record.clone() };
+        let asked_too_early = Record { servers_lag: true, ..record.clone() };
+        for doubtful in [open, changed, asked_too_early] {
+            assert_eq!(at(&doubtful, json!({ "color": "red" })), StoredAt::Unknown);
+        }
+        let all = Record { all_at_storage_version: true, ..Record::default() };
+        assert_eq!(at(&all, json!({ "color": "blue" })), StoredAt::Storage);
+        assert_eq!(at(&all, json!({ "size": 1 })), StoredAt::Another, "it lacks a default");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::plan::{Cleared, Exceptions, Record};
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::rejected::Rejected;
 use crate::report::served::{creates_drop_status, has_unknown, may_drop_defaults, served_since};
-use crate::report::state::is_on_record;
+use crate::report::state::{all_at_storage_version, is_on_record};
 use crate::report::tally::{Tally, WriteCounts};
 use crate::report::versions::{ListKey, ObjectVersions};
 
@@ -144,7 +144,14 @@ impl Checkpoint {
 pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
     let of_all = Checkpoint::from_report(status, crd).filter(|checkpoint| checkpoint.upto.is_none());
     let checkpoint = of_all.unwrap_or_else(|| Checkpoint::empty(crd));
-    Record { cleared: DroppedFields::open(Some(status), crd).cleared(), ..checkpoint.record }
+    let record = checkpoint.record;
+    Record {
+        cleared: DroppedFields::open(Some(status), crd).cleared(),
+        all_at_storage_version: all_at_storage_version(status, crd),
+        // What they have stored since the pass is verified at that time.
+        servers_lag: record.servers_lag || status.verify_at.is_some(),
+        ..record
+    }
 }
 
 /// The record after a sweep that processed every object, or every one of those that it is used for.

@@ -63,6 +63,8 @@ pub struct ReportState {
     previous: Vec<PreviousDefaults>,
     /// What is known of the versions that could go out of `status.storedVersions`.
     stored_versions: Option<StoredVersionsReport>,
+    /// Whether every object is known to be stored at the storage version.
+    all_at_storage_version: bool,
     /// Which objects are processed.
     selection: Selection,
     /// The namespaces that are read; `None` if all are.
@@ -143,6 +145,7 @@ impl ReportState {
             stored_versions: still
                 .filter(|_| reports_versions)
                 .and_then(|report| report.stored_versions.clone()),
+            all_at_storage_version: report.is_some_and(|report| all_at_storage_version(report, crd)),
             selection: settings.terms.selection.clone(),
             within: None,
         }
@@ -264,6 +267,7 @@ impl ReportState {
             settles_at: None,
             canary: self.canary.clone(),
             stored_versions: self.stored_versions.clone(),
+            all_at_storage_version: self.all_at_storage_version,
             ..report.clone()
         };
         dropped.add_to_report(&mut status);
@@ -319,6 +323,7 @@ impl ReportState {
             exceptions: tally_on_record.and_then(Tally::reported_exceptions),
             canary: self.canary.clone(),
             stored_versions: self.stored_versions.clone(),
+            all_at_storage_version: self.all_at_storage_version,
             counts: tally.map(Tally::counts).unwrap_or_default(),
             defaults: self
                 .defaults
@@ -433,6 +438,14 @@ fn remember(previous: &mut Vec<PreviousDefaults>) {
 /// Whether a report has room for a selector.
 fn fits(selector: &ObjectSelector) -> bool {
     serde_json::to_vec(selector).is_ok_and(|json| json.len() <= SELECTOR)
+}
+
+/// Whether a report proves that every object is stored at the present storage version: a pass has asked about
+/// each one when no API server lagged behind, and every write since then has stored it there.
+pub fn all_at_storage_version(report: &DefaultsReportStatus, crd: &Crd) -> bool {
+    let is_asked = |versions: &StoredVersionsReport| versions.verified && !versions.removable.is_empty();
+    let is_proved = report.all_at_storage_version || report.stored_versions.as_ref().is_some_and(is_asked);
+    is_proved && report.storage_version == crd.storage().name && !has_unknown(&served_since(report, crd))
 }
 
 /// Whether a report is about a finished pass for these very defaults.

@@ -223,7 +223,8 @@ fn deleted(names: &[&str], extent: &Extent) -> Findings {
     let crd = Crd::read(&document.into()).expect("a CRD");
     let mut builder = DeletionBuilder::default();
     for (index, name) in names.iter().enumerate() {
-        let spec = if index == 1 { json!({}) } else { json!({ "size": 1 }) };
+        // No pass asks about an object that shows no default.
+        let spec = if index == 1 { json!({}) } else { json!({ "size": 2 }) };
         let short = InShort { name: (*name).to_owned(), spec, owns: Value::Null, at: None };
         let mut object = object(&short).json().clone().into_inner();
         object["metadata"]["resourceVersion"] = json!((10 - index).to_string());

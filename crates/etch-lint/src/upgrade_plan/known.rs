@@ -1,12 +1,13 @@
 //! What is known of an upgrade, before there is a plan for it.
 
 use etch_core::crd::Crd;
-use etch_core::impact::{SchemaChanges, Tally};
+use etch_core::impact::{EffectKind, Place, Problem, SchemaChanges, Tally};
 use etch_core::plan::Terms;
 use etch_core::shell::quoted;
 use kube_structural_schema::json::Json;
 use serde_json::Value;
 
+use super::step::counted;
 use crate::rule::Finding;
 
 /// What is known of the upgrade of one CRD.
@@ -94,10 +95,10 @@ impl<'a> Upgrade<'a> {
         self.old.is_none() || self.objects.is_some_and(|objects| objects.counts.total == 0)
     }
 
-    /// The command that stores the present defaults and verifies it.
-    pub(super) fn persist(&self) -> String {
+    /// The command that stores the present defaults and verifies it, with more options, a space before each.
+    pub(super) fn persist(&self, options: &str) -> String {
         let Words { etch, cluster, persist, .. } = self.words;
-        format!("{etch} persist {}{persist}{cluster}", self.word())
+        format!("{etch} persist {}{options}{persist}{cluster}", self.word())
     }
 
     /// `--all-namespaces`, with a space before it, where the objects are in namespaces.
@@ -118,6 +119,31 @@ impl<'a> Upgrade<'a> {
             |name: &str| stored.as_ref().is_none_or(|stored| stored.iter().any(|other| other == name));
         let is_kept = |name: &str| names(self.new.0).any(|other| other == name);
         names(document).filter(|name| !is_kept(name) && is_stored(name)).collect()
+    }
+
+    /// The problems that objects no longer have once each is stored at the storage version.
+    pub(super) fn of_place_in_etcd(&self) -> Vec<String> {
+        let problems = self.old.into_iter().flat_map(|(_, old)| Problem::of_place_in_etcd(old, self.new.1));
+        problems.map(|problem| problem.to_string()).collect()
+    }
+
+    /// The problems of objects with owners at a version that the upgrade takes out.
+    pub(super) fn of_owners(&self) -> Vec<String> {
+        let problems = self.old.into_iter().flat_map(|(_, old)| Problem::of_owners(old, self.new.1));
+        problems.map(|problem| problem.to_string()).collect()
+    }
+
+    /// What happens at some places of the schema, and to how many objects.
+    pub(super) fn places(&self, is_meant: impl Fn(&Place) -> bool) -> Vec<String> {
+        let summary = self.objects.into_iter().flat_map(|objects| &objects.summary);
+        let meant = summary.filter(|(place, _)| is_meant(place)).map(|(place, objects)| {
+            let word = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
+            match place.effect {
+                EffectKind::Problem => format!("{}: {}", counted(*objects, "object"), place.text),
+                _ => format!("{}: {} {word}", counted(*objects, "object"), place.text),
+            }
+        });
+        meant.collect()
     }
 }
 

@@ -1,8 +1,7 @@
 //! Steps about objects and their values: what to correct, store and save before the upgrade, and what to
 //! store after it.
 
-use etch_core::decode::Undecodable;
-use etch_core::impact::{Changed, EffectKind, Kind, Place, Problem};
+use etch_core::impact::{Changed, EffectKind, Kind, Place};
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
 use etch_core::shell::quoted;
@@ -23,17 +22,21 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let name = upgrade.word();
     let impact = || Some(format!("{etch} impact {new}{old} --live --limit 0{cluster}"));
     if let Some(objects) = upgrade.objects {
-        // What is stored at a version that goes is moved before.
-        let moved = upgrade
-            .going()
-            .into_iter()
-            .map(|version| Problem::Unreadable(Undecodable::VersionGone(version.to_owned())).to_string());
-        let moved: Vec<String> = moved.collect();
-        let is_left = |place: &Place| place.kind == Kind::Problem && !moved.contains(&place.text);
-        let invalid = places(upgrade, |place| place.effect == EffectKind::Problem && is_left(place));
+        let (elsewhere, owned) = (upgrade.of_place_in_etcd(), upgrade.of_owners());
+        // Objects are moved away from versions that go, and their owners as well.
+        let is_left = |place: &Place| {
+            place.kind == Kind::Problem && !elsewhere.contains(&place.text) && !owned.contains(&place.text)
+        };
+        let invalid = upgrade.places(|place| place.effect == EffectKind::Problem && is_left(place));
         if !invalid.is_empty() {
             let what = "Correct the objects that become invalid, or that cannot be judged";
             plan.before(StepKind::Repair, what, first(invalid), impact());
+        }
+        let owned = upgrade.places(|place| owned.contains(&place.text));
+        if !owned.is_empty() {
+            let what = "Have owners apply at a version that stays, or a policy with `managedFields: Repair` move \
+                        their entries";
+            plan.before(StepKind::Repair, what, first(owned), impact());
         }
         if objects.counts.unprotected > 0 {
             let count = counted(objects.counts.unprotected, "object");
@@ -44,10 +47,11 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         }
         if objects.counts.open > 0 {
             let count = counted(objects.counts.open, "object");
-            // Where no version gives defaults, `etch persist` writes no object.
-            let write = match upgrade.old.is_some_and(|(_, old)| old.gives_defaults()) {
+            let gives_defaults = upgrade.old.is_some_and(|(_, old)| old.gives_defaults());
+            let is_about_versions = objects.summary.keys().any(|place| elsewhere.contains(&place.text));
+            let write = match gives_defaults && !is_about_versions {
                 true => "`etch persist`",
-                false => "a write of each object",
+                false => "`etch persist --every-object`",
             };
             plan.unknown.push(format!(
                 "what etcd holds of {count}, on which it depends what happens there: {write} before the upgrade \
@@ -57,7 +61,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     }
     if let Some(why) = to_persist(upgrade) {
         let what = "Store the values that objects show now, so that they stay";
-        plan.before(StepKind::Persist, what, first(why), Some(upgrade.persist()));
+        plan.before(StepKind::Persist, what, first(why), Some(upgrade.persist("")));
     }
     let Some(hidden) = to_save(upgrade) else { return };
     let everywhere = upgrade.everywhere();
@@ -90,7 +94,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         return;
     }
     let mut why = match upgrade.objects {
-        Some(_) => places(upgrade, |place| place.effect == EffectKind::Appears),
+        Some(_) => upgrade.places(|place| place.effect == EffectKind::Appears),
         None => added.iter().map(|(path, value)| format!("{path}: {} is new", shown(value))).collect(),
     };
     if let (true, Some((_, old))) = (moves, upgrade.old) {
@@ -113,7 +117,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             "Wait until the operator has stored the defaults of the new schema",
             format!("kubectl wait --for condition=DefaultsPersisted --timeout 1h crd/{name}{cluster}"),
         ),
-        false => ("Store the defaults of the new schema", upgrade.persist()),
+        false => ("Store the defaults of the new schema", upgrade.persist("")),
     };
     plan.after(StepKind::Store, what, first(why), Some(command));
 }
@@ -123,7 +127,7 @@ fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
     match upgrade.objects {
         Some(objects) => (objects.counts.protected > 0).then(|| {
             let is_so = |place: &Place| matches!(place.effect, EffectKind::Changes | EffectKind::Disappears);
-            places(upgrade, is_so)
+            upgrade.places(is_so)
         }),
         None => {
             let schemas = upgrade.schemas;
@@ -142,7 +146,7 @@ fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
 /// What becomes hidden; `None` if nothing does.
 fn to_save(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
     let why: Vec<String> = match upgrade.objects {
-        Some(_) => places(upgrade, |place| matches!(place.effect, EffectKind::Hidden | EffectKind::Dropped)),
+        Some(_) => upgrade.places(|place| matches!(place.effect, EffectKind::Hidden | EffectKind::Dropped)),
         None => {
             let removed = &upgrade.schemas.fields_removed;
             let unknown = &upgrade.schemas.unknown_removed;
@@ -162,17 +166,4 @@ fn shown(value: &Value) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
-}
-
-/// What happens at some places of the schema, and to how many objects.
-fn places(upgrade: &Upgrade<'_>, is_meant: impl Fn(&Place) -> bool) -> Vec<String> {
-    let summary = upgrade.objects.into_iter().flat_map(|objects| &objects.summary);
-    let meant = summary.filter(|(place, _)| is_meant(place)).map(|(place, objects)| {
-        let word = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
-        match place.effect {
-            EffectKind::Problem => format!("{}: {}", counted(*objects, "object"), place.text),
-            _ => format!("{}: {} {word}", counted(*objects, "object"), place.text),
-        }
-    });
-    meant.collect()
 }

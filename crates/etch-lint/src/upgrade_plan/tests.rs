@@ -1,7 +1,7 @@
 use etch_core::crd::Crd;
 use etch_core::impact::{Tally, Upgrade as Impact, compare_crds};
 use etch_core::object::Object;
-use etch_core::plan::{HiddenFields, Terms};
+use etch_core::plan::{HiddenFields, Record, Terms};
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
 use serde::Deserialize;
@@ -20,7 +20,8 @@ struct Case {
     old: Option<State>,
     new: State,
     /// The specs of the cluster's objects, as it shows them; `None` if they are not read. One with `ignored`
-    /// has the annotation.
+    /// has the annotation, and one with `owner` a field owner at that version. Of one with `unproved` nothing
+    /// shows where it is stored; all others are at the storage version.
     #[serde(default)]
     objects: Option<Vec<Value>>,
     #[serde(default)]
@@ -106,12 +107,20 @@ fn planned(case: &Case) -> UpgradePlan {
         for (index, given) in objects.iter().enumerate() {
             let mut metadata = json!({ "name": format!("o{index}"), "uid": format!("u{index}") });
             let mut spec = given.clone();
-            if spec.as_object_mut().is_some_and(|spec| spec.remove("ignored").is_some()) {
+            let mut marker = |name: &str| spec.as_object_mut().and_then(|spec| spec.remove(name));
+            if marker("ignored").is_some() {
                 metadata["annotations"] = json!({ "etch-operator.io/ignore": "true" });
             }
+            if let Some(version) = marker("owner") {
+                metadata["managedFields"] = json!([{ "manager": "user", "operation": "Apply", "apiVersion": version }]);
+            }
+            let record = Record { all_at_storage_version: marker("unproved").is_none(), ..Record::default() };
             let object = json!({ "apiVersion": old.api_version(), "kind": "Thing", "metadata": metadata, "spec": spec });
             let object = Object::from(object);
-            tally.add(&mut impact.object(&object), Some((&object, old)));
+            let mut effect = impact.object(&object);
+            impact.add_owners_at_removed(&object, &mut effect);
+            impact.add_maybe_stored_at_removed(&object, &record, &mut effect);
+            tally.add(&mut effect, Some((&object, old)));
         }
         tally
     });

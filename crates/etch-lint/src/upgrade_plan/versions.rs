@@ -23,7 +23,13 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         plan.before(StepKind::Fix, what, why, Some(stored_versions(upgrade)));
         return;
     }
+    let elsewhere = upgrade.of_place_in_etcd();
+    let stored_elsewhere = upgrade.places(|place| elsewhere.contains(&place.text));
     if gone.is_empty() {
+        if !stored_elsewhere.is_empty() {
+            let (what, command) = moving(upgrade, storage);
+            plan.before(StepKind::Move, what, stored_elsewhere, Some(command));
+        }
         return;
     }
     let list = gone.join(", ");
@@ -38,7 +44,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let kept = stored(document).map(|stored| without(&stored, &gone));
     let kept = kept.unwrap_or_else(|| vec![storage.to_owned()]);
     if !upgrade.has_no_objects() {
-        let (what, command) = moving(upgrade, storage, old.gives_defaults());
+        let (what, command) = moving(upgrade, storage);
         plan.before(StepKind::Move, what, vec![why.clone()], Some(command));
     }
     let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
@@ -62,12 +68,9 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         return;
     }
     let list = others.join(", ");
-    if !upgrade.has_no_objects() && !new.compiled().has_defaults() {
-        let (what, command) = moving(upgrade, storage, false);
-        let why = format!("status.storedVersions has {list}");
-        plan.after(StepKind::Move, what, vec![why], Some(command));
-    } else if !upgrade.has_no_objects() && !plan.steps.iter().any(|step| step.kind == StepKind::Store) {
-        let (what, command) = moving(upgrade, storage, true);
+    let is_stored = || plan.steps.iter().any(|step| step.kind == StepKind::Store);
+    if !upgrade.has_no_objects() && !(new.compiled().has_defaults() && is_stored()) {
+        let (what, command) = moving(upgrade, storage);
         plan.after(StepKind::Move, what, vec![format!("status.storedVersions has {list}")], Some(command));
     }
     let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
@@ -87,17 +90,8 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
 }
 
 /// How to store all objects at the storage version.
-fn moving(upgrade: &Upgrade<'_>, storage: &str, has_defaults: bool) -> (String, String) {
-    let what = format!("Store every object at {storage}");
-    let (name, everywhere, cluster) = (upgrade.word(), upgrade.everywhere(), &upgrade.words.cluster);
-    let command = match has_defaults {
-        true => upgrade.persist(),
-        // Of a storage version without defaults Etch writes no object.
-        false => format!(
-            "kubectl get {name}{everywhere}{cluster} --output json | kubectl patch{cluster} --type merge --patch '{{}}' --filename -"
-        ),
-    };
-    (what, command)
+fn moving(upgrade: &Upgrade<'_>, storage: &str) -> (String, String) {
+    (format!("Store every object at {storage}"), upgrade.persist(" --every-object"))
 }
 
 /// What shows whether every object is stored there; `None` if there are no objects.

@@ -65,6 +65,8 @@ pub(super) struct Case {
     #[serde(default)]
     moves: bool,
     #[serde(default)]
+    doubts_stored_versions: bool,
+    #[serde(default)]
     repairs: bool,
     /// The objects that the policy selects.
     objects: Option<ObjectSelector>,
@@ -214,6 +216,7 @@ impl Case {
             ownership: if self.own { Ownership::Own } else { Ownership::None },
             hidden_fields: if self.drop_hidden { HiddenFields::Drop } else { HiddenFields::Hold },
             moves: self.moves,
+            doubts_stored_versions: self.doubts_stored_versions,
             repairs: self.repairs,
             selection: self.objects.clone().into(),
             writes_status: false,

@@ -13,11 +13,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::checkpoint::{Checkpoint, record_of};
+use super::checkpoint::{Checkpoint, on_record, record_of};
 use super::dropped_fields::DroppedFields;
 use super::state::{ReportState, Times, object_problem, past};
 use super::tally::Tally;
-use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings, StoredVersions};
+use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings, StoredVersions, StoredVersionsReport};
 use crate::crd::Crd;
 use crate::crd::sample::{things, with_spec};
 use crate::findings::SchemaFindings;
@@ -346,6 +346,40 @@ fn where_generations_were_not_seen_or_defaults_are_back_the_storage_version_may_
     let past = past(&report);
     let back = DefaultsReportStatus { digest: "other".to_owned(), previous: vec![past], ..report };
     assert_eq!(of(&back), Some(true));
+}
+
+#[test]
+fn that_all_objects_are_at_the_storage_version_stays_known_while_no_other_generation_may_have_had_another() {
+    let (crd, settings) = (crd(), settings(Mode::Persist, None));
+    let next = |report: &DefaultsReportStatus| {
+        let state = ReportState::open(Some(report), &crd, &settings, "6", Timestamp::UNIX_EPOCH);
+        let next = state.idle("Settling", &DroppedFields::default());
+        assert_eq!(on_record(report, &crd).all_at_storage_version, next.all_at_storage_version);
+        next
+    };
+    let proved = |verified, removable: &[&str]| StoredVersionsReport {
+        verified,
+        removable: removable.iter().map(|name| (*name).to_owned()).collect(),
+        ..StoredVersionsReport::default()
+    };
+    let report = reported(&tally_of(&[]), 77);
+    for (verified, removable, is_proved) in
+        [(true, &["v0"][..], true), (false, &["v0"][..], false), (true, &[][..], false)]
+    {
+        let stored_versions = Some(proved(verified, removable));
+        let report = DefaultsReportStatus { stored_versions, ..report.clone() };
+        assert_eq!(next(&report).all_at_storage_version, is_proved);
+    }
+    let known = DefaultsReportStatus { all_at_storage_version: true, ..report };
+    let after = next(&next(&known));
+    assert!(after.all_at_storage_version, "once the list is short, the report has no other trace of it");
+    let other_defaults = DefaultsReportStatus { digest: "other".to_owned(), ..known.clone() };
+    assert!(next(&other_defaults).all_at_storage_version);
+    let unseen = DefaultsReportStatus { generation: known.generation - 2, ..known.clone() };
+    let moved = DefaultsReportStatus { storage_version: "v0".to_owned(), ..known };
+    for doubtful in [unseen, moved] {
+        assert!(!next(&doubtful).all_at_storage_version);
+    }
 }
 
 #[test]
