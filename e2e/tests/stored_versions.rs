@@ -275,8 +275,11 @@ async fn shortened(scene: &Scene) -> Result<()> {
     let document = kind.impact(scene, &upgrade).await?;
     ensure!(document.to_string().contains(what), "{document:#}");
     let revisions = kind.revisions().await?;
-    kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
+    let persisted = kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
     ensure!(kind.revisions().await? == revisions, "what is stored was written again");
+    let stored = scene.cluster.get(&path).await?;
+    let annotation = &stored["metadata"]["annotations"]["etch-operator.io/persisted"];
+    ensure!(annotation.to_string().contains("everyObject"), "{persisted:#} {annotation}");
     let document = kind.impact(scene, &upgrade).await?;
     ensure!(!document.to_string().contains(what), "{document:#}");
     let seen = kind.audit(scene, &[]).await?;
@@ -398,7 +401,9 @@ impl Kind<'_> {
     /// What `etch` prints as JSON.
     async fn etch(&self, scene: &Scene, words: &[&str]) -> Result<Value> {
         let mut command = Command::new(e2e::operator::binary()?);
-        let output = command.args(words).env("KUBECONFIG", scene.kubeconfig()).output().await?;
+        // Of a user who may patch CRDs.
+        let kubeconfig = scene.control_plane.kubeconfig(0);
+        let output = command.args(words).env("KUBECONFIG", kubeconfig).output().await?;
         serde_json::from_slice(&output.stdout)
             .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
     }
@@ -422,7 +427,8 @@ fn dated(bytes: &[u8], time: &str) -> Result<Vec<u8>> {
     for entry in stored["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
         entry["time"] = json!(time);
     }
-    Ok(serde_json::to_vec(&stored)?)
+    // As the API server writes it, to the last byte: otherwise a write that changes nothing is one.
+    Ok(format!("{stored}\n").into_bytes())
 }
 
 fn spec(mut properties: Value) -> Value {

@@ -287,7 +287,7 @@ impl Persist {
                 if let Some(proved) = proved
                     && let Err(error) = work.cluster.set_persisted(crd.name(), crd.uid(), Some(proved)).await
                 {
-                    crd_pass.unrecorded = Some(unrecorded(&error));
+                    crd_pass.unrecorded = Some(unrecorded(&error, self.every_object));
                 }
                 crd_pass.passed = passed;
                 Ok(())
@@ -338,15 +338,21 @@ const UNSERVED: &str = "not recorded at which version the objects are stored: th
                         again later";
 
 /// Why a pass leaves no record, and what follows from that.
-fn unrecorded(error: &CallError) -> String {
+fn unrecorded(error: &CallError, is_every_object: bool) -> String {
     let why = match error.code() {
         Some(403) => "you may not patch the CRD".to_owned(),
         _ => error.to_string(),
     };
-    format!(
-        "not recorded, because {why}: for some minutes after a change of the schema, other commands cannot know that these objects store \
-         their defaults"
-    )
+    let unknown = match is_every_object {
+        true => {
+            "other commands and the guard cannot know that these objects are stored at the storage version"
+        }
+        false => {
+            "for some minutes after a change of the schema, other commands cannot know that these objects store their \
+             defaults"
+        }
+    };
+    format!("not recorded, because {why}: {unknown}")
 }
 
 impl CrdPass {
