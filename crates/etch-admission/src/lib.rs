@@ -49,7 +49,7 @@ pub use existing::{Existing, Lacking, existing};
 pub use fill::Defaulted;
 pub use path_key::{KEY_BYTES, KeyRing, PathKey, keys_in};
 pub use problem::{Problem, unknown_fields};
-pub use request::{Lookup, Named, Request};
+pub use request::{Lookup, Named, Request, plural};
 pub use review::{Review, review};
 pub use settings::{FailurePolicy, MatchCondition, Webhooks};
 pub use spec::{Declaration, FactObject, OnExisting, Operation};

@@ -6,7 +6,7 @@ use super::compile::{Compiled, Target};
 use super::place::{Location, value_at};
 use super::run::Run;
 use super::scope::{Bound, SELF};
-use super::spec::Operation;
+use super::spec::{self, Operation};
 
 /// Which resource a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,19 @@ impl Compiled {
             .any(|extension| self.when(request, extension, &mut run).unwrap_or(true))
     }
 
+    /// Whether one of its targets is the resource of a request, whatever `when` is for the object.
+    pub fn targets(&self, request: &Request<'_>) -> bool {
+        self.targets.iter().any(|target| target.is_for(request))
+    }
+
+    /// Its targets, each once, as `machines of machine.openshift.io/v1beta1`; with the kind, if it is declared.
+    pub fn targets_in_words(&self) -> Vec<String> {
+        let mut words: Vec<String> = self.targets.iter().map(Target::in_words).collect();
+        words.sort();
+        words.dedup();
+        words
+    }
+
     fn applies(&self, request: &Request<'_>, extension: &Value, run: &mut Run<'_>) -> bool {
         self.when(request, extension, run).unwrap_or_default()
     }
@@ -132,6 +145,15 @@ impl Target {
         }
     }
 
+    fn in_words(&self) -> String {
+        let spec::Target { group, version, resource, kind, .. } = &self.declared;
+        let kind = kind.as_ref().map(|kind| format!(" (kind {kind})")).unwrap_or_default();
+        match group.as_str() {
+            "" => format!("{resource} of {version}{kind}"),
+            group => format!("{resource} of {group}/{version}{kind}"),
+        }
+    }
+
     /// The place of an extension as errors write it.
     pub(super) fn written(&self, location: &Location) -> String {
         match &self.declared.reported_as {
@@ -160,7 +182,7 @@ impl<'v> Bound<'v> {
 }
 
 /// The usual plural of a kind, as kubectl guesses it.
-fn plural(kind: &str) -> String {
+pub fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     if kind.ends_with(['s', 'x']) || kind.ends_with("ch") {
         format!("{kind}es")

@@ -1,6 +1,7 @@
 //! The `etch` command as a process: what it prints, and how it ends, whatever it is given.
 
 mod action;
+mod admit;
 mod cases;
 mod cluster;
 mod examples;

@@ -3,6 +3,7 @@
 
 mod requests;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use super::one_stdin;
 use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
-use requests::{Asked, Asking};
+use requests::{Answered, Asked, Asking};
 
 /// Print the answer of EmbeddedSchemas to a request
 ///
@@ -26,7 +27,7 @@ use requests::{Asked, Asking};
 /// field, and the warnings. `object` is null if an extension is missing or has wrong types, so that it can
 /// have no defaults. The command judges an update as if the whole object were new; with --ratchet it judges
 /// it by what it changes, as the operator does. Exit status: 0 if the request is allowed, 1 if it is denied,
-/// 2 if the command failed.
+/// 2 if the command failed, or if no EmbeddedSchema targets the resource of any object.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch admit --schema aws.yaml --facts facts.json machine.yaml
@@ -103,7 +104,10 @@ impl Admit {
         if old.is_some() && self.operation == Some(Does::Create) {
             bail!("--old needs --operation UPDATE");
         }
-        let answer = asking.answer(Asked::new(object(path)?, old))?;
+        let Answered { answer, other } = asking.answer(Asked::new(object(path)?, old))?;
+        if let Some(other) = other {
+            bail!("{}: {}", path.display(), asking.no_target(&BTreeSet::from([other])));
+        }
         emit_object(out, self.output, &*answer)?;
         ended(Vec::new(), is_allowed(&answer))
     }
@@ -114,20 +118,28 @@ fn many(asking: &Asking, path: &Path, out: &mut dyn Write) -> Result<Outcome> {
         true => Box::new(io::stdin().lock()),
         false => Box::new(File::open(path).with_context(|| format!("{}: cannot be read", path.display()))?),
     };
-    let mut is_clean = true;
+    let (mut is_clean, mut is_targeted, mut others) = (true, false, BTreeSet::new());
     for (number, line) in BufReader::new(reader).lines().enumerate() {
         let place = || format!("{}, line {}", path.display(), number + 1);
         let line = line.with_context(place)?;
         if line.trim().is_empty() {
             continue;
         }
-        let answer =
-            Asked::parse(line.as_bytes()).and_then(|asked| asking.answer(asked)).with_context(place)?;
+        let answered = Asked::parse(line.as_bytes()).and_then(|asked| asking.answer(asked));
+        let Answered { answer, other } = answered.with_context(place)?;
+        is_targeted |= other.is_none();
+        others.extend(other);
         is_clean &= is_allowed(&answer);
         out.write_all(&answer.to_vec())?;
         writeln!(out)?;
     }
-    ended(Vec::new(), is_clean)
+    let failure = match is_targeted {
+        true => None,
+        false if others.is_empty() => Some("contains no request".to_owned()),
+        false => Some(asking.no_target(&others)),
+    };
+    let failures = failure.map(|failure| format!("{}: {failure}", path.display()));
+    ended(failures.into_iter().collect(), is_clean)
 }
 
 fn is_allowed(answer: &Json) -> bool {

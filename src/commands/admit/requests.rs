@@ -1,10 +1,14 @@
 //! One request of many, and its answer as a JSON object.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Context, Result, bail};
 use etch::source::Embedded;
-use etch_admission::{Compiled, Lookup, Named, Operation, Request, Review, review};
+use etch_admission::{Compiled, Lookup, Named, Operation, Request, Review, plural, review};
 use kube_structural_schema::json::Json;
 use serde_json::{Map, Value, json};
+
+use crate::commands::policy::first;
 
 /// A request, with its own settings; the others are those of all.
 #[derive(Debug, Default)]
@@ -15,6 +19,15 @@ pub(super) struct Asked {
     operation: Option<Operation>,
     facts: Map<String, Value>,
     secrets: Option<Vec<String>>,
+}
+
+/// The answer to a request.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// The answer, as it is printed.
+    pub(super) answer: Json,
+    /// The type of the object, if no schema targets its resource.
+    pub(super) other: Option<String>,
 }
 
 /// What answers requests.
@@ -92,7 +105,7 @@ impl Asking {
     ///
     /// # Errors
     /// A fact is missing that a schema for this request counts on.
-    pub(super) fn answer(&self, asked: Asked) -> Result<Json> {
+    pub(super) fn answer(&self, asked: Asked) -> Result<Answered> {
         let Asked { id, object, old_object, operation, facts, secrets } = asked;
         let update = if old_object.is_some() { Operation::Update } else { Operation::Create };
         let operation = operation.or(self.operation).unwrap_or(update);
@@ -124,6 +137,8 @@ impl Asking {
                 schemas.push((schema, facts));
             }
         }
+        let is_targeted = self.schemas.iter().any(|embedded| embedded.schema.targets(&request));
+        let other = (!is_targeted).then(|| what(&object));
         let schemas: Vec<(&Compiled, &Value)> =
             schemas.iter().map(|(schema, facts)| (*schema, facts)).collect();
         let Review { object, answer } = review(&schemas, &request);
@@ -136,7 +151,33 @@ impl Asking {
         if let Some(id) = id {
             printed["id"] = id;
         }
-        Ok(printed.into())
+        Ok(Answered { answer: printed.into(), other })
+    }
+
+    /// Why no schema has answered for objects of these types.
+    pub(super) fn no_target(&self, others: &BTreeSet<String>) -> String {
+        let all = self.schemas.iter().flat_map(|embedded| embedded.schema.targets_in_words());
+        let targets: BTreeSet<String> = all.collect();
+        format!(
+            "no EmbeddedSchema targets {}; the targets are {}; for a resource that is not the usual plural of its kind, \
+             set kind in the target",
+            listed(others),
+            listed(&targets)
+        )
+    }
+}
+
+fn listed(names: &BTreeSet<String>) -> String {
+    first(&names.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The type of an object, with the resource that a file stands for.
+fn what(object: &Json) -> String {
+    let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    match (text("kind"), text("apiVersion")) {
+        ("", _) => "an object without a kind".to_owned(),
+        (kind, "") => format!("{kind} without an apiVersion"),
+        (kind, version) => format!("{kind} of {version} (usual plural {})", plural(kind)),
     }
 }
 
