@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::Args;
 use etch::report;
-use etch::source::{self, Origin};
+use etch::source::{self, DistinctFiles, Origin};
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_lint::published::{Document, TypeName};
@@ -91,25 +91,36 @@ impl Fill {
             types.live = Some((runtime, live));
         }
         let (mut failures, mut printed, mut broken) = (Vec::new(), Vec::new(), Ok(()));
-        source::each(&self.objects, &mut io::stdin().lock(), &mut |document| {
-            let filled = document
-                .and_then(source::object)
-                .map_err(|error| error.to_string())
-                .and_then(|(origin, object)| types.fill(&origin, &object));
-            match filled {
-                Ok(filled) if self.output == Format::Yaml => {
-                    broken = self.yaml(&filled, out);
-                    if broken.is_err() {
-                        return ControlFlow::Break(());
+        let mut files = DistinctFiles::default();
+        for path in &self.objects {
+            let mut is_empty = true;
+            let flow = files.each(path, &mut io::stdin().lock(), &mut |document| {
+                is_empty = false;
+                let filled = document
+                    .and_then(source::object)
+                    .map_err(|error| error.to_string())
+                    .and_then(|(origin, object)| types.fill(&origin, &object));
+                match filled {
+                    Ok(filled) if self.output == Format::Yaml => {
+                        broken = self.yaml(&filled, out);
+                        if broken.is_err() {
+                            return ControlFlow::Break(());
+                        }
                     }
+                    Ok(filled) => printed.push(filled),
+                    Err(failure) => failures.push(failure),
                 }
-                Ok(filled) => printed.push(filled),
-                Err(failure) => failures.push(failure),
+                ControlFlow::Continue(())
+            });
+            if flow.is_break() {
+                break;
             }
-            ControlFlow::Continue(())
-        });
+            if is_empty && !files.has_repeated() {
+                failures.push(none_of("Kubernetes object", std::slice::from_ref(path), None));
+            }
+        }
         broken?;
-        if self.output == Format::Json {
+        if self.output == Format::Json && !(printed.is_empty() && !failures.is_empty()) {
             self.json(printed, out)?;
         }
         ended(failures, true)
@@ -160,8 +171,9 @@ impl Types {
         let mut types = Self::default();
         let mut stdin = io::stdin().lock();
         let stdin: &mut dyn Read = &mut stdin;
+        let mut files = DistinctFiles::default();
         for path in crds {
-            let found = source::documents(std::slice::from_ref(path), stdin)?;
+            let found = files.documents(path, stdin)?;
             let before = types.crds.len();
             for document in found.iter().filter(|document| document.is_crd()) {
                 let crd = source::crd(document)?;
@@ -170,7 +182,7 @@ impl Types {
                 }
                 types.crds.push(crd);
             }
-            if types.crds.len() == before {
+            if types.crds.len() == before && !files.has_repeated() {
                 let found = found.first().map(source::Document::what);
                 bail!(none_of("CustomResourceDefinition", std::slice::from_ref(path), found));
             }

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use kube_manifests::{Document, Origin};
 
-use super::{Reason, SourceError, files};
+use super::files::is_manifest;
+use super::{DistinctFiles, Reason, SourceError};
 
 /// The prefix of a revision in place of a file.
 const PREFIX: &str = "git:";
@@ -28,13 +29,14 @@ pub fn documents(revision: &str, paths: &[PathBuf]) -> Result<Vec<Document>, Sou
     if revision.is_empty() || revision.starts_with('-') || revision.contains(':') {
         return Err(failed(revision, Path::new(""), Reason::NoRevision));
     }
-    let mut found = Vec::new();
+    let (mut files, mut found) = (DistinctFiles::default(), Vec::new());
     for path in paths {
         if path == Path::new("-") {
             return Err(failed(revision, Path::new("stdin"), Reason::NoPath));
         }
         match path.is_dir() {
-            true => folder(revision, path, &mut found)?,
+            true => folder(revision, path, &mut files, &mut found)?,
+            false if !files.is_new(path) => {}
             false => {
                 let name = path.file_name().unwrap_or_default();
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -46,15 +48,23 @@ pub fn documents(revision: &str, paths: &[PathBuf]) -> Result<Vec<Document>, Sou
 }
 
 /// The manifests in a folder and below, as those of a folder on the disk are chosen.
-fn folder(revision: &str, path: &Path, found: &mut Vec<Document>) -> Result<(), SourceError> {
+fn folder(
+    revision: &str,
+    path: &Path,
+    files: &mut DistinctFiles,
+    found: &mut Vec<Document>,
+) -> Result<(), SourceError> {
     let listed = git(path, ["ls-tree", "-r", "-z", "--name-only", revision]);
     let listed = listed.map_err(|reason| failed(revision, path, reason))?;
     let names = listed.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
     let is_shown = |name: &&str| !name.is_empty() && !name.split('/').any(|part| part.starts_with('.'));
     let mut is_empty = true;
-    for name in names.filter(is_shown).map(Path::new).filter(|name| files::is_manifest(name)) {
+    for name in names.filter(is_shown).map(Path::new).filter(|name| is_manifest(name)) {
         is_empty = false;
-        file(revision, path, name, &path.join(name), found)?;
+        let shown = path.join(name);
+        if files.is_new(&shown) {
+            file(revision, path, name, &shown, found)?;
+        }
     }
     if is_empty { Err(failed(revision, path, Reason::Empty)) } else { Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! CRDs and objects from files, folders and standard input: YAML and JSON, of many documents, and lists; Go
 //! packages. It holds one document at a time.
 
+mod distinct;
 mod embedded;
 mod error;
 mod files;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 
+pub use distinct::DistinctFiles;
 pub use embedded::{Embedded, EmbeddedError, embedded_schemas};
 pub use error::{Reason, SourceError};
 pub use kube_manifests::{At, Document, DuplicateKey, Origin};
@@ -29,30 +31,17 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 /// way, until the visitor breaks off.
 ///
 /// A folder stands for the `.yaml`, `.yml` and `.json` files in it and below, in the order of their names;
-/// hidden ones and links to folders are passed over. `-` is `stdin`. The items of a list are documents of
-/// their own. Documents that are null or empty are none. After an error the rest of that file is skipped,
-/// unless the error is that a document is nested too deeply.
+/// hidden ones and links to folders are passed over. `-` is `stdin`. A file to which several paths lead is read
+/// once. The items of a list are documents of their own. Documents that are null or empty are none. After an
+/// error the rest of that file is skipped, unless the error is that a document is nested too deeply.
 pub fn each(
     paths: &[PathBuf],
     stdin: &mut dyn Read,
     visit: &mut dyn FnMut(Result<Document, SourceError>) -> ControlFlow<()>,
 ) {
+    let mut files = DistinctFiles::default();
     for path in paths {
-        let flow = if path == Path::new("-") {
-            file("stdin", Ok(stdin), visit)
-        } else {
-            files::below(path, &mut |found| match found {
-                Ok(path) => {
-                    let name = path.to_string_lossy();
-                    match files::open(path) {
-                        Ok(mut opened) => file(&name, Ok(&mut opened), visit),
-                        Err(reason) => file(&name, Err(reason), visit),
-                    }
-                }
-                Err(error) => visit(Err(error)),
-            })
-        };
-        if flow.is_break() {
+        if files.each(path, stdin, visit).is_break() {
             return;
         }
     }
@@ -63,19 +52,58 @@ pub fn each(
 /// # Errors
 /// The first one.
 pub fn documents(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Document>, SourceError> {
-    let mut found = Ok(Vec::new());
-    each(paths, stdin, &mut |document| {
-        match (document, &mut found) {
-            (Ok(document), Ok(documents)) => documents.push(document),
-            (Err(error), _) => {
-                found = Err(error);
-                return ControlFlow::Break(());
-            }
-            (Ok(_), Err(_)) => {}
+    let (mut files, mut found) = (DistinctFiles::default(), Vec::new());
+    for path in paths {
+        found.extend(files.documents(path, stdin)?);
+    }
+    Ok(found)
+}
+
+impl DistinctFiles {
+    /// Reads every document that a path leads to; see [`each`].
+    pub fn each(
+        &mut self,
+        path: &Path,
+        stdin: &mut dyn Read,
+        visit: &mut dyn FnMut(Result<Document, SourceError>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        self.has_repeated = false;
+        if path == Path::new("-") {
+            return file("stdin", Ok(stdin), visit);
         }
-        ControlFlow::Continue(())
-    });
-    found
+        files::below(path, &mut |found| match found {
+            Ok(path) if !self.is_new(path) => ControlFlow::Continue(()),
+            Ok(path) => {
+                let name = path.to_string_lossy();
+                match files::open(path) {
+                    Ok(mut opened) => file(&name, Ok(&mut opened), visit),
+                    Err(reason) => file(&name, Err(reason), visit),
+                }
+            }
+            Err(error) => visit(Err(error)),
+        })
+    }
+
+    /// All documents that a path leads to.
+    ///
+    /// # Errors
+    /// The first one.
+    pub fn documents(&mut self, path: &Path, stdin: &mut dyn Read) -> Result<Vec<Document>, SourceError> {
+        let mut found = Ok(Vec::new());
+        // What breaks it off is the error.
+        let _ = self.each(path, stdin, &mut |document| {
+            match (document, &mut found) {
+                (Ok(document), Ok(documents)) => documents.push(document),
+                (Err(error), _) => {
+                    found = Err(error);
+                    return ControlFlow::Break(());
+                }
+                (Ok(_), Err(_)) => {}
+            }
+            ControlFlow::Continue(())
+        });
+        found
+    }
 }
 
 /// Reads one file.

@@ -2,10 +2,10 @@
 //! them.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::files::failed;
-use super::{Origin, Reason, SourceError, documents};
+use super::{DistinctFiles, Origin, Reason, SourceError};
 use etch_lint::published::Document;
 
 /// A document, and where it is from.
@@ -17,25 +17,36 @@ pub struct OpenApi {
     pub document: Document,
 }
 
-/// Reads the documents that the paths lead to; see [`documents`]. In a folder there may be some without
-/// types, such as that of `/version`.
+/// Reads the documents that the paths lead to; see [`documents`](super::documents). In a folder there may be
+/// some without types, such as that of `/version`.
 ///
 /// # Errors
 /// The first document that is none of OpenAPI v3, and a path that leads to no type.
 pub fn openapi(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<OpenApi>, SourceError> {
-    let mut all = Vec::new();
+    let (mut files, mut all) = (DistinctFiles::default(), Vec::new());
     for path in paths {
-        let before = all.len();
-        for super::Document { origin, json, .. } in documents(std::slice::from_ref(path), stdin)? {
+        all.extend(files.openapi(path, stdin)?);
+    }
+    Ok(all)
+}
+
+impl DistinctFiles {
+    /// Reads the documents that a path leads to; see [`openapi`].
+    ///
+    /// # Errors
+    /// The first document that is none of OpenAPI v3, and a path that leads to no type.
+    pub fn openapi(&mut self, path: &Path, stdin: &mut dyn Read) -> Result<Vec<OpenApi>, SourceError> {
+        let mut all = Vec::new();
+        for super::Document { origin, json, .. } in self.documents(path, stdin)? {
             match Document::read(json) {
                 Ok(document) if document.types().next().is_none() => {}
                 Ok(document) => all.push(OpenApi { origin, document }),
                 Err(error) => return Err(SourceError { origin, reason: Reason::OpenApi(error) }),
             }
         }
-        if all.len() == before {
-            return Err(failed(path, Reason::NoType));
+        match all.is_empty() && !self.has_repeated() {
+            true => Err(failed(path, Reason::NoType)),
+            false => Ok(all),
         }
     }
-    Ok(all)
 }

@@ -1,6 +1,7 @@
 //! Reads what is compared: the CRDs before and after an upgrade, and their objects, and looks at each.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use etch::cluster::etcd::{decode, definition};
 use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
 use etch::source;
-use etch::source::SourceError;
+use etch::source::{Origin, SourceError};
 use etch_core::crd::{Crd, Resource, Version};
 use etch_core::impact::Upgrade;
 use etch_core::object::Object;
@@ -245,37 +246,31 @@ pub(super) fn left_out(crds: &mut BTreeMap<String, Given>, scope: &Scope) -> any
     Ok(())
 }
 
-/// The objects of these CRDs among the documents that are in the scope. One that names no namespace may
-/// come to be in any.
+/// The objects of these CRDs among the documents that are in the scope, each once. One that names no namespace
+/// may come to be in any.
 pub(super) fn objects(
     paths: &[PathBuf],
     crds: &BTreeMap<String, Given>,
     scope: &Scope,
     stdin: &mut dyn io::Read,
 ) -> anyhow::Result<ObjectSource> {
-    let mut found: BTreeMap<_, Vec<Object>> = BTreeMap::new();
+    let mut found = Found::default();
     let mut other = None;
-    let mut add = |object: Object, crd: &Crd| {
-        let Resource { group, plural, .. } = crd.resource();
-        let found = found.entry((group, plural)).or_default();
-        if object.namespace().is_none() || scope.contains(object.namespace()) {
-            found.push(object);
-        }
-    };
     let crd_of = |api_version: &str, kind: &str| {
         let group = api_version.split_once('/').map_or("", |(group, _)| group);
         let mut all = crds.values().map(|given| &given.crd);
         all.find(|crd| crd.group() == group && crd.kind() == kind)
     };
     let mut take = |document: Result<source::Document, SourceError>| {
-        let document = match document.map_err(SourceError::too_deep) {
+        let document = match document {
             Ok(document) => document,
-            Err(object) => {
-                let object = object?;
+            Err(error) => {
+                let origin = error.origin.clone();
+                let object = error.too_deep()?;
                 let text = |field: &str| object.json()[field].as_str().unwrap_or_default();
                 let kind = text("kind");
                 match crd_of(text("apiVersion"), kind) {
-                    Some(crd) => add(object, crd),
+                    Some(crd) => found.add(origin, object, crd, scope)?,
                     None => {
                         let what = if kind.is_empty() { "something without a kind" } else { kind };
                         let deep = || Some(format!("{what}, nested more than {DEPTH} levels deep"));
@@ -286,10 +281,13 @@ pub(super) fn objects(
             }
         };
         match crd_of(document.api_version(), document.kind()) {
-            Some(crd) => add(source::object(document)?.1, crd),
+            Some(crd) => {
+                let (origin, object) = source::object(document)?;
+                found.add(origin, object, crd, scope)?;
+            }
             None => other = other.take().or_else(|| Some(document.what())),
         }
-        Ok::<_, SourceError>(())
+        anyhow::Ok(())
     };
     let mut taken = Ok(());
     source::each(paths, stdin, &mut |document| {
@@ -297,8 +295,48 @@ pub(super) fn objects(
         if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     taken?;
-    if found.is_empty() && !paths.is_empty() {
+    if found.objects.is_empty() && !paths.is_empty() {
         bail!(none_of("object of the CRDs that are upgraded", paths, other));
     }
-    Ok(ObjectSource::Files(found))
+    Ok(ObjectSource::Files(found.objects))
+}
+
+/// The objects of files, by group and plural.
+#[derive(Default)]
+struct Found {
+    objects: BTreeMap<(String, String), Vec<Object>>,
+    /// The place of each object among those of its resource, and the document that it is from.
+    known: BTreeMap<(String, String), BTreeMap<(Option<String>, String), (usize, Origin)>>,
+}
+
+impl Found {
+    /// Takes in an object, if it is in the scope. Another document of the same object counts once with it.
+    ///
+    /// # Errors
+    /// The other document differs: nothing shows which of them the cluster has.
+    fn add(&mut self, origin: Origin, object: Object, crd: &Crd, scope: &Scope) -> anyhow::Result<()> {
+        let Resource { group, plural, .. } = crd.resource();
+        let of = (group, plural);
+        let objects = self.objects.entry(of.clone()).or_default();
+        if object.namespace().is_some() && !scope.contains(object.namespace()) {
+            return Ok(());
+        }
+        let identity = (object.namespace().map(str::to_owned), object.name().to_owned());
+        match self.known.entry(of).or_default().entry(identity) {
+            Entry::Occupied(known) => {
+                let (index, first) = known.get();
+                if *objects[*index].json() != *object.json() {
+                    let (kind, name) = (crd.kind(), object.identity());
+                    bail!(
+                        "{origin}: {kind} {name} is also in {first}, with another content; give one of them"
+                    );
+                }
+            }
+            Entry::Vacant(new) => {
+                new.insert((objects.len(), origin));
+                objects.push(object);
+            }
+        }
+        Ok(())
+    }
 }
