@@ -15,6 +15,7 @@ mod lint_go;
 mod plan;
 mod process;
 mod published;
+mod repeated;
 mod status;
 mod traces;
 mod unreachable;

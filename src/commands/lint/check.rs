@@ -2,13 +2,14 @@
 //! The command prints it, and decides what to leave out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, crds, embedded_schemas};
-use etch::source::{self, At, Document, DuplicateKey, Origin};
+use etch::report;
+use etch::source::{self, At, DistinctFiles, Document, DuplicateKey, Origin};
 use etch_lint::published::Document as OpenApi;
 use etch_lint::{Finding, Part, TypeFinding};
 use kube_crd_validation::crd::Release;
@@ -16,6 +17,7 @@ use kube_structural_schema::json::Json;
 use serde_json::Value;
 
 use super::super::openapi::Live;
+use super::super::policy::first;
 use super::super::{asynchronous, documents_before, each, none_of};
 use super::place::place;
 use super::publishing::Publishing;
@@ -53,6 +55,10 @@ pub(super) struct Checked {
     pub(super) known: Vec<Json>,
     /// The CRDs before, by name.
     pub(super) old: BTreeMap<String, Json>,
+    /// Whether a CRD was compared with the one before.
+    pub(super) has_compared: bool,
+    /// The CRDs that are not among those before, with their documents.
+    pub(super) without_old: BTreeMap<String, Origin>,
     /// The releases that are asked.
     pub(super) releases: Vec<Release>,
     /// Whether findings are shown beside the files, by their lines.
@@ -89,6 +95,11 @@ impl Checked {
         self.crds += 1;
         let crd = name_of(json);
         let old = self.old.get(&crd);
+        match old {
+            Some(_) => self.has_compared = true,
+            None if self.old.is_empty() => {}
+            None => self.without_old.extend(document.map(|document| (crd.clone(), document.origin.clone()))),
+        }
         // A server has let through what it gave out: that is judged as an update that changes nothing.
         let before = old.or(json["metadata"]["uid"].is_string().then_some(json));
         let mut found = Vec::new();
@@ -140,9 +151,11 @@ impl Checked {
 /// Checks the CRDs in files; whatever else they hold is passed over. They are held back for Go types where
 /// there are any to check.
 pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
+    let mut files = DistinctFiles::default();
     for path in paths {
         let (mut crds, mut others) = (0, BTreeSet::new());
-        source::each(std::slice::from_ref(path), &mut io::stdin().lock(), &mut |document| {
+        // Nothing breaks it off.
+        let _ = files.each(path, &mut io::stdin().lock(), &mut |document| {
             match document {
                 Ok(document) if document.is_part_of_crd() => {
                     checked.parts.push(format!(
@@ -183,17 +196,36 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
             }
             ControlFlow::Continue(())
         });
-        if crds == 0 {
+        if crds == 0 && !files.has_repeated() {
             let none = none_of("CustomResourceDefinition", std::slice::from_ref(path), others.pop_first());
             checked.failures.push(none);
         }
     }
 }
 
+/// Reports the CRDs that are not among those before. It is a failure if no CRD was compared, for then it is
+/// likely that others were meant.
+pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result<()> {
+    let missing: Vec<String> =
+        checked.without_old.iter().map(|(name, origin)| format!("{name} ({origin})")).collect();
+    let missing = first(&missing.iter().map(String::as_str).collect::<Vec<_>>());
+    if !missing.is_empty() && checked.has_compared {
+        let note = format!("note: --old does not contain {missing}, so nothing is compared with it");
+        return writeln!(io::stderr(), "{}", report::plain(&note));
+    }
+    if !missing.is_empty() {
+        let found = first(&checked.old.keys().map(String::as_str).collect::<Vec<_>>());
+        let none = none_of("CRD that is checked", old, Some(found));
+        checked.failures.push(format!("--old: {none}; it lacks {missing}"));
+    }
+    Ok(())
+}
+
 /// Checks the types that OpenAPI documents in files describe.
 pub(super) fn openapi(checked: &mut Checked, paths: &[PathBuf]) {
+    let mut files = DistinctFiles::default();
     for path in paths {
-        match source::openapi(std::slice::from_ref(path), &mut io::stdin().lock()) {
+        match files.openapi(path, &mut io::stdin().lock()) {
             Ok(found) => found.iter().for_each(|source::OpenApi { origin, document }| {
                 checked.openapi(document, Some(origin));
             }),

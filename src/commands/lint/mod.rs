@@ -21,7 +21,7 @@ use etch::report::{self, Table};
 use etch_lint::{Rule, Severity};
 use kube_crd_validation::crd::Release;
 
-use self::check::{Checked, Located, embedded, files, go, live, live_types, old, openapi};
+use self::check::{Checked, Located, embedded, files, go, live, live_types, not_compared, old, openapi};
 use self::document::document;
 use super::{failure, one_stdin};
 use crate::commands::emit::{emit_object, ended};
@@ -130,6 +130,7 @@ impl Lint {
             live(&mut checked, global)?;
         } else {
             files(&mut checked, &self.files, !self.go.is_empty());
+            not_compared(&mut checked, &self.old)?;
         }
         if !self.openapi {
             embedded(&mut checked, &self.files);

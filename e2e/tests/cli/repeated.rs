@@ -1,0 +1,170 @@
+//! Inputs that are given twice, that are not there, or that are others than those that were meant.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+use e2e::cluster::crd;
+use e2e::operator::binary;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::flags::is_one_line;
+use crate::process::{Ended, git, run};
+
+const GROUP: &str = "stable.example.com";
+
+fn schema(default: &Value) -> Value {
+    let spec = json!({ "type": "object", "properties": { "a": { "type": "integer", "default": default } } });
+    json!({ "type": "object", "properties": { "spec": spec } })
+}
+
+fn widget(name: &str, a: i64) -> Value {
+    let metadata = json!({ "name": name, "namespace": "default" });
+    json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": metadata, "spec": { "a": a } })
+}
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        let this = Self(tempfile::tempdir()?);
+        fs::create_dir(this.path("objects"))?;
+        // A default of the wrong type is an error.
+        this.write("old.json", &crd(GROUP, "Widget", &[("v1", true, schema(&json!(1)))]))?;
+        this.write("new.json", &crd(GROUP, "Widget", &[("v1", true, schema(&json!("x")))]))?;
+        this.write("gadget.json", &crd(GROUP, "Gadget", &[("v1", true, schema(&json!(1)))]))?;
+        this.write("objects/a.json", &widget("a", 1))?;
+        this.write("objects/b.json", &widget("b", 1))?;
+        std::os::unix::fs::symlink(this.path("objects/a.json"), this.path("link.json"))?;
+        Ok(this)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, document: &Value) -> Result<()> {
+        Ok(fs::write(self.path(name), document.to_string())?)
+    }
+
+    fn etch(&self, line: &[&str]) -> Result<Ended> {
+        let mut command = Command::new(binary()?);
+        command.args(line).current_dir(self.0.path()).env("HOME", self.0.path());
+        run(command, b"")
+    }
+
+    /// Expects one line with these texts, and nothing else.
+    fn fails(&self, line: &[&str], says: &[&str]) -> Result<()> {
+        let ended = self.etch(line)?;
+        is_one_line(&line.iter().map(ToString::to_string).collect::<Vec<_>>(), &ended)?;
+        ensure!(
+            says.iter().all(|says| ended.err.contains(says)),
+            "{line:?} does not say {says:?}: {ended:?}"
+        );
+        Ok(())
+    }
+}
+
+#[test]
+fn a_file_counts_once_however_often_it_is_named() -> Result<()> {
+    let folder = Folder::new()?;
+    let impact = |objects: &[&str]| -> Result<Value> {
+        let line = ["impact", "-f", "gadget.json", "-f", "old.json", "-f", "./old.json", "--old", "old.json"];
+        let line = [&line[..], &["-o", "json", "--objects"], objects].concat();
+        Ok(folder.etch(&line)?.json()?["crds"][1]["objects"]["total"].clone())
+    };
+    for objects in [
+        &["objects"][..],
+        &["objects", "objects"],
+        &["objects", "objects/a.json"],
+        &["link.json", "objects", "./objects"],
+    ] {
+        ensure!(impact(objects)? == 2, "{objects:?}: {}", impact(objects)?);
+    }
+    let counts = |line: &[&str]| -> Result<String> {
+        let ended = folder.etch(&[&["lint"], line].concat())?;
+        ensure!(ended.err.is_empty(), "{line:?}: {ended:?}");
+        Ok(ended.out.lines().last().unwrap_or_default().to_owned())
+    };
+    let once = counts(&["new.json"])?;
+    ensure!(once.starts_with("1 CRD: "), "{once}");
+    ensure!(counts(&["new.json", "./new.json"])? == once, "{}", counts(&["new.json", "./new.json"])?);
+    let all = counts(&["."]);
+    ensure!(counts(&[".", "new.json", "."])? == all?);
+    let filled = folder.etch(&["fill", "--crd", "old.json", "--crd", "old.json", "objects", "link.json"])?;
+    ensure!(filled.code == Some(0) && filled.out.matches("---\n").count() == 2, "{filled:?}");
+    Ok(())
+}
+
+#[test]
+fn a_file_of_a_revision_counts_once_as_well() -> Result<()> {
+    let folder = Folder::new()?;
+    for line in [&["init", "--quiet"][..], &["add", "."], &["commit", "--quiet", "--message=CRDs"]] {
+        ensure!(git(folder.0.path(), line)?.code == Some(0), "git {line:?}");
+    }
+    let line = ["impact", "-f", "gadget.json", "-f", ".", "-f", "gadget.json", "--old", "git:HEAD"];
+    // Both states of widgets are in the folder.
+    fs::remove_file(folder.path("new.json"))?;
+    for line in [&["rm", "--quiet", "--cached", "new.json"][..], &["commit", "--quiet", "--message=one"]] {
+        ensure!(git(folder.0.path(), line)?.code == Some(0), "git {line:?}");
+    }
+    let ended = folder.etch(&line)?;
+    ensure!(ended.code == Some(0) && ended.err.is_empty(), "{ended:?}");
+    Ok(())
+}
+
+#[test]
+fn two_documents_of_one_object_are_one_or_an_error() -> Result<()> {
+    let folder = Folder::new()?;
+    let line = |other| {
+        ["impact", "-f", "old.json", "--old", "old.json", "-o", "json", "--objects", "objects", other]
+    };
+    folder.write("same.json", &widget("a", 1))?;
+    let same = folder.etch(&line("same.json"))?.json()?;
+    ensure!(same["crds"][0]["objects"]["total"] == 2, "{same:#}");
+    folder.write("other.json", &widget("a", 77_777))?;
+    folder.fails(&line("other.json"), &["other.json: Widget default/a is also in objects/a.json"])?;
+    let ended = folder.etch(&line("other.json"))?;
+    ensure!(!ended.err.contains("77777") && ended.out.is_empty(), "{ended:?}");
+    Ok(())
+}
+
+#[test]
+fn a_crd_that_the_old_ones_lack_is_named() -> Result<()> {
+    let folder = Folder::new()?;
+    let ended = folder.etch(&["lint", "--old", "gadget.json", "old.json"])?;
+    let says = "error: --old: gadget.json: contains no CRD that is checked: found gadgets.stable.example.com; it lacks \
+                widgets.stable.example.com (old.json)\n";
+    ensure!(ended.code == Some(2) && ended.err == says, "{ended:?}");
+    ensure!(ended.out.contains("1 CRD"), "{ended:?}");
+    let ended = folder.etch(&["lint", "--old", "gadget.json", "old.json", "gadget.json"])?;
+    let says = "note: --old does not contain widgets.stable.example.com (old.json), so nothing is compared with it\n";
+    ensure!(ended.code == Some(0) && ended.err == says, "{ended:?}");
+    let ended = folder.etch(&["lint", "--old", "old.json", "old.json"])?;
+    ensure!(ended.code == Some(0) && ended.err.is_empty(), "{ended:?}");
+    Ok(())
+}
+
+#[test]
+fn a_file_without_an_object_is_named() -> Result<()> {
+    let folder = Folder::new()?;
+    for (name, text) in [
+        ("empty.yaml", ""),
+        ("comment.yaml", "# nothing\n---\n# here\n"),
+        ("list.yaml", "kind: List\napiVersion: v1\nitems: []\n"),
+    ] {
+        fs::write(folder.path(name), text)?;
+        let says = format!("{name}: contains no Kubernetes object");
+        for output in ["yaml", "json"] {
+            folder.fails(&["fill", "--crd", "old.json", "-o", output, name], &[&says])?;
+            let ended = folder.etch(&["fill", "--crd", "old.json", "-o", output, name])?;
+            ensure!(ended.out.is_empty(), "{ended:?}");
+        }
+        let both = folder.etch(&["fill", "--crd", "old.json", name, "objects/a.json"])?;
+        ensure!(both.code == Some(2) && both.err.contains(&says), "{both:?}");
+        ensure!(both.out.contains("name: a\n"), "{both:?}");
+    }
+    Ok(())
+}
