@@ -42,6 +42,8 @@ impl Exact {
             self.missing.push(Missing { path: at.to_path(), state: State::Gap });
         });
         self.missing.sort_by(|a, b| a.path.cmp(&b.path));
+        // A default of the stored version may be one of the storage version too, which the webhook left out.
+        self.missing.dedup_by(|next, missing| missing.is_also(next));
         Self { object: view, unconverted: false, ..self }
     }
 }

@@ -45,6 +45,15 @@ impl Missing {
     pub fn anywhere() -> Self {
         Self { path: Path::root(), state: State::Unknown }
     }
+
+    /// Takes in what else is known of the same place; false for another place.
+    fn is_also(&mut self, other: &Self) -> bool {
+        let is_same = self.path == other.path;
+        if is_same {
+            self.state = self.state.max(other.state);
+        }
+        is_same
+    }
 }
 
 /// The state of an object, from that of its defaults: the worst of them.

@@ -396,6 +396,19 @@ fn what_a_webhook_made_of_the_bytes_closes_what_they_leave_open() {
 }
 
 #[test]
+fn a_place_that_lacks_the_default_of_both_versions_is_listed_once() {
+    let schema = || spec(json!({ "mode": { "type": "string", "default": "fast" } }));
+    let mut converted = document(&[("v1beta1", false, schema()), ("v1", true, schema())]);
+    converted["spec"]["conversion"] = json!({ "strategy": "Webhook" });
+    let crd = Crd::read(&converted).expect("a CRD");
+    let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": {} });
+    let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
+    assert_eq!(told(&exact.missing), [".spec.mode phantom"]);
+    let seen = exact.seen(object(json!({}), json!({}), CHANGED), &crd);
+    assert_eq!(told(&seen.missing), [".spec.mode phantom"]);
+}
+
+#[test]
 fn places_are_where_a_default_applies() {
     let found = places(&json!({ "spec": { "l": [{}, { "p": "UDP" }] } }), &one_version());
     let found: Vec<_> = found.iter().map(Path::to_string).collect();
