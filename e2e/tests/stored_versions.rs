@@ -126,6 +126,17 @@ async fn without_defaults(scene: &Scene) -> Result<()> {
     scene.cluster.persisted(&kind.crd(), "NoDefaults", GUARD).await?;
     operator.stop().await?;
     ensure!(kind.stored_at("b").await? == "v1beta1", "Etch wrote an object without defaults");
+    // A user shortens the list by hand, which only etcd shows.
+    let shortened = json!({ "status": { "storedVersions": ["v1"] } });
+    let status = format!("{CRDS}/{}/status", kind.crd());
+    scene.cluster.patch(&status, Patch::Merge, "user", &shortened).await?.ok()?;
+    let all = audit(scene, &[&etcd]).await?;
+    let crds = all["crds"].as_array().context("CRDs")?;
+    ensure!(crds.len() == 1 && crds[0]["at"] == json!({ "v1beta1": 1 }), "{all:#}");
+    let kept = "1 object is stored at v1beta1, which status.storedVersions does not list";
+    ensure!(crds[0]["crd"] == kind.crd() && crds[0]["oldVersions"][0]["kept"][0] == kept, "{all:#}");
+    let all = audit(scene, &[]).await?;
+    ensure!(all["crds"] == json!([]) && all["skipped"].as_u64() > Some(0), "{all:#}");
     scene.cluster.delete(&format!("{CRDS}/{}", kind.crd())).await.map(drop)
 }
 
@@ -411,12 +422,7 @@ impl Kind<'_> {
     /// What `etch audit --stored-versions` prints of the CRD as JSON.
     async fn audit(&self, scene: &Scene, flags: &[&str]) -> Result<Value> {
         let name = self.crd();
-        let mut command = Command::new(e2e::operator::binary()?);
-        command.args(["audit", "--stored-versions", &name, "-o", "json"]).args(flags);
-        let output = command.env("KUBECONFIG", scene.kubeconfig()).output().await?;
-        let document: Value = serde_json::from_slice(&output.stdout)
-            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
-        Ok(document["crds"][0].clone())
+        Ok(audit(scene, &[&[&*name], flags].concat()).await?["crds"][0].clone())
     }
 }
 
@@ -429,6 +435,15 @@ fn dated(bytes: &[u8], time: &str) -> Result<Vec<u8>> {
     }
     // As the API server writes it, to the last byte: otherwise a write that changes nothing is one.
     Ok(format!("{stored}\n").into_bytes())
+}
+
+/// What `etch audit --stored-versions` prints as JSON.
+async fn audit(scene: &Scene, more: &[&str]) -> Result<Value> {
+    let mut command = Command::new(e2e::operator::binary()?);
+    command.args(["audit", "--stored-versions", "-o", "json"]).args(more);
+    let output = command.env("KUBECONFIG", scene.kubeconfig()).output().await?;
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 fn spec(mut properties: Value) -> Value {

@@ -55,7 +55,8 @@ pub(crate) struct Audit {
     #[arg(long)]
     objects: bool,
     /// Show at which versions objects are stored, and which versions could go out of status.storedVersions
-    /// [default: for all CRDs that have an old version there]
+    /// [default: for all CRDs that have an old version there; with access to etcd, also for those with objects
+    /// at another version]
     #[arg(long, conflicts_with_all = ["files", "trust_owners"])]
     stored_versions: bool,
     #[command(flatten)]
@@ -93,7 +94,11 @@ impl Audit {
         let policies = self.policy.read(&mut io::stdin().lock())?;
         let all = match self.etcd.open().await? {
             Some(snapshot @ ObjectSource::Snapshot(..)) => {
-                self.snapshot(&snapshot, &scope, &policies.unwrap_or_default()).await?
+                let all = self.snapshot(&snapshot, &scope, &policies.unwrap_or_default()).await?;
+                if all.iter().all(|audited| audited.totals.objects == 0) {
+                    scope::note_no_objects(&scope)?;
+                }
+                all
             }
             etcd => {
                 let cluster = Cluster::connect(&global.target()).await?;

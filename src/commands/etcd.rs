@@ -47,11 +47,21 @@ impl EtcdArgs {
         self.etcd_snapshot.is_some() || !self.etcd_endpoints.is_empty()
     }
 
+    /// What an answer is about that is from a snapshot, and compared with the CRDs of a cluster if there
+    /// `is_cluster`; `None` if there is no snapshot.
+    pub(crate) fn of_snapshot(&self, is_cluster: bool) -> Option<String> {
+        self.etcd_snapshot.as_ref()?;
+        Some(match is_cluster {
+            true => format!("{OF_SNAPSHOT} The CRDs before the upgrade are those that the cluster has now."),
+            false => OF_SNAPSHOT.to_owned(),
+        })
+    }
+
     /// What they give access to; `None` if they name nothing.
     pub(crate) async fn open(&self) -> anyhow::Result<Option<ObjectSource>> {
         if let Some(path) = &self.etcd_snapshot {
-            let snapshot = Snapshot::open(path).with_context(|| path.display().to_string())?;
-            let holds_keys = snapshot.holds(&self.keys()).with_context(|| path.display().to_string())?;
+            let snapshot = Snapshot::open(path)?;
+            let holds_keys = snapshot.holds(&self.keys())?;
             ensure!(holds_keys, "{}: {}", path.display(), EtcdError::Empty(self.keys()));
             return Ok(Some(ObjectSource::Snapshot(Arc::new(snapshot), self.etcd_prefix.clone())));
         }

@@ -186,16 +186,21 @@ impl Impact {
         if all.iter().any(|impact| impact.tally.counts.total > 0) {
             policies.announce()?;
         }
+        let of_snapshot = self.etcd.of_snapshot(sources.cluster.is_some() && sources.old.is_empty());
+        if of_snapshot.is_some() && all.iter().all(|impact| impact.tally.counts.total == 0) {
+            scope::note_no_objects(&scope)?;
+        }
         emit(
             out,
             self.output.output(),
             || print::document(&all, &scope),
             |out| match self.output {
-                Form::Markdown => markdown::write(out, &all, &scope),
-                Form::Html => html::write(out, &all, &scope),
+                Form::Markdown => markdown::write(out, &all, &scope, of_snapshot.as_deref()),
+                Form::Html => html::write(out, &all, &scope, of_snapshot.as_deref()),
                 _ => {
                     scope::write(out, &scope)?;
-                    all.iter().try_for_each(|impact| print::table(out, &global.style(), impact))
+                    all.iter().try_for_each(|impact| print::table(out, &global.style(), impact))?;
+                    of_snapshot.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
                 }
             },
         )?;

@@ -40,6 +40,16 @@ pub(crate) fn write(out: &mut dyn Write, scope: &Scope) -> io::Result<()> {
     scope.namespace().map_or(Ok(()), |namespace| writeln!(out, "Namespace: {namespace}\n"))
 }
 
+/// Notes that a snapshot contains no object of the CRDs in the namespace that was named, which may be mistyped.
+pub(crate) fn note_no_objects(scope: &Scope) -> io::Result<()> {
+    scope.namespace().map_or(Ok(()), |namespace| {
+        writeln!(
+            io::stderr(),
+            "note: no objects of these CRDs found in namespace {namespace:?} of the snapshot"
+        )
+    })
+}
+
 /// What is printed for programs, with the namespace that it is about.
 pub(crate) fn in_document(mut document: Value, scope: &Scope) -> Value {
     if let Some(namespace) = scope.namespace() {

@@ -74,7 +74,8 @@ pub struct VersionTally {
     pub unreadable: u64,
 }
 
-/// The result for one version of `status.storedVersions` that is not the storage version.
+/// The result for one version that is not the storage version: `status.storedVersions` lists it, or objects are
+/// stored at it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldVersion {
     /// Its name.
@@ -143,6 +144,19 @@ impl VersionTally {
             OldVersion { name: name.to_owned(), kept: kept.chain(doubt.map(str::to_owned)).collect() }
         };
         crd.versions_elsewhere().map(of).collect()
+    }
+
+    /// The versions at which objects are stored, but which `status.storedVersions` does not list: the API
+    /// server lets a CRD drop such a version, and can then no longer read these objects.
+    pub fn unlisted(&self, crd: &Crd) -> Vec<OldVersion> {
+        let listed: Vec<&str> = crd.versions_elsewhere().collect();
+        let unlisted = self.at.iter().filter(|(name, _)| !listed.contains(&name.as_str()));
+        let of = |(name, objects): (&String, &u64)| {
+            let are = if *objects == 1 { "1 object is".to_owned() } else { format!("{objects} objects are") };
+            let why = format!("{are} stored at {name}, which status.storedVersions does not list");
+            OldVersion { name: name.clone(), kept: vec![why] }
+        };
+        unlisted.map(of).collect()
     }
 }
 
@@ -252,6 +266,25 @@ mod tests {
         }
         let proved = tally(&[Whereabouts::Storage]);
         assert_eq!(kept(&proved, &crd, Some("not all were read")), ["v1beta1: not all were read"]);
+    }
+
+    #[test]
+    fn objects_at_a_version_that_is_not_listed_keep_it() {
+        let some = tally(&[
+            Whereabouts::Storage,
+            Whereabouts::At("v1alpha1".to_owned()),
+            Whereabouts::At("v1beta1".to_owned()),
+            Whereabouts::At("v1beta1".to_owned()),
+        ]);
+        let unlisted = |stored: &[&str]| {
+            let all = some.unlisted(&crd(stored));
+            all.iter().map(|version| version.kept.join("; ")).collect::<Vec<_>>()
+        };
+        let beta = "2 objects are stored at v1beta1, which status.storedVersions does not list";
+        let alpha = "1 object is stored at v1alpha1, which status.storedVersions does not list";
+        assert_eq!(unlisted(&["v1"]), [alpha, beta]);
+        assert_eq!(unlisted(&["v1alpha1", "v1"]), [beta]);
+        assert_eq!(unlisted(&["v1alpha1", "v1beta1", "v1"]), [""; 0]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod plan;
 mod process;
 mod published;
 mod repeated;
+mod snapshot;
 mod status;
 mod traces;
 mod unreachable;

@@ -56,6 +56,22 @@ async fn looked_at(hand: &Hand) -> Result<()> {
         ensure!(elsewhere.code == Some(2), "{elsewhere:?}");
         ensure!(elsewhere.err.contains("has no keys under /elsewhere/; set --etcd-prefix"), "{elsewhere:?}");
     }
+    for (access, is_mixed) in [(&[][..], false), (&["--live"], true)] {
+        let line = [&["impact", "-f", new], &by_snapshot[..], access].concat();
+        let impact = hand.etch(&line)?;
+        let [taken, mixed] = [
+            "A snapshot shows what was stored when it was taken.",
+            "The CRDs before the upgrade are those that the cluster has now.",
+        ];
+        ensure!(impact.code == Some(1) && impact.out.contains(taken), "{line:?}: {impact:?}");
+        ensure!(impact.out.contains(mixed) == is_mixed, "{line:?}: {impact:?}");
+    }
+    // All CRDs have one version.
+    let versions = hand.etch(&["audit", "--stored-versions"])?;
+    let skipped = "CRDs whose status.storedVersions has only the storage version.";
+    ensure!(versions.code == Some(0) && versions.out.contains(skipped), "{versions:?}");
+    let versions = hand.etch(&[&["audit", "--stored-versions"], &etcd[..]].concat())?;
+    ensure!(versions.code == Some(0) && !versions.out.contains("Not read"), "{versions:?}");
     for (scope, expected) in [
         (&["-n", "web"][..], OBJECTS),
         (&["--namespace", "shop"], OBJECTS),

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::bail;
 use etch::cluster::etcd::{Opaque, decode, definition};
 use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses, crds};
-use etch::report::{Cell, Style, Table, Tone};
+use etch::report::{Cell, Style, Table, Tone, counted};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
 use etch_core::plan::{Clock, Record, Witness};
@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use kube_structural_schema::json::{Json, outline};
 use serde_json::{Value, json};
 
-use super::super::etcd::{OF_SNAPSHOT, report_on};
+use super::super::etcd::report_on;
 use super::super::failures::{self, Failure, in_short};
 use super::super::sample::{Sample, write_left};
 use super::super::{crds_named, failure, scope, serves_its_objects};
@@ -34,12 +34,21 @@ struct Versions {
     /// `status.storedVersions` without the storage version.
     listed: Vec<String>,
     tally: VersionTally,
-    /// The same versions, with why each of them has to stay.
+    /// The same versions, and those at which objects are stored without being listed, with why each of them has
+    /// to stay.
     old: Vec<OldVersion>,
     /// The objects that are not proved to be at the storage version.
     details: Sample<Whereabouts>,
     /// Why there are no numbers, or not all.
     error: Option<String>,
+}
+
+/// What is reported of all CRDs.
+#[derive(Default)]
+struct Looked {
+    all: Vec<Versions>,
+    /// How many CRDs were skipped because of what their `status.storedVersions` lists.
+    skipped: u64,
 }
 
 /// A CRD whose objects are looked at.
@@ -57,30 +66,44 @@ impl Audit {
         out: &mut dyn Write,
     ) -> anyhow::Result<Outcome> {
         let scope = global.scope()?;
-        let (all, is_snapshot) = match self.etcd.open().await? {
+        let source = self.etcd.open().await?;
+        let by_bytes = source.is_some();
+        let mut looked = match source {
             Some(snapshot @ ObjectSource::Snapshot(..)) => {
-                (self.versions_in_snapshot(&snapshot, &scope).await?, true)
+                let looked = self.versions_in_snapshot(&snapshot, &scope).await?;
+                if looked.all.iter().all(|versions| versions.tally.objects() == 0) {
+                    scope::note_no_objects(&scope)?;
+                }
+                looked
             }
             etcd => {
                 let cluster = Cluster::connect(&global.target()).await?;
                 scope::exists(&cluster, &scope).await?;
-                (self.versions_in_cluster(&cluster, etcd, &scope).await?, false)
+                self.versions_in_cluster(&cluster, etcd, &scope).await?
             }
         };
-        if !all.is_empty() && all.iter().all(Versions::is_nothing) {
+        let is_nothing = !looked.all.is_empty() && looked.all.iter().all(Versions::is_nothing);
+        if self.crds.is_empty() {
+            looked.all.retain(|versions| !versions.is_clean() || versions.error.is_some());
+        }
+        let Looked { all, skipped } = looked;
+        if is_nothing {
             return Err(failure(failed(&all, &scope)));
         }
         let document = || {
             let crds: Vec<_> = all.iter().map(|versions| versions.document(self.objects)).collect();
-            scope::in_document(json!({ "crds": crds }), &scope)
+            scope::in_document(json!({ "crds": crds, "skipped": skipped }), &scope)
         };
         emit(out, self.output, document, |out| {
             scope::write(out, &scope)?;
-            table(out, &global.style(), &all, self.objects)?;
-            if is_snapshot && !all.is_empty() {
-                writeln!(out, "{OF_SNAPSHOT}")?;
+            match all.is_empty() {
+                true => writeln!(out, "{}", nothing_old(by_bytes))?,
+                false => table(out, &global.style(), &all, self.objects)?,
             }
-            Ok(())
+            if skipped > 0 {
+                writeln!(out, "{}", not_read(skipped))?;
+            }
+            self.etcd.of_snapshot(false).iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
         })?;
         ended(failed(&all, &scope), all.iter().all(Versions::is_clean))
     }
@@ -91,8 +114,9 @@ impl Audit {
         cluster: &Cluster,
         etcd: Option<ObjectSource>,
         scope: &Scope,
-    ) -> anyhow::Result<Vec<Versions>> {
-        let (mut all, mut witnesses) = (Vec::new(), Witnesses::default());
+    ) -> anyhow::Result<Looked> {
+        let (mut looked, mut witnesses) = (Looked::default(), Witnesses::default());
+        let all = &mut looked.all;
         let is_by_view = etcd.is_none();
         let source = etcd.unwrap_or_else(|| ObjectSource::from(cluster.clone()));
         let is_named = !self.crds.is_empty();
@@ -113,7 +137,12 @@ impl Audit {
                     continue;
                 }
             };
-            if !is_named && !crd.stored_elsewhere() || !scope::covers(scope, &crd, is_named)? {
+            if !scope::covers(scope, &crd, is_named)? {
+                continue;
+            }
+            // Nothing but etcd shows that somebody has shortened its list by hand.
+            if is_by_view && !is_named && !crd.stored_elsewhere() {
+                looked.skipped += 1;
                 continue;
             }
             let mut versions = self.versions_of(&crd);
@@ -132,15 +161,11 @@ impl Audit {
             versions.conclude(&crd, scope, lag(&document, &crd));
             all.push(versions);
         }
-        Ok(all)
+        Ok(looked)
     }
 
     /// Looks at what a snapshot holds: its CRDs, and their objects.
-    async fn versions_in_snapshot(
-        &self,
-        snapshot: &ObjectSource,
-        scope: &Scope,
-    ) -> anyhow::Result<Vec<Versions>> {
+    async fn versions_in_snapshot(&self, snapshot: &ObjectSource, scope: &Scope) -> anyhow::Result<Looked> {
         let mut all: Vec<(Option<Crd>, Versions)> = Vec::new();
         let is_named = !self.crds.is_empty();
         let mut pages = snapshot.pages(vec![crds()], &Scope::All);
@@ -155,7 +180,6 @@ impl Audit {
                     document.and_then(|document| Crd::read(&document).map_err(|error| error.to_string()));
                 match crd {
                     Err(error) => all.push((None, Versions::failed(&name, error))),
-                    Ok(crd) if !is_named && !crd.stored_elsewhere() => {}
                     Ok(crd) if !is_named && !scope::reaches(scope, &crd) => {}
                     Ok(crd) => {
                         scope::covers(scope, &crd, is_named)?;
@@ -178,7 +202,7 @@ impl Audit {
                 versions.conclude(crd, scope, None);
             }
         }
-        Ok(all.into_iter().map(|(_, versions)| versions).collect())
+        Ok(Looked { all: all.into_iter().map(|(_, versions)| versions).collect(), skipped: 0 })
     }
 
     fn versions_of(&self, crd: &Crd) -> Versions {
@@ -254,6 +278,7 @@ impl Versions {
         let part = scope.namespace().map(|namespace| format!("only namespace {namespace} was read"));
         let failed = self.error.as_ref().map(|_| "not all objects were read".to_owned());
         self.old = self.tally.old_versions(crd, failed.or(part).or(lag).as_deref());
+        self.old.extend(self.tally.unlisted(crd));
     }
 
     /// For programs.
@@ -289,9 +314,6 @@ const COLUMNS: [&str; 9] =
     ["CRD", "STORAGE", "OBJECTS", "PROVED", "ELSEWHERE", "UNKNOWN", "UNREADABLE", "COULD GO", "NOTE"];
 
 fn table(out: &mut dyn Write, style: &Style, all: &[Versions], objects: bool) -> std::io::Result<()> {
-    if all.is_empty() {
-        return writeln!(out, "status.storedVersions of each CRD has its storage version alone.");
-    }
     let mut table = Table::new(COLUMNS).numbers(&COLUMNS[2..7]);
     let mut kept = Table::new(["CRD", "OLD VERSION", "STAYS BECAUSE"]);
     for versions in all {
@@ -333,6 +355,25 @@ fn table(out: &mut dyn Write, style: &Style, all: &[Versions], objects: bool) ->
         )?;
     }
     Ok(())
+}
+
+/// What is printed where no CRD has an old version.
+fn nothing_old(by_bytes: bool) -> &'static str {
+    match by_bytes {
+        true => {
+            "All objects of each CRD are stored at its storage version, and status.storedVersions has no other."
+        }
+        false => "status.storedVersions of each CRD has its storage version alone.",
+    }
+}
+
+/// What is printed where CRDs were skipped.
+fn not_read(skipped: u64) -> String {
+    let crds = counted(skipped, "CRD");
+    format!(
+        "Not read: the objects of {crds} whose status.storedVersions has only the storage version. Only etcd shows \
+         whether somebody has shortened that list by hand: give access to it (--etcd-endpoints) or to a snapshot of it."
+    )
 }
 
 /// The objects that are not proved to be stored at the storage version.

@@ -26,8 +26,13 @@ const EFFECTS: [Effects; 7] = [
     (|counts| counts.invalid, EffectKind::Problem),
 ];
 
-/// Everything that is reported, CRDs to which nothing happens in one sentence.
-pub(super) fn write(out: &mut dyn Write, all: &[CrdImpact], scope: &Scope) -> io::Result<()> {
+/// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
+pub(super) fn write(
+    out: &mut dyn Write,
+    all: &[CrdImpact],
+    scope: &Scope,
+    about: Option<&str>,
+) -> io::Result<()> {
     let title = format!("What the CRD upgrade changes {}", scope::in_words(scope));
     let title = text(&title);
     writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
@@ -36,6 +41,9 @@ pub(super) fn write(out: &mut dyn Write, all: &[CrdImpact], scope: &Scope) -> io
         out,
         "<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>"
     )?;
+    if let Some(about) = about {
+        writeln!(out, "<p class=\"faint\">{}</p>", text(about))?;
+    }
     let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.is_same());
     for impact in changed {
         crd(out, impact)?;

@@ -14,9 +14,17 @@ use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::print::{Happening, advice, affected, floating, happenings, named};
 
-/// Everything that is reported, CRDs to which nothing happens in one sentence.
-pub(super) fn write(out: &mut dyn Write, all: &[CrdImpact], scope: &Scope) -> io::Result<()> {
+/// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
+pub(super) fn write(
+    out: &mut dyn Write,
+    all: &[CrdImpact],
+    scope: &Scope,
+    about: Option<&str>,
+) -> io::Result<()> {
     writeln!(out, "## What the CRD upgrade changes {}\n", scope::in_words(scope))?;
+    if let Some(about) = about {
+        writeln!(out, "{about}\n")?;
+    }
     let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.is_same());
     for impact in changed {
         crd(out, impact)?;
