@@ -120,7 +120,7 @@ impl Fill {
             }
         }
         broken?;
-        if self.output == Format::Json && !(printed.is_empty() && !failures.is_empty()) {
+        if self.output == Format::Json && (failures.is_empty() || !printed.is_empty()) {
             self.json(printed, out)?;
         }
         ended(failures, true)

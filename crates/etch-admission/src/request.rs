@@ -101,12 +101,9 @@ impl Compiled {
         self.targets.iter().any(|target| target.is_for(request))
     }
 
-    /// Its targets, each once, as `machines of machine.openshift.io/v1beta1`; with the kind, if it is declared.
-    pub fn targets_in_words(&self) -> Vec<String> {
-        let mut words: Vec<String> = self.targets.iter().map(Target::in_words).collect();
-        words.sort();
-        words.dedup();
-        words
+    /// Its targets as `machines of machine.openshift.io/v1beta1`; with the kind, if it is declared.
+    pub fn targets_in_words(&self) -> impl Iterator<Item = String> {
+        self.targets.iter().map(Target::in_words)
     }
 
     fn applies(&self, request: &Request<'_>, extension: &Value, run: &mut Run<'_>) -> bool {

@@ -301,12 +301,15 @@ pub(super) fn objects(
     Ok(ObjectSource::Files(found.objects))
 }
 
+/// The name of the CRD of an object, and the object's namespace and name.
+type ObjectKey = (String, Option<String>, String);
+
 /// The objects of files, by group and plural.
 #[derive(Default)]
 struct Found {
     objects: BTreeMap<(String, String), Vec<Object>>,
     /// The place of each object among those of its resource, and the document that it is from.
-    known: BTreeMap<(String, String), BTreeMap<(Option<String>, String), (usize, Origin)>>,
+    known: BTreeMap<ObjectKey, (usize, Origin)>,
 }
 
 impl Found {
@@ -316,13 +319,12 @@ impl Found {
     /// The other document differs: nothing shows which of them the cluster has.
     fn add(&mut self, origin: Origin, object: Object, crd: &Crd, scope: &Scope) -> anyhow::Result<()> {
         let Resource { group, plural, .. } = crd.resource();
-        let of = (group, plural);
-        let objects = self.objects.entry(of.clone()).or_default();
+        let objects = self.objects.entry((group, plural)).or_default();
         if object.namespace().is_some() && !scope.contains(object.namespace()) {
             return Ok(());
         }
-        let identity = (object.namespace().map(str::to_owned), object.name().to_owned());
-        match self.known.entry(of).or_default().entry(identity) {
+        let namespace = object.namespace().map(str::to_owned);
+        match self.known.entry((crd.name().to_owned(), namespace, object.name().to_owned())) {
             Entry::Occupied(known) => {
                 let (index, first) = known.get();
                 if *objects[*index].json() != *object.json() {
