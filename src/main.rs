@@ -15,7 +15,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::global::LogFormat;
 use crate::commands::outcome::{FAILURE, Outcome};
 use crate::commands::run::share_heap;
-use crate::commands::{Failures, STACK, asynchronous};
+use crate::commands::{Failures, STACK, asynchronous, error_text};
 use crate::telemetry::Telemetry;
 
 fn main() -> ExitCode {
@@ -96,19 +96,6 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     // What a command has printed before it failed comes before the failure.
     out.flush()?;
     result
-}
-
-/// The error and its causes, each of them once: some texts include their causes.
-fn error_text(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.ends_with(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

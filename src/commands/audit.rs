@@ -175,7 +175,7 @@ impl Audit {
                 self.look(&source, Some(cluster), vec![look], scope).await
             };
             let ended = ended.await;
-            audited.error = ended.err().map(|error| format!("{error:#}"));
+            audited.error = ended.err().map(|error| failures::of_objects(&error, &crd, &document));
             all.push(audited);
         }
         Ok(all)
@@ -191,7 +191,7 @@ impl Audit {
     ) -> anyhow::Result<()> {
         let resources = looks.iter().map(|look| look.crd.resource()).collect();
         let mut pages = source.pages(resources, scope);
-        while let Some(page) = pages.try_next().await? {
+        while let Some(page) = pages.try_next().await.map_err(failures::of_list)? {
             let Look { crd, decoder, proof, audited } = &mut looks[page.of];
             let (crd, decoder, proof) = (*crd, &*decoder, &*proof);
             let known = stream::iter(page.objects).map(async |shown| match shown {

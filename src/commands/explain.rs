@@ -6,7 +6,7 @@ mod types;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::audit::why_skipped;
 use super::etcd::{EtcdArgs, OF_SNAPSHOT, evidence, report_on};
+use super::failures::remedy;
 use super::policy::{Known, PolicyArg, Rules, due, labels, write_all};
 use super::scope;
 use super::{one_stdin, openapi, serves_its_objects};
@@ -90,7 +91,11 @@ impl Explain {
         let namespace = Some(namespace).filter(|_| crd.is_namespaced());
         let object = cluster
             .object_named(&crd.resource(), namespace, name)
-            .await?
+            .await
+            .map_err(|error| {
+                let remedy = remedy(&error, &crd, &document);
+                anyhow!("cannot get {} {name:?}{}: {error}{remedy}", crd.kind(), within(namespace))
+            })?
             .with_context(|| format!("{} {name:?} not found{}", crd.kind(), within(namespace)))?;
         let policies = match policies {
             Some(policies) => policies,

@@ -1,8 +1,12 @@
 //! Failures of several CRDs: those with the same reason are printed once.
 //! None is left out: each shows that something was not read.
 
-use etch::cluster::Scope;
+use etch::cluster::{ReadError, Scope};
+use etch_core::call_error::CallError;
+use etch_core::crd::{Crd, Resource};
+use kube_structural_schema::json::Json;
 
+use super::error_text;
 use super::policy::first;
 
 /// The texts of errors when objects may not be listed in all namespaces: in the API server's answer, and
@@ -17,6 +21,55 @@ pub(crate) struct Failure {
     pub(crate) error: String,
     /// How to go on; empty where that is no question.
     pub(crate) resume: String,
+}
+
+/// The error that objects cannot be listed.
+pub(crate) fn of_list(error: ReadError) -> anyhow::Error {
+    match error {
+        ReadError::Call(error) => anyhow::Error::from(error).context("cannot list the objects"),
+        error => error.into(),
+    }
+}
+
+/// An error with its causes, and with what to do where the objects of this CRD cannot be read.
+pub(crate) fn of_objects(error: &anyhow::Error, crd: &Crd, document: &Json) -> String {
+    let call = error.chain().find_map(|cause| cause.downcast_ref::<CallError>());
+    let remedy = call.map(|call| remedy(call, crd, document)).unwrap_or_default();
+    format!("{}{remedy}", error_text(error))
+}
+
+/// What to do where the API server cannot read objects of this CRD; empty for any other error.
+pub(crate) fn remedy(error: &CallError, crd: &Crd, document: &Json) -> String {
+    let CallError::Refused(refusal) = error else { return String::new() };
+    if refusal.is_failed_conversion() {
+        let webhook = webhook(document).map(|webhook| format!(", {webhook}")).unwrap_or_default();
+        return format!("; check the webhook in spec.conversion of the CRD{webhook}");
+    }
+    if !refusal.is_of_undecodable_value() {
+        return String::new();
+    }
+    let Resource { group, plural, .. } = crd.resource();
+    let prefix = format!("/{group}/{plural}/");
+    match refusal.undecodable_key().and_then(|key| key.split_once(&prefix)) {
+        Some((_, object)) => {
+            format!("; correct or delete the value of {object}: its key in etcd ends with {prefix}{object}")
+        }
+        None => format!(
+            "; `etch audit {} --objects` with --etcd-endpoints or --etcd-snapshot names the object",
+            crd.name()
+        ),
+    }
+}
+
+/// Where the conversion webhook of a CRD is.
+fn webhook(document: &Json) -> Option<String> {
+    let client = document.pointer("/spec/conversion/webhook/clientConfig")?;
+    let text = |field: &str| client["service"][field].as_str();
+    match (client["url"].as_str(), text("namespace"), text("name")) {
+        (Some(url), ..) => Some(url.to_owned()),
+        (None, Some(namespace), Some(name)) => Some(format!("Service {namespace}/{name}")),
+        _ => None,
+    }
 }
 
 /// How to go on after an error in all namespaces that a namespace would not have; empty where there is no
@@ -67,6 +120,11 @@ fn without_crd(error: &str, crd: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use etch_core::engine::pass::PassError;
+    use etch_core::engine::sweep::SweepError;
+    use etch_core::refusal::Refusal;
+    use serde_json::json;
+
     use super::*;
 
     fn forbidden(crd: &str) -> Failure {
@@ -77,6 +135,71 @@ mod tests {
     fn other(crd: &str) -> Failure {
         let error = "the API server answered 500 InternalError".to_owned();
         Failure { crd: crd.to_owned(), error, resume: "; to resume: etch persist".to_owned() }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_once_with_what_to_do() {
+        let document = |client: &serde_json::Value| -> Json {
+            let spec = json!({ "properties": { "a": { "type": "string", "default": "x" } } });
+            json!({
+                "metadata": { "name": "things.example.com" },
+                "spec": {
+                    "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                    "versions": [{ "name": "v1", "served": true, "storage": true,
+                        "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } }],
+                    "conversion": { "strategy": "Webhook", "webhook": { "clientConfig": client } },
+                },
+            })
+            .into()
+        };
+        let service = document(&json!({ "service": { "namespace": "web", "name": "hook" } }));
+        let url = document(&json!({ "url": "https://127.0.0.1:1/convert" }));
+        let conversion = "conversion webhook for example.com/v1beta1, Kind=Thing failed: hunter2";
+        let corrupt = |key: &str| {
+            format!(
+                "Internal error occurred: StorageError: corrupt object, Code: 7, Key: {key}, ResourceVersion: 0, hunter2"
+            )
+        };
+        let failed = "cannot list the objects: the API server answered 500 (the conversion webhook failed)";
+        let undecodable = "cannot list the objects: the API server answered 500 (etcd holds a value that the API server cannot decode)";
+        for (document, message, expected) in [
+            (
+                &service,
+                conversion.to_owned(),
+                format!("{failed}; check the webhook in spec.conversion of the CRD, Service web/hook"),
+            ),
+            (
+                &url,
+                conversion.to_owned(),
+                format!(
+                    "{failed}; check the webhook in spec.conversion of the CRD, https://127.0.0.1:1/convert"
+                ),
+            ),
+            (
+                &url,
+                corrupt("/registry/example.com/things/web/a"),
+                format!(
+                    "{undecodable}; correct or delete the value of web/a: its key in etcd ends with /example.com/things/web/a"
+                ),
+            ),
+            (
+                &url,
+                corrupt("hunter 2"),
+                format!(
+                    "{undecodable}; `etch audit things.example.com --objects` with --etcd-endpoints or --etcd-snapshot names the \
+                     object"
+                ),
+            ),
+            (&url, "hunter2".to_owned(), "cannot list the objects: the API server answered 500".to_owned()),
+        ] {
+            let refusal = Refusal::read(500, None, message.as_bytes());
+            let crd = Crd::read(document).expect("a CRD");
+            let by_hand = PassError::Sweep(SweepError::List(CallError::Refused(Box::new(refusal.clone()))));
+            let read = ReadError::Call(CallError::Refused(Box::new(refusal)));
+            for error in [by_hand.into(), of_list(read)] {
+                assert_eq!(of_objects(&error, &crd, document), expected);
+            }
+        }
     }
 
     #[test]

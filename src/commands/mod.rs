@@ -142,6 +142,19 @@ pub(crate) fn one_stdin<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Res
     Ok(())
 }
 
+/// The error and its causes, each of them once: some texts include their causes.
+pub(crate) fn error_text(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
 /// Several failures as one error; each of them is printed on a line of its own.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.join("; "))]

@@ -28,12 +28,38 @@ const REASONS: [&str; 19] = [
     "RequestEntityTooLarge",
     "ServerTimeout",
     "ServiceUnavailable",
-    "StoreReadError",
+    "StorageReadError",
     "Timeout",
     "TooManyRequests",
     "Unauthorized",
     "UnsupportedMediaType",
 ];
+
+/// Why the API server cannot call a conversion webhook: what its message holds then, and words for it. A webhook
+/// may answer any text, and so nothing else of such a message is shown.
+const CALL_FAILURES: [(&str, &str); 10] = [
+    ("connect: connection refused", "connection refused"),
+    ("no such host", "no such host"),
+    ("no endpoints available for service", "its Service has no endpoints"),
+    ("no service port", "its Service does not have the port"),
+    ("context deadline exceeded", "no answer in time"),
+    ("i/o timeout", "no answer in time"),
+    ("x509: ", "its certificate is not accepted"),
+    ("tls: ", "the TLS handshake failed"),
+    (": EOF", "it closed the connection"),
+    ("\" not found", "its Service does not exist"),
+];
+/// What the server writes before a key of etcd whose value it cannot decode or convert.
+const CORRUPT: &str = "StorageError: corrupt object, Code: 7, Key: ";
+/// How messages begin that are the server's own up to [`CORRUPT`].
+const OF_STORAGE: [&str; 4] = [
+    "StorageError: ",
+    "Internal error occurred: ",
+    "failed to read one or more ",
+    "storage is (re)initializing",
+];
+/// The whole body with which Go's server answers a request without TLS on a port with TLS.
+const WITHOUT_TLS: &str = "Client sent an HTTP request to an HTTPS server.";
 
 /// A refusal, by which server or plugin, and where.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -205,6 +231,34 @@ impl Refusal {
         matches!(self.code, 429 | 500) && self.mentions("conversion webhook for ")
     }
 
+    /// Why the server could not call the conversion webhook, where that is known.
+    fn call_failure(&self) -> Option<&'static str> {
+        let (_, failed) =
+            self.message.split_once("conversion webhook for ")?.1.split_once(" failed: Post \"")?;
+        CALL_FAILURES.iter().find(|(text, _)| failed.contains(text)).map(|(_, words)| *words)
+    }
+
+    /// Whether etcd holds a value that the server cannot decode, whatever the CRD is.
+    pub fn is_of_undecodable_value(&self) -> bool {
+        matches!(self.code, 429 | 500)
+            && !self.is_failed_conversion()
+            && !self.is_of_lost_version()
+            && (self.reason == "StorageReadError" || self.of_corrupt_value().is_some())
+    }
+
+    /// The key in etcd of the value that the server cannot decode, or a part of it, if the server names it. It
+    /// has the names of an object, and so is not for those who may not see the object.
+    pub fn undecodable_key(&self) -> Option<&str> {
+        let (key, _) = self.of_corrupt_value()?.split_once(", ResourceVersion: ")?;
+        let is_key = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/:".contains(&byte);
+        (!key.is_empty() && key.bytes().all(is_key)).then_some(key)
+    }
+
+    fn of_corrupt_value(&self) -> Option<&str> {
+        let is_servers = OF_STORAGE.iter().any(|begin| self.message.starts_with(begin));
+        self.message.split_once(CORRUPT).filter(|_| is_servers).map(|(_, key)| key)
+    }
+
     /// Whether a schema lacks a field of what was written, or of what an owner has.
     pub fn is_of_undeclared_field(&self) -> bool {
         self.mentions("field not declared in schema")
@@ -261,6 +315,16 @@ impl fmt::Display for Refusal {
         match self.refused_by() {
             Some(admission) => write!(f, " by {admission}")?,
             None if self.code == 401 => f.write_str(" (the credentials are wrong or have expired)")?,
+            None if self.is_failed_conversion() => {
+                let cause = self.call_failure().map(|cause| format!(": {cause}")).unwrap_or_default();
+                write!(f, " (the conversion webhook failed{cause})")?;
+            }
+            None if self.is_of_undecodable_value() => {
+                f.write_str(" (etcd holds a value that the API server cannot decode)")?;
+            }
+            None if self.code == 400 && self.message.trim_end() == WITHOUT_TLS => {
+                f.write_str(" (the server expects TLS: in the kubeconfig, begin its URL with https://)")?;
+            }
             None => {}
         }
         if let Some(verb) = self.lacking_verb() {
@@ -334,6 +398,63 @@ mod tests {
         assert_eq!(
             refused.without_keys(&schema).to_string(),
             r#"422 Invalid at .spec.hosts["*"], .spec.size"#
+        );
+    }
+
+    #[test]
+    fn names_why_a_conversion_webhook_was_not_called_and_quotes_no_answer_of_it() {
+        let of = |cause: &str| {
+            let text = "storage is (re)initializing: conversion webhook for c.example.com/v1beta1, Kind=Conv failed: ";
+            Refusal::read(429, None, format!("{text}{cause}").as_bytes()).to_string()
+        };
+        let post = r#"Post "https://hook.web.svc:443/convert?timeout=30s": "#;
+        for (cause, expected) in [
+            (
+                format!("{post}dial tcp 127.0.0.1:1: connect: connection refused"),
+                "failed: connection refused",
+            ),
+            (format!("{post}context deadline exceeded"), "failed: no answer in time"),
+            (format!("{post}service \"hook\" not found"), "failed: its Service does not exist"),
+            (
+                format!("{post}x509: certificate signed by unknown authority"),
+                "failed: its certificate is not accepted",
+            ),
+            (format!("{post}hunter2"), "failed"),
+            ("hunter2: connect: connection refused".to_owned(), "failed"),
+        ] {
+            assert_eq!(of(&cause), format!("429 (the conversion webhook {expected})"));
+        }
+    }
+
+    #[test]
+    fn names_the_key_of_a_value_that_cannot_be_decoded_and_shows_it_to_no_log() {
+        let key = "StorageError: corrupt object, Code: 7, Key: /registry/k.example.com/corrs/default/a, ResourceVersion: 0, \
+                   AdditionalErrorMsg: object not decodable revision=234: invalid character 'h', hunter2";
+        let of = |code: u16, message: &str, reason: &str| {
+            let body = serde_json::json!({ "kind": "Status", "reason": reason, "message": message });
+            Refusal::read(code, None, body.to_string().as_bytes())
+        };
+        let listed =
+            of(500, &format!("failed to read one or more corrs from the storage: {key}"), "StorageReadError");
+        assert_eq!(
+            listed.to_string(),
+            "500 StorageReadError (etcd holds a value that the API server cannot decode)"
+        );
+        assert_eq!(listed.undecodable_key(), Some("/registry/k.example.com/corrs/default/a"));
+        let named = of(500, &format!("Internal error occurred: {key}"), "InternalError");
+        assert!(named.is_of_undecodable_value() && named.undecodable_key().is_some());
+        let quoted = of(500, &format!("admission webhook \"w\" denied the request: {key}"), "InternalError");
+        assert!(!quoted.is_of_undecodable_value() && quoted.undecodable_key().is_none());
+        let odd = of(500, &key.replace("/default/a", "/default/a hunter2"), "InternalError");
+        assert!(odd.is_of_undecodable_value() && odd.undecodable_key().is_none());
+    }
+
+    #[test]
+    fn a_request_without_tls_to_a_port_with_it_is_named() {
+        let refused = Refusal::read(400, None, b"Client sent an HTTP request to an HTTPS server.\n");
+        assert_eq!(
+            refused.to_string(),
+            "400 (the server expects TLS: in the kubeconfig, begin its URL with https://)"
         );
     }
 

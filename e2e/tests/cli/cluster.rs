@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, crd};
-use e2e::control_plane::{ControlPlane, Options};
+use e2e::control_plane::{ControlPlane, Options, object_key};
 use e2e::operator::binary;
 use e2e::scene::apply;
 use serde_json::{Value, json};
@@ -109,7 +109,8 @@ async fn a_cluster_is_asked_for_what_it_has() -> Result<()> {
     markdown_is_bounded(&stage)?;
     an_upgrade_is_planned(&stage)?;
     the_policy_is_named(&stage)?;
-    a_storage_version_that_is_not_served_is_named(&stage).await
+    a_storage_version_that_is_not_served_is_named(&stage).await?;
+    what_the_api_server_cannot_read_is_named(&stage).await
 }
 
 /// What a plan learns from a cluster: the API server's answer, the objects and the versions that are stored.
@@ -232,6 +233,55 @@ async fn a_storage_version_that_is_not_served_is_named(stage: &Stage) -> Result<
     }
     let ended = stage.etch(&["persist", "gizmos"])?;
     ensure!(ended.code == Some(2) && ended.err.contains(says), "{ended:?}");
+    Ok(())
+}
+
+/// A conversion webhook that does not answer is named once with the cause and its place, and a value in etcd that
+/// cannot be decoded with its key; no value is.
+async fn what_the_api_server_cannot_read_is_named(stage: &Stage) -> Result<()> {
+    let cluster = Cluster::of(&stage.control_plane).await?;
+    let webhook = json!({ "strategy": "Webhook", "webhook": {
+        "conversionReviewVersions": ["v1"], "clientConfig": { "url": "https://127.0.0.1:1/convert" },
+    } });
+    let (old, new) =
+        (schema(&json!({ "type": "integer" })), schema(&json!({ "type": "integer", "default": 1 })));
+    for kind in ["Cog", "Rod"] {
+        cluster.apply_crd(&crd(GROUP, kind, &[("v1beta1", true, old.clone())])).await?;
+        let object = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": kind,
+                             "metadata": { "name": "a" }, "spec": { "b": "hunter2" } });
+        let plural = e2e::cluster::plural(kind);
+        cluster
+            .create(&format!("/apis/{GROUP}/v1beta1/namespaces/default/{plural}"), "creator", &object)
+            .await?;
+        let mut document = crd(GROUP, kind, &[("v1beta1", false, old.clone()), ("v1", true, new.clone())]);
+        if kind == "Cog" {
+            document["spec"]["conversion"] = webhook.clone();
+        }
+        cluster.apply_crd(&document).await?;
+        stage.file(&format!("{plural}.json"), &document)?;
+    }
+    let key = object_key(GROUP, "rods", Some("default"), "a");
+    cluster.etcd().put(&key, br#"{"apiVersion":"stable.example.com/v1","kind":"Rod",hunter2}"#).await?;
+    let failed = "(the conversion webhook failed: connection refused); check the webhook in spec.conversion of the CRD, \
+                  https://127.0.0.1:1/convert";
+    let corrupt = "(etcd holds a value that the API server cannot decode); correct or delete the value of default/a: its key in \
+                   etcd ends with /stable.example.com/rods/default/a";
+    for (plural, what) in [("cogs", failed), ("rods", corrupt)] {
+        let file = format!("{plural}.json");
+        for (line, begin) in [
+            (&["audit", plural][..], "cannot list the objects: "),
+            (&["persist", plural], "cannot list the objects: "),
+            (&["persist", plural, "--dry-run"], "cannot list the objects: "),
+            (&["impact", "-f", &file, "--live"], "cannot list the objects: "),
+            (&["explain", plural, "a"], "cannot get "),
+        ] {
+            let ended = stage.etch(line)?;
+            let once = ended.err.matches("the API server answered").count() == 1;
+            let is_named = ended.err.contains(begin) && ended.err.contains(what);
+            ensure!(ended.code == Some(2) && once && is_named, "{line:?}: {ended:?}");
+            ensure!(!format!("{ended:?}").contains("hunter2"), "{line:?}: {ended:?}");
+        }
+    }
     Ok(())
 }
 

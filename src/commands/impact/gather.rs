@@ -22,7 +22,7 @@ use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::schema::DEEPEST;
 
 use super::super::etcd::{evidence, report_on};
-use super::super::failures::way_out;
+use super::super::failures::{remedy, way_out};
 use super::super::policy::{Known, Labels, labels};
 use super::super::{documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
@@ -137,11 +137,19 @@ impl Sources<'_> {
             }
             _ => Record::default(),
         };
+        let failed = |error| match (error, present) {
+            (ReadError::Call(error), Some((document, _))) => {
+                let remedy = remedy(&error, old, document);
+                let error = error.to_string();
+                anyhow!("{name}: cannot list the objects: {error}{remedy}{}", way_out(&error, scope))
+            }
+            (error, _) => error.into(),
+        };
         let is_there =
             |source: &&ObjectSource| !matches!(source, ObjectSource::Cluster(_)) || present.is_some();
         for source in [Some(&self.objects), source.filter(is_there)].into_iter().flatten() {
             let mut pages = source.pages(vec![old.resource()], scope);
-            while let Some(page) = pages.try_next().await.map_err(|error| failed(error, name, scope))? {
+            while let Some(page) = pages.try_next().await.map_err(failed)? {
                 for shown in page.objects {
                     impact.look(&upgrade, old, &record, shown);
                 }
@@ -157,17 +165,6 @@ fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
     let mut labels = present.map(labels).unwrap_or_default();
     labels.extend(new.clone());
     labels
-}
-
-/// Why the objects of a CRD cannot be read.
-fn failed(error: ReadError, name: &str, scope: &Scope) -> anyhow::Error {
-    match error {
-        ReadError::Call(error) => {
-            let error = error.to_string();
-            anyhow!("{name}: the objects: {error}{}", way_out(&error, scope))
-        }
-        error => error.into(),
-    }
 }
 
 /// Makes sure that the cluster serves objects in the terms of the old CRD, where that came from a file.

@@ -9,7 +9,7 @@ use etch_core::crd::{Crd, Resource};
 
 use super::{Persist, policy_warnings};
 use crate::commands::policy::{Known, Unread, labels};
-use crate::commands::{crds_named, scope};
+use crate::commands::{crds_named, error_text, scope};
 
 /// A CRD that is to be processed.
 pub(super) struct Chosen {
@@ -33,7 +33,7 @@ impl Persist {
                 Some(Unread::Refused(error)) => (Known::default(), Some(error.clone())),
                 _ => (known, None),
             },
-            Err(error) => (Known::default(), Some(format!("{error:#}"))),
+            Err(error) => (Known::default(), Some(error_text(&error))),
         };
         // A cluster without any policy is one that Etch has not been set up in.
         let has_policies = known.policies().is_some_and(|policies| !policies.is_empty());

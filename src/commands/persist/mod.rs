@@ -12,7 +12,7 @@ mod resume;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
 use etch::operator::{self, Pass, Passed};
@@ -33,7 +33,7 @@ use super::etcd::{evidence, report_on};
 use super::failures::{self, Failure};
 use super::sample::LimitArg;
 use super::signals::Signals;
-use super::{failure, scope, serves_its_objects};
+use super::{error_text, failure, scope, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -170,7 +170,7 @@ impl Persist {
                 CrdPass { crd: name.clone(), warnings: warnings.clone(), after, ..CrdPass::default() };
             let processed = self.process(&work, &mut crd_pass, &left).await;
             if let Err(error) = processed {
-                crd_pass.error = Some(format!("{error:#}"));
+                crd_pass.error = Some(error_text(&error));
             }
             let is_ended = crd_pass.is_ended;
             if let Some(lost) = &crd_pass.passed.lost {
@@ -241,13 +241,14 @@ impl Persist {
         if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {
             bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
         }
+        let unreadable = |error: anyhow::Error| anyhow!(failures::of_objects(&error, &crd, &document));
         let report = report_on(work.cluster, &crd).await;
         let mut witnesses = Witnesses::default();
         let mut record =
             evidence(work.cluster, &document, &crd, report.as_ref(), &work.scope, &mut witnesses).await;
         if self.dry_run {
             (crd_pass.passed, crd_pass.plans) =
-                self.plan(work, &crd, &record, crd_pass.after.as_ref()).await?;
+                self.plan(work, &crd, &record, crd_pass.after.as_ref()).await.map_err(unreadable)?;
             return Ok(());
         }
         let line = Arc::new(Mutex::new(Line::new(crd.name())));
@@ -300,7 +301,7 @@ impl Persist {
                 let resume = || self.resume(work.global, left, stopped.upto.as_deref());
                 crd_pass.resume = has_begun.then(resume);
                 crd_pass.passed = stopped.passed;
-                Err(stopped.reason.into())
+                Err(unreadable(stopped.reason.into()))
             }
             None => {
                 crd_pass.is_ended = true;

@@ -13,6 +13,7 @@ use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::{Persist, Work};
+use crate::commands::failures::of_list;
 use crate::commands::sample::Sample;
 
 /// What would be done to one object.
@@ -66,7 +67,7 @@ impl Persist {
         let (mut passed, mut plans) = (Passed::default(), Plans { objects, ..Plans::default() });
         let source = ObjectSource::from(work.cluster.clone());
         let mut pages = source.pages(vec![crd.resource()], &work.scope);
-        while let Some(page) = pages.try_next().await? {
+        while let Some(page) = pages.try_next().await.map_err(of_list)? {
             for object in page.views() {
                 if is_left_out(&object, after) {
                     passed.left_out += 1;

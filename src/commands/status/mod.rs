@@ -20,8 +20,8 @@ use kube_structural_schema::json::Json;
 use serde::Deserialize;
 
 use self::overview::{CrdFacts, Facts, LeaderView, overview};
-use super::each;
 use super::policy::labels;
+use super::{each, error_text};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -76,7 +76,7 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
     let crds = match crds {
         Ok(crds) => Some(crds),
         Err(error) => {
-            unread.push(format!("CRDs: {error:#}"));
+            unread.push(format!("CRDs: {}", error_text(&error)));
             None
         }
     };
