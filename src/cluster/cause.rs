@@ -4,6 +4,9 @@ use std::error::Error;
 
 use super::credentials::authentication;
 
+/// What rustls finds where a server answers a TLS handshake with something else, such as HTTP.
+const NO_TLS: &str = "received corrupt message of type InvalidContentType";
+
 /// The root cause of an error, in words that users know: `connection refused`.
 ///
 /// The layers above name the place in the client where it happened, which does not help a user who looks for
@@ -18,6 +21,9 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
         bottom = below;
     }
     let text = bottom.to_string();
+    if text.ends_with(NO_TLS) {
+        return "it does not answer in TLS: check whether its URL in the kubeconfig has to begin with http://".to_owned();
+    }
     let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
     // `Connection refused`, but not `UnknownIssuer` or `DNS`.
     let mut letters = text.chars();
@@ -40,6 +46,12 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("client error (Connect)")]
     struct Layer(#[source] io::Error);
+
+    #[test]
+    fn a_server_without_tls_is_named() {
+        let found = cause(&Layer(io::Error::other(NO_TLS)));
+        assert!(found.contains("does not answer in TLS"), "{found}");
+    }
 
     #[test]
     fn a_cause_is_named_in_words_that_people_know() {

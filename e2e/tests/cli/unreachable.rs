@@ -1,7 +1,9 @@
 //! A cluster that is not there: the error names the server, and why there is no answer.
 
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Context, Result};
 use e2e::logs;
@@ -16,14 +18,7 @@ fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let kubeconfig = folder.path().join("kubeconfig");
     let server = format!("http://{address}");
-    std::fs::write(
-        &kubeconfig,
-        format!(
-            "{{apiVersion: v1, kind: Config, current-context: c, \
-             clusters: [{{name: c, cluster: {{server: \"{server}\"}}}}], \
-             contexts: [{{name: c, context: {{cluster: c, user: c}}}}], users: [{{name: c, user: {{}}}}]}}"
-        ),
-    )?;
+    std::fs::write(&kubeconfig, kubeconfig_of(&server))?;
     let told = format!("cannot reach the API server {server}: connection refused");
     for arguments in
         [&["audit"][..], &["rbac", "--live"], &["clean"], &["status"], &["explain", "things", "a"]]
@@ -34,6 +29,57 @@ fn a_server_that_cannot_be_reached_is_named_with_the_cause() -> Result<()> {
         assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.err);
         assert!(ended.err.contains(&told), "{arguments:?}: {}", ended.err);
         assert!(!ended.err.contains("os error") && !ended.err.contains("client error"), "{}", ended.err);
+    }
+    Ok(())
+}
+
+fn kubeconfig_of(server: &str) -> String {
+    format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, \
+         clusters: [{{name: c, cluster: {{server: \"{server}\"}}}}], \
+         contexts: [{{name: c, context: {{cluster: c, user: c}}}}], users: [{{name: c, user: {{}}}}]}}"
+    )
+}
+
+/// A server on a free port that answers everything with these bytes, until the test ends.
+fn answering(bytes: &'static [u8]) -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?;
+    thread::spawn(move || {
+        for connection in listener.incoming() {
+            let Ok(mut connection) = connection else { return };
+            let _ = connection.read(&mut [0; 4096]);
+            let _ = connection.write_all(bytes);
+        }
+    });
+    Ok(address)
+}
+
+#[test]
+fn a_url_with_the_wrong_scheme_is_named() -> Result<()> {
+    // As Go's server answers a request without TLS, and as any server without TLS answers a handshake.
+    let with_tls =
+        answering(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")?;
+    let without_tls = answering(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    for (server, named) in [
+        (
+            format!("http://{with_tls}"),
+            "answered 400 (the server expects TLS: in the kubeconfig, begin its URL with https://)"
+                .to_owned(),
+        ),
+        (
+            format!("https://{without_tls}"),
+            format!("cannot reach the API server https://{without_tls}: it does not answer in TLS"),
+        ),
+    ] {
+        std::fs::write(&kubeconfig, kubeconfig_of(&server))?;
+        for arguments in [&["audit"][..], &["persist", "things"], &["explain", "things", "a"]] {
+            let ended = etch(&[&["--kubeconfig", text(&kubeconfig)], arguments].concat())?;
+            assert_eq!(ended.code, Some(2), "{arguments:?}: {}", ended.err);
+            assert!(ended.err.contains(&named), "{arguments:?}: {}", ended.err);
+        }
     }
     Ok(())
 }
