@@ -11,10 +11,12 @@ use clap::Args;
 use etch::cluster::etcd::{Opaque, decode};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
 use etch::report::{Cell, Table, Tone};
+use etch_core::api::ObjectProblem;
 use etch_core::audit::{self, DefaultExplanation, State, by_bytes, by_view, explain};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
 use etch_core::object::{IGNORE_ANNOTATION, Object};
+use etch_core::obstacle::{Obstacle, rejection};
 use etch_core::plan::Skip;
 use etch_core::prediction::record_of;
 use kube_crd_validation::is_object_name;
@@ -124,7 +126,11 @@ impl Explain {
             None => (by_view(&object, &crd, &record, false), false),
         };
         let due = due(report.as_ref(), &crd, &rules);
-        let idle = rules.idle();
+        let idle = rules.idle().or_else(|| {
+            let obstacle = Obstacle::of(&document, &crd, report.as_ref(), rules.settings());
+            obstacle.map(|obstacle| obstacle.in_words(&rules.grant()))
+        });
+        let idle = idle.or_else(|| rejection(report.as_ref(), &crd, &object).map(rejected));
         let deciding = audit::Rules {
             terms: &rules.terms(),
             record: &record,
@@ -232,6 +238,11 @@ fn explanation(explanation: &DefaultExplanation) -> Value {
     json!({
         "path": path.to_string(), "state": state.as_str(), "origin": origin, "owner": owner, "reason": reason,
     })
+}
+
+/// Why the operator does not write an object, in words.
+fn rejected(problem: &ObjectProblem) -> String {
+    format!("the last write was rejected ({}); correct that, and Etch tries again", problem.in_words())
 }
 
 fn within(namespace: Option<&str>) -> String {

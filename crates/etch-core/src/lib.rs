@@ -12,6 +12,7 @@
 //! | [`object_machine`] | how one object goes from its read to its state |
 //! | [`engine`] | what goes on for all objects of a CRD |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
+//! | [`prediction`], [`obstacle`] | what the operator is going to do, by what it reported |
 //! | [`namespaces`] | to which namespaces reads are limited |
 //! | [`api`], [`condition`], [`message`], [`event`], [`findings`], [`policy`], [`object_state`], [`refusal`], [`call_error`], [`served_elsewhere`], [`rbac`] | what users read |
 //! | [`shell`] | what users paste |
@@ -39,6 +40,7 @@ pub mod namespaces;
 pub mod object;
 pub mod object_machine;
 pub mod object_state;
+pub mod obstacle;
 pub mod ownership;
 pub mod patch;
 pub mod plan;

@@ -35,6 +35,11 @@ async fn one_screen_shows_how_etch_stands() -> Result<()> {
 
     let size = json!({ "type": "integer", "default": 1 });
     scene.cluster.apply_crd(&of(GRANTED, "Widget", &json!({ "size": size }))).await?;
+    scene.cluster.apply_crd(&of(LOCKED, "Gadget", &json!({ "note": { "type": "string" } }))).await?;
+    let gadget = json!({ "apiVersion": format!("{LOCKED}/v1"), "kind": "Gadget", "metadata": { "name": "g" },
+                         "spec": { "note": "n" } });
+    let gadgets = format!("/apis/{LOCKED}/v1/namespaces/default/gadgets");
+    scene.cluster.create(&gadgets, "author", &gadget).await?;
     scene.cluster.apply_crd(&of(LOCKED, "Gadget", &json!({ "size": size }))).await?;
     // A field that the schema no longer has is still in etcd.
     scene.cluster.apply_crd(&of(GRANTED, "Bin", &json!({ "old": { "type": "string" } }))).await?;
@@ -74,6 +79,13 @@ async fn one_screen_shows_how_etch_stands() -> Result<()> {
     ensure!(document["leader"]["namespace"] == "etch-system", "{document:#}");
     ensure!(document["leader"]["since"].is_string(), "{document:#}");
     ensure!(document["problems"]["held"] == 1 && document["installed"] == true, "{document:#}");
+    let gadget = ["--kubeconfig", text(&admin), "explain", "gadgets", "g", "-o", "json"];
+    let mut command = Command::new(binary()?);
+    command.args(gadget);
+    let explained = run(command, b"")?.json()?;
+    let reason = explained["defaults"][0]["reason"].as_str().context("a reason")?;
+    let missing = "Etch does not write: a permission is missing; to grant it, run: etch rbac --policy default | kubectl apply -f -";
+    ensure!(reason.ends_with(missing), "{explained:#}");
     operator.stop().await?;
     what_may_not_be_read_is_named(&scene).await
 }

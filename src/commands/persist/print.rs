@@ -140,15 +140,11 @@ fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<(
     for crd_pass in all {
         for problem in &crd_pass.passed.problems {
             let name = named(problem.namespace.as_deref(), &problem.name);
-            let why = match &problem.paths[..] {
-                [] => problem.message.clone(),
-                paths => format!("{}: {}", problem.message, paths.join(", ")),
-            };
             problems.row([
                 crd_pass.crd.as_str().into(),
                 name.into(),
                 problem.reason.as_str().into(),
-                why.into(),
+                problem.in_words().into(),
             ]);
         }
     }

@@ -57,11 +57,24 @@ impl Rules {
         match settings.mode {
             Mode::Ignore => mode("Ignore"),
             Mode::Audit => mode("Audit"),
-            Mode::Persist => settings.pause.as_ref().map(|pause| format!("{pause} has paused writes")),
+            Mode::Persist => {
+                let pause = settings.pause.as_ref()?;
+                Some(format!("{pause} has paused writes; to end the pause, {}", pause.remedy()))
+            }
         }
     }
 
-    /// The same in a line, without a full stop.
+    /// The command that grants the operator what it needs for the objects of the CRD.
+    pub(crate) fn grant(&self) -> String {
+        let settings = self.settings();
+        let policy = settings.map_or("--live".to_owned(), |settings| format!("--policy {}", settings.policy));
+        // Only a RoleBinding names the account.
+        let is_bound = settings.is_some_and(|settings| settings.terms.selection.selector().is_some());
+        let account = if is_bound { " --service-account NAMESPACE:NAME" } else { "" };
+        format!("etch rbac {policy}{account} | kubectl apply -f -")
+    }
+
+    /// How the operator treats the CRD, in a line, without a full stop.
     pub(crate) fn in_words(&self) -> String {
         match self {
             Self::Assumed => "none read; assuming one without settings".to_owned(),

@@ -66,7 +66,9 @@ fn each_setting_decides_as_for_the_operator() {
         (
             &[("default", "{}"), ("other", "{selector: {groups: [other.io]}, pauseAll: true}")],
             "default; writes paused by DefaultsPolicy other (pauseAll)",
-            Some("DefaultsPolicy other (pauseAll) has paused writes"),
+            Some(
+                "DefaultsPolicy other (pauseAll) has paused writes; to end the pause, set pauseAll to false in DefaultsPolicy other",
+            ),
         ),
         (
             &[("other", "{selector: {groups: [other.io]}}")],
@@ -78,6 +80,16 @@ fn each_setting_decides_as_for_the_operator() {
         assert_eq!((rules.in_words().as_str(), rules.idle().as_deref()), (words, idle), "{policies:?}");
         assert_eq!(rules.settings().is_some_and(Settings::writes), idle.is_none());
     }
+    for (policies, grant) in [
+        (&[("default", "{}")][..], "etch rbac --policy default | kubectl apply -f -"),
+        (
+            &[("a", "{objects: {namespaces: [team-a]}}")],
+            "etch rbac --policy a --service-account NAMESPACE:NAME | kubectl apply -f -",
+        ),
+    ] {
+        assert_eq!(rules(policies).grant(), grant);
+    }
+    assert_eq!(Rules::Assumed.grant(), "etch rbac --live | kubectl apply -f -");
     assert_eq!(rules(&[("default", "{hiddenFields: Drop}")]).terms().hidden_fields, HiddenFields::Drop);
     assert_eq!(
         rules(&[("default", "{paused: true}")]).document(),

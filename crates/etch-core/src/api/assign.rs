@@ -141,6 +141,12 @@ mod tests {
         assert_eq!(paused(&[("default", r#"{"paused": true}"#), own]), "");
         assert_eq!(paused(&[("default", r#"{"paused": true}"#)]), "DefaultsPolicy default (paused)");
         assert_eq!(paused(&[("default", r#"{"pauseAll": true}"#), own]), "DefaultsPolicy default (pauseAll)");
+        let both = policies(&[("default", r#"{"paused": true}"#), ("other", r#"{"pauseAll": true}"#)]);
+        let remedy = pause(&both, "default").expect("a pause").remedy();
+        assert_eq!(
+            remedy,
+            "set pauseAll to false in DefaultsPolicy other and paused to false in DefaultsPolicy default"
+        );
         assert_eq!(paused(&[("default", r#"{"pauseAll": false, "paused": false}"#), own]), "");
         assert_eq!(
             paused(&[("default", r#"{"pauseAll": true}"#), own_paused, other]),

@@ -30,6 +30,17 @@ pub struct Pause {
     pub pause_all: Vec<String>,
 }
 
+impl Pause {
+    /// How to end it, as an imperative: `set paused to false in DefaultsPolicy default`.
+    pub fn remedy(&self) -> String {
+        let all = self.pause_all.iter().map(|policy| ("pauseAll", policy));
+        let own = self.paused.iter().map(|policy| ("paused", policy));
+        let each =
+            all.chain(own).map(|(field, policy)| format!("{field} to false in DefaultsPolicy {policy}"));
+        format!("set {}", each.collect::<Vec<_>>().join(" and "))
+    }
+}
+
 impl fmt::Display for Pause {
     /// Each policy with the field that has to be taken back: `DefaultsPolicy default (paused)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -440,6 +440,16 @@ pub struct ObjectProblem {
     pub more_paths: u64,
 }
 
+impl ObjectProblem {
+    /// The sentence, and the first fields that it is about.
+    pub fn in_words(&self) -> String {
+        match &self.paths[..] {
+            [] => self.message.clone(),
+            paths => format!("{}: {}", self.message, paths.join(", ")),
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0

@@ -113,7 +113,7 @@ fn paused(pause: &Pause) -> String {
 }
 
 /// The result of a canary, and how the pass goes on.
-fn canary(hold: &CanaryHold) -> String {
+pub fn canary(hold: &CanaryHold) -> String {
     let CanaryHold { crd, is_refused, written } = hold;
     let resume = format!("etch resume {crd}");
     let wrote = format!("the canary wrote {}", objects(*written));
