@@ -5,8 +5,10 @@ use std::io::Write;
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Target};
-use etch_core::api::{CanaryProgress, CanaryState};
+use etch_core::api::{CanaryProgress, CanaryState, Mode};
+use etch_core::crd::Crd;
 
+use super::policy::{Known, Rules, labels};
 use crate::commands::outcome::Outcome;
 
 /// Write the remaining objects of a CRD after its canary
@@ -14,13 +16,13 @@ use crate::commands::outcome::Outcome;
 /// A policy with `canary` has Etch write only some objects after a schema change, and then wait: the
 /// condition DefaultsPersisted has the reason CanaryWaiting, or CanaryRejected if a write was rejected. This
 /// command sets an annotation on the CRD that names its current generation, so that the next schema change
-/// begins with a canary again.
+/// begins with a canary again. It does not end a pause, and names one that goes on.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch resume certificates.cert-manager.io
   etch resume widgets gadgets.example.com
 
-Needs permission to get the CRD and its DefaultsReport, and to patch the CRD.")]
+Needs permission to get the CRD and its DefaultsReport, and to patch the CRD; to name a pause, also to list\nDefaultsPolicies.")]
 pub(crate) struct Resume {
     /// The CRDs, named as for kubectl: plural, singular, short name, kind, or plural.group
     #[arg(required = true, value_name = "CRD")]
@@ -30,21 +32,25 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(target).await?;
+        // Without permission to read policies, the canary can be resumed all the same.
+        let policies = Known::of(&cluster).await.unwrap_or_default();
         for name in super::crds_named(&cluster, &self.crds).await? {
-            let said = resume(&cluster, &name).await?;
-            writeln!(out, "crd/{name}: {said}")?;
+            let result = resume(&cluster, &policies, &name).await?;
+            writeln!(out, "crd/{name}: {result}")?;
         }
         Ok(Outcome::Clean)
     }
 }
 
 /// Lets the pass of a CRD go on; returns the message to print.
-async fn resume(cluster: &Cluster, name: &str) -> anyhow::Result<String> {
+async fn resume(cluster: &Cluster, policies: &Known, name: &str) -> anyhow::Result<String> {
     let document = cluster.crd(name).await.with_context(|| format!("get the CRD {name}"))?;
     let Some(document) = document else { bail!("there is no CRD {name}") };
     let metadata = &document["metadata"];
     let uid = metadata["uid"].as_str().unwrap_or_default();
     let generation = metadata["generation"].as_i64().unwrap_or_default();
+    let rules = Crd::read(&document).map(|crd| policies.rules(&crd, &labels(&document)));
+    let paused = paused(&rules.unwrap_or_default());
     let report = cluster.report(name, uid).await.with_context(|| format!("get the DefaultsReport {name}"))?;
     match report.and_then(|report| report.status?.canary) {
         Some(CanaryProgress {
@@ -56,20 +62,29 @@ async fn resume(cluster: &Cluster, name: &str) -> anyhow::Result<String> {
                 .set_resumed(name, uid, Some(generation))
                 .await
                 .with_context(|| format!("patch the CRD {name}"))?;
-            Ok(format!("resumed at generation {generation}"))
+            Ok(format!("resumed at generation {generation}{paused}"))
         }
         Some(CanaryProgress { generation: known, state: CanaryState::Passed, .. }) if known == generation => {
-            Ok(format!("nothing waits at generation {generation}"))
+            Ok(format!("no canary waits at generation {generation}{paused}"))
         }
         Some(CanaryProgress { generation: known, .. }) if known != generation => bail!(
             "the report on {name} is about generation {known}, and the CRD has generation {generation}: wait until Etch has written the \
-             canary of this one"
+             canary of this one{paused}"
         ),
         Some(_) => {
-            bail!("{name}: the canary still runs: wait until DefaultsPersisted has the reason CanaryWaiting")
+            bail!(
+                "{name}: the canary still runs: wait until DefaultsPersisted has the reason CanaryWaiting{paused}"
+            )
         }
         None => bail!(
-            "{name}: no canary waits: DefaultsPersisted does not have the reason CanaryWaiting or CanaryRejected"
+            "{name}: no canary waits: DefaultsPersisted does not have the reason CanaryWaiting or CanaryRejected{paused}"
         ),
     }
+}
+
+/// That a pause goes on, and how to end it; empty if none does.
+fn paused(rules: &Rules) -> String {
+    let settings = rules.settings().filter(|settings| settings.mode == Mode::Persist);
+    let pause = settings.and_then(|settings| settings.pause.as_ref());
+    pause.map(|pause| format!("; {pause} still pauses writes: {}", pause.remedy())).unwrap_or_default()
 }
