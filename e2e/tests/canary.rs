@@ -2,6 +2,7 @@
 //! user resumes the pass. What is stored is read from etcd.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -40,6 +41,9 @@ async fn only_the_canary_is_stored_until_its_generation_is_resumed() -> Result<(
     );
     ensure!(report["counts"]["written"] == CANARY, "{report}");
 
+    held_by_the_canary(&scene, &name(OBJECTS - 1), &format!("the canary wrote {CANARY} objects; "))?;
+    what_is_due_and_what_is_unproved(&scene)?;
+
     // Neither another replica, nor what a user writes, nor an older generation lets it go on.
     first.stop().await?;
     let second = scene.replica("second", &[])?;
@@ -53,7 +57,14 @@ async fn only_the_canary_is_stored_until_its_generation_is_resumed() -> Result<(
     ensure!(stored(cluster, "first").await? == and_touched, "{:?}", stored(cluster, "first").await?);
     cluster.persisted(CRD, "CanaryWaiting", SOON).await?;
 
-    resume(&scene).await?;
+    // A pause goes on, and so `etch resume` names it.
+    let policy = |paused: bool| json!({ "selector": { "groups": [GROUP] }, "canary": { "objects": CANARY }, "paused": paused });
+    scene.policy("canary", policy(true)).await?;
+    resume(
+        &scene,
+        "; DefaultsPolicy canary (paused) still pauses writes: set paused to false in DefaultsPolicy canary",
+    )?;
+    scene.policy("canary", policy(false)).await?;
     let persisted = cluster.persisted(CRD, "AllPersisted", SOON).await?;
     ensure!(persisted.message.starts_with(&format!("all {OBJECTS} objects")), "{persisted:?}");
     ensure!(stored(cluster, "first").await? == names(0..OBJECTS));
@@ -101,11 +112,16 @@ async fn a_canary_that_is_refused_stops_the_pass_and_is_named() -> Result<()> {
         .collect();
     ensure!(tried.len() == stored_then.len() + rejected.len(), "{tried:?}");
 
+    held_by_the_canary(&scene, &refused[0], "and stopped, because a write was rejected; ")?;
     // A user who resumes the pass in spite of a rejection resumes it for all objects.
-    resume(&scene).await?;
+    resume(&scene, "")?;
     let left = cluster.persisted(CRD, "ObjectsRejected", SOON).await?;
     ensure!(refused.iter().all(|object| left.message.contains(&format!("default/{object}"))), "{left:?}");
     ensure!(stored(cluster, "first").await?.len() == OBJECTS - refused.len());
+    let reason = explained(&scene, &refused[0])?;
+    let why =
+        "Etch does not write: the last write was rejected (ValidatingAdmissionPolicy refuse refused it)";
+    ensure!(reason.contains(why), "{reason}");
     operator.stop().await
 }
 
@@ -161,17 +177,52 @@ async fn annotate(cluster: &Cluster, generation: &str) -> Result<()> {
     cluster.patch(&format!("{CRDS}/{CRD}"), Patch::Merge, "user", &body).await?.ok().map(drop)
 }
 
-/// Runs `etch resume` as the administrator.
-async fn resume(scene: &Scene) -> Result<()> {
-    let mut command = tokio::process::Command::new(binary()?);
-    command.arg("resume").arg(CRD).env("KUBECONFIG", scene.control_plane.kubeconfig(0));
-    let output = command.output().await?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(
-        output.status.success() && said == format!("crd/{CRD}: resumed at generation 2\n"),
-        "{said}{complaints}"
-    );
+/// Runs a command as the administrator; returns its standard output and its errors.
+fn etch(scene: &Scene, arguments: &[&str]) -> Result<(String, String)> {
+    let mut command = Command::new(binary()?);
+    let output = command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((text(&output.stdout), text(&output.stderr)))
+}
+
+/// Resumes the pass, and expects this at the end of what the command prints.
+fn resume(scene: &Scene, more: &str) -> Result<()> {
+    let (printed, errors) = etch(scene, &["resume", CRD])?;
+    ensure!(printed == format!("crd/{CRD}: resumed at generation 2{more}\n"), "{printed}{errors}");
+    Ok(())
+}
+
+/// What `etch explain` has on the first default of an object.
+fn explained(scene: &Scene, object: &str) -> Result<String> {
+    let (printed, errors) = etch(scene, &["explain", CRD, object, "-o", "json"])?;
+    let explained: Value = serde_json::from_str(&printed).context(errors)?;
+    Ok(explained["defaults"][0]["reason"].as_str().context("a reason")?.to_owned())
+}
+
+/// `etch explain` names the canary that keeps an object from being written, and how to go on.
+fn held_by_the_canary(scene: &Scene, object: &str, result: &str) -> Result<()> {
+    let reason = explained(scene, object)?;
+    let (_, held) = reason.split_once("Etch does not write: the canary wrote ").context(reason.clone())?;
+    let result = result.trim_start_matches("the canary wrote ");
+    ensure!(held.ends_with(&format!("{result}to write the others, run: etch resume {CRD}")), "{reason}");
+    Ok(())
+}
+
+/// A dry run does not claim that what the canary has written lacks a default.
+fn what_is_due_and_what_is_unproved(scene: &Scene) -> Result<()> {
+    let (printed, errors) = etch(scene, &["persist", CRD, "--dry-run", "-o", "json"])?;
+    let planned: Value = serde_json::from_str(&printed).context(errors)?;
+    let planned = &planned["crds"][0];
+    ensure!(planned["due"] == OBJECTS - CANARY && planned["unproved"] == CANARY, "{planned:#}");
+    for plan in planned["plans"].as_array().context("plans")? {
+        let is_stored = names(0..CANARY).contains(plan["name"].as_str().context("a name")?);
+        let reason = if is_stored { json!("unproved") } else { Value::Null };
+        ensure!(plan["action"] == "apply" && plan["reason"] == reason, "{plan}");
+    }
+    let (printed, errors) = etch(scene, &["persist", CRD, "--dry-run"])?;
+    let summary =
+        format!("{OBJECTS} objects of 1 CRD: {} to be written, {CANARY} unproved.\n", OBJECTS - CANARY);
+    ensure!(printed.contains(&summary), "{printed}{errors}");
     Ok(())
 }
 

@@ -32,9 +32,21 @@ pub(crate) async fn dry_run(stage: &Stage, phase: usize, when: &str, notes: &Not
             }
             continue;
         };
-        counted(told, &truths, &["alreadyStored", "due", "held", "ignored", "terminating"], &note);
+        counted(
+            told,
+            &truths,
+            &["alreadyStored", "due", "unproved", "held", "ignored", "terminating"],
+            &note,
+        );
         let plans = told["plans"].as_array().into_iter().flatten();
         let plans: BTreeMap<String, &Value> = plans.map(|plan| (id(plan), plan)).collect();
+        for (id, plan) in &plans {
+            let is_certain =
+                ["apply", "merge"].iter().any(|action| plan["action"] == *action) && plan["reason"].is_null();
+            if is_certain && truths.get(id).is_some_and(Truth::is_stored) {
+                note(format!("{id} is called due, and stores its defaults"));
+            }
+        }
         for (id, truth) in truths.iter().filter(|(_, truth)| !truth.is_stored()) {
             if !plans.contains_key(id) {
                 note(format!("{id} lacks {:?}, and nothing would be done", truth.missing));

@@ -58,7 +58,7 @@ use crate::commands::values::{PaceArg, in_flight};
   etch persist certificates.cert-manager.io --every-object
   etch persist crontabs -n web --max-writes-per-second 20 --after web/nightly
 
-Exit status: 0 if all defaults are stored, 1 if some are not or --dry-run would write, 2 if the command failed.")]
+Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
 pub(crate) struct Persist {
     /// The CRDs to process, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]
@@ -365,7 +365,7 @@ impl CrdPass {
 
     fn is_clean(&self) -> bool {
         let counts = self.passed.counts;
-        let left = counts.held + counts.rejected + counts.unknown + counts.due;
+        let left = counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved;
         left + counts.ignored + counts.terminating + counts.too_deep == 0
             && self.passed.verified
             && self.passed.lost.is_none()

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etch::cluster::ObjectSource;
 use etch::operator::Passed;
+use etch_core::audit::is_due;
 use etch_core::crd::Crd;
 use etch_core::engine::stage::is_left_out;
 use etch_core::object::Identity;
@@ -15,6 +16,9 @@ use serde_json::{Value, json};
 use super::{Persist, Work};
 use crate::commands::failures::of_list;
 use crate::commands::sample::Sample;
+
+/// The reason of a write without which nothing shows whether the object stores its defaults.
+pub(super) const UNPROVED: &str = "unproved";
 
 /// What would be done to one object.
 pub(super) struct Planned {
@@ -96,8 +100,9 @@ impl Persist {
                         ("hold", Some(held.reason.as_str()), held.paths)
                     }
                     Plan::Write(write) => {
-                        counts.due += 1;
-                        (sent(write.strategy), None, write.missing)
+                        let is_due = is_due(&object, crd, &self.terms(), record, &write);
+                        *(if is_due { &mut counts.due } else { &mut counts.unproved }) += 1;
+                        (sent(write.strategy), (!is_due).then_some(UNPROVED), write.missing)
                     }
                 };
                 plans.add(object.identity(), Planned { action, reason, paths, broken });

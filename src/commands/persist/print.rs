@@ -10,15 +10,17 @@ use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::CrdPass;
+use super::plan::UNPROVED;
 use crate::commands::sample::write_left;
 use crate::commands::scope::in_document;
 
 /// A number of the totals, and its label for that many objects.
 type Count = (&'static str, fn(&Counts) -> u64, &'static str);
 
-const COUNTS: [Count; 9] = [
+const COUNTS: [Count; 10] = [
     ("written", |counts| counts.written, "written"),
     ("due", |counts| counts.due, "to be written"),
+    ("unproved", |counts| counts.unproved, UNPROVED),
     ("alreadyStored", |counts| counts.already_stored, "already stored"),
     ("held", |counts| counts.held, "held"),
     ("rejected", |counts| counts.rejected, "rejected"),
@@ -100,7 +102,14 @@ pub(super) fn table(
         numbers(out, style, all)?;
         problems(out, style, all)?;
     }
-    writeln!(out, "\n{}", summary(all, not_begun))
+    writeln!(out, "\n{}", summary(all, not_begun))?;
+    if sum(all, |counts| counts.unproved) > 0 {
+        writeln!(
+            out,
+            "Only a write shows whether unproved objects store their defaults; it changes nothing if they do."
+        )?;
+    }
+    Ok(())
 }
 
 fn numbers(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
@@ -223,6 +232,7 @@ impl CrdPass {
         });
         if dry_run {
             document["due"] = counts.due.into();
+            document["unproved"] = counts.unproved.into();
             document["plans"] =
                 self.plans.objects.iter().map(|(identity, plan)| plan.document(identity)).collect();
         } else {

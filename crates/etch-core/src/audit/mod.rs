@@ -16,7 +16,7 @@ pub use exact::{Exact, Unreadable, by_bytes};
 pub use explain::{DefaultExplanation, Rules, explain};
 pub use places::places;
 pub use totals::{Lacking, Totals};
-pub use view::by_view;
+pub use view::{by_view, is_due};
 
 /// The state of one default, or of all defaults of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,9 @@ use super::*;
 use crate::crd::Crd;
 use crate::decode::Decoder;
 use crate::object::Object;
-use crate::plan::{Change, Clock, HiddenFields, OldDefault, Ownership, Record, Skip, Terms, changes};
+use crate::plan::{
+    Change, Clock, HiddenFields, History, OldDefault, Ownership, Plan, Record, Skip, Terms, changes, decide,
+};
 use kube_structural_schema::json::{DEPTH, Json};
 
 const CHANGED: &str = "2026-01-01T12:00:00Z";
@@ -105,6 +107,40 @@ fn what_is_on_record_is_proved() {
     let old = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
     let found = by_view(&old, &one_version(), &record, false);
     assert_eq!(told(&found), [""; 0]);
+}
+
+#[test]
+fn a_write_is_due_only_where_a_default_is_known_to_be_missing_or_owners_change() {
+    let older = document(&[("v1", true, spec(json!({ "l": { "type": "array" } })))]);
+    let state = |document: &Json, revision: u64, generation: i64| {
+        let mut document = document.clone();
+        document["metadata"]["generation"] = json!(generation);
+        (revision, Crd::read(&document).expect("a CRD"))
+    };
+    let now = one_version();
+    let history = History::of_states([state(&older, 5, 1), (9, one_version())]);
+    let known = Record { history, ..record() };
+    let own = Terms { ownership: Ownership::Own, ..Terms::default() };
+    let shown = object(json!({ "a": 1 }), json!({}), "2025-12-01T00:00:00Z");
+    let ours = {
+        let mut document = shown.json().clone();
+        document["metadata"]["managedFields"][0]["manager"] = json!("etch");
+        document["metadata"]["managedFields"][0]["operation"] = json!("Apply");
+        document["metadata"]["managedFields"][0]["fieldsV1"] = json!({ "f:spec": { "f:a": {} } });
+        Object::from(document)
+    };
+    let gap = object(json!({}), json!({}), "2025-12-01T00:00:00Z");
+    for (object, terms, record, expected) in [
+        (&shown, &Terms::default(), &record(), false),
+        (&shown, &Terms::default(), &known, true),
+        (&gap, &Terms::default(), &record(), true),
+        (&shown, &own, &record(), true),
+        (&ours, &own, &record(), false),
+        (&ours, &Terms::default(), &record(), true),
+    ] {
+        let Plan::Write(write) = decide(object, &now, terms, record) else { panic!("no write") };
+        assert_eq!(is_due(object, &now, terms, record, &write), expected, "{write:?}");
+    }
 }
 
 #[test]

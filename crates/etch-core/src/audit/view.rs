@@ -7,8 +7,15 @@ use super::{Missing, State};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{is_covered, owners};
-use crate::plan::{Record, filled_elsewhere};
+use crate::plan::{Record, Terms, Write, changes_owners, filled_elsewhere};
 use kube_structural_schema::path::{Path, Trail};
+
+/// Whether an object is known to need this write. Otherwise only the write shows it: the object may store its
+/// defaults already.
+pub fn is_due(object: &Object, crd: &Crd, terms: &Terms, record: &Record, write: &Write) -> bool {
+    let is_missing = |missing: &Missing| missing.state != State::Unknown;
+    changes_owners(object, crd, terms, write) || by_view(object, crd, record, false).iter().any(is_missing)
+}
 
 /// The defaults that etcd does not hold or may not hold, in order.
 ///

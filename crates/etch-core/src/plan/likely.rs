@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::places::gaps;
-use super::{Ownership, Strategy, Terms, Write, last_write_stores};
+use super::{Body, Ownership, Strategy, Terms, Write, last_write_stores};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, is_covered, owners};
@@ -43,6 +43,14 @@ pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &
     let elsewhere = crd.stored_elsewhere() && !owners(object).any(|owner| owner.version() == storage);
     let changes = !missing.is_empty() || elsewhere || write.strategy == Strategy::Rewrite;
     Likely { changes, missing }
+}
+
+/// Whether this write changes what etcd holds for certain, as far as the owners show it: it rewrites them, or
+/// makes `etch` own a default that it does not own yet.
+pub fn changes_owners(object: &Object, crd: &Crd, terms: &Terms, write: &Write) -> bool {
+    let claims = terms.ownership == Ownership::Own && matches!(write.body, Body::Values(_));
+    let is_new = |path: &Path| !is_ours(object, crd, path);
+    write.strategy == Strategy::Rewrite || claims && write.missing.iter().any(is_new)
 }
 
 /// Whether a place that shows its default probably does so from etcd.

@@ -52,7 +52,7 @@ pub use follow::{
 pub use hidden::{hidden, still_hidden};
 pub use history::{History, HistoryBuilder};
 pub use lag_check::with_lag_check;
-pub use likely::{Likely, Since, likely};
+pub use likely::{Likely, Since, changes_owners, likely};
 pub use outcome::{Outcome, Rejection, RejectionKind};
 pub use persisted::{PERSISTED_ANNOTATION, Persisted, Shown};
 pub use pin::pinned;
