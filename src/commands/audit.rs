@@ -2,6 +2,7 @@
 
 mod audited;
 mod print;
+mod unknown;
 mod versions;
 
 use std::io::{self, Write};
@@ -165,6 +166,7 @@ impl Audit {
             let report = report_on(cluster, &crd).await;
             audited.record = record_of(report.as_ref(), &document, &crd);
             audited.due = due(report.as_ref(), &crd, &audited.rules);
+            audited.report.clone_from(&report);
             let ended = async {
                 let mut proof = Record::default();
                 if is_by_view {

@@ -1,8 +1,10 @@
 //! What an audit counts and lists of one CRD.
 
+use etch_core::api::{DefaultsReportStatus, ObjectProblem};
 use etch_core::audit::{Exact, Lacking, Missing, State, Totals, overall};
 use etch_core::crd::Crd;
 use etch_core::object::{Identity, Object};
+use etch_core::obstacle::rejection;
 use etch_core::plan::{Held, Prediction, Record, Skip, predict};
 use etch_core::prediction::PendingChanges;
 use kube_structural_schema::path::Path;
@@ -10,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::policy::Rules;
 use super::super::sample::Sample;
+use super::unknown::{Obstacle, Unknown};
 
 /// What is reported of one CRD.
 #[derive(Default)]
@@ -23,6 +26,10 @@ pub(super) struct Audited {
     pub(super) keep_details: bool,
     /// What is on record of the CRD; nothing where only a snapshot is looked at.
     pub(super) record: Record,
+    /// The report on the CRD, where it was read.
+    pub(super) report: Option<DefaultsReportStatus>,
+    /// What would come of writing its unknown objects.
+    pub(super) unknown: Unknown,
     /// How the operator treats the objects.
     pub(super) rules: Rules,
     /// The changed defaults whose old values are still to be looked for.
@@ -37,6 +44,8 @@ pub(super) struct Detail {
     pub(super) missing: Vec<Missing>,
     pub(super) held: Option<Held>,
     pub(super) skipped: Option<Skip>,
+    /// Why the operator's last write was rejected, where the report has it.
+    pub(super) rejected: Option<String>,
     /// Values that move to a changed default.
     pub(super) follows: Vec<Path>,
     pub(super) hidden: Vec<Path>,
@@ -63,9 +72,21 @@ impl Audited {
         let skipped = self.rules.terms().skip(object);
         self.totals.add(&missing, held.is_some(), skipped);
         self.totals.hidden += u64::from(!hidden.is_empty());
+        let rejected = rejection(self.report.as_ref(), crd, object).filter(|_| !missing.is_empty());
+        let rejected = rejected.map(ObjectProblem::in_words);
+        if overall(&missing) == State::Unknown {
+            let is_refused = rejected.is_some() || self.record.exceptions.contains(object.uid());
+            let obstacle = match () {
+                () if skipped.is_some() || self.non_structural.is_some() => Some(Obstacle::Skipped),
+                () if held.is_some() => Some(Obstacle::Held),
+                () if is_refused => Some(Obstacle::Refused(rejected.as_deref())),
+                () => None,
+            };
+            self.unknown.add(&self.crd, &object.identity(), obstacle);
+        }
         let is_plain = missing.is_empty() && hidden.is_empty() && follows.is_empty();
         if self.keep_details && !(is_plain && held.is_none() && skipped.is_none()) {
-            let detail = Detail { missing, held, skipped, follows, hidden, unreadable: None };
+            let detail = Detail { missing, held, skipped, rejected, follows, hidden, unreadable: None };
             self.details.add(object.identity(), detail);
         }
     }
@@ -162,7 +183,7 @@ impl Detail {
 
     fn document(&self, identity: &Identity) -> Value {
         let Identity { namespace, name, uid: _ } = identity;
-        let Self { missing, held, skipped, follows, hidden, unreadable } = self;
+        let Self { missing, held, skipped, rejected, follows, hidden, unreadable } = self;
         let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
         json!({
             "namespace": namespace,
@@ -176,6 +197,7 @@ impl Detail {
                 "reason": held.reason.as_str(), "paths": texts(&held.paths),
                 "broken": held.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
             })),
+            "rejected": rejected,
             "ignored": skipped.is_some_and(Skip::is_by_annotation),
             "terminating": *skipped == Some(Skip::Terminating),
             "tooDeep": *skipped == Some(Skip::TooDeep),

@@ -11,6 +11,7 @@ use super::super::failures::in_short;
 use super::super::policy::write_all;
 use super::super::sample::write_left;
 use super::audited::{Audited, why_skipped};
+use super::unknown::Unknown;
 
 /// Between the version and the note are numbers.
 const COLUMNS: [&str; 11] = [
@@ -86,11 +87,7 @@ pub(super) fn table(
         writeln!(out, "Etch leaves {objects} alone: nested more than {DEPTH} levels deep.")?;
     }
     if all.iter().any(|audited| audited.totals.unknown > audited.totals.too_deep) {
-        writeln!(
-            out,
-            "Nothing shows what etcd holds of unknown objects. To know it, run `etch persist`, or give access to etcd (--etcd-endpoints) or a \
-             snapshot of it."
-        )?;
+        Unknown::write(all.iter().map(|audited| &audited.unknown), out)?;
     }
     let not_selected: u64 = all.iter().map(|audited| audited.totals.not_selected).sum();
     if not_selected > 0 {
@@ -130,6 +127,7 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
                 let why = if broken.is_empty() { broken } else { format!(" ({broken})") };
                 told.push(format!("held: {}{why}", held.reason.as_str()));
             }
+            told.extend(detail.rejected.as_ref().map(|why| format!("rejected: {why}")));
             told.extend(detail.skipped.map(|why| why_skipped(why).to_owned()));
             if !detail.follows.is_empty() {
                 let follows: Vec<_> = detail.follows.iter().map(Path::to_string).collect();

@@ -1,0 +1,136 @@
+//! What would come of a write of the objects of which nothing shows what etcd holds: advice to write them is
+//! for those that can be written.
+
+use std::io::{self, Write};
+
+use etch::report::{counted, plain};
+use etch_core::object::Identity;
+
+/// How many objects are named.
+const NAMED: usize = 3;
+
+/// Why a write of an unknown object is no way to know what etcd holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Obstacle<'a> {
+    /// It would do harm.
+    Held,
+    /// The last one was rejected, or the object was held then; with the reason where it is known.
+    Refused(Option<&'a str>),
+    /// Etch skips the object, or writes none of its CRD.
+    Skipped,
+}
+
+/// Unknown objects, by what a write of them meets.
+#[derive(Debug, Default)]
+pub(super) struct Unknown {
+    writable: u64,
+    held: u64,
+    refused: u64,
+    /// The first of those that were refused.
+    named: Vec<String>,
+}
+
+impl Unknown {
+    /// Counts an unknown object of a CRD.
+    pub(super) fn add(&mut self, crd: &str, identity: &Identity, obstacle: Option<Obstacle<'_>>) {
+        match obstacle {
+            None => self.writable += 1,
+            Some(Obstacle::Held) => self.held += 1,
+            Some(Obstacle::Skipped) => {}
+            Some(Obstacle::Refused(why)) => {
+                self.refused += 1;
+                if self.named.len() < NAMED {
+                    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+                    self.named.push(format!("{crd} {identity}{why}"));
+                }
+            }
+        }
+    }
+
+    /// Writes what to do about those of all CRDs.
+    pub(super) fn write<'a>(all: impl Iterator<Item = &'a Self>, out: &mut dyn Write) -> io::Result<()> {
+        let mut sum = Self::default();
+        for Self { writable, held, refused, named } in all {
+            sum.writable += writable;
+            sum.held += held;
+            sum.refused += refused;
+            sum.named.extend(named.iter().take(NAMED - sum.named.len()).cloned());
+        }
+        let persist = if sum.writable > 0 { "run `etch persist`, or " } else { "" };
+        writeln!(
+            out,
+            "Nothing shows what etcd holds of unknown objects. To know it, {persist}give access to etcd (--etcd-endpoints) or a \
+             snapshot of it."
+        )?;
+        if sum.held > 0 {
+            writeln!(
+                out,
+                "`etch persist` does not write {}, because a write would do harm; `etch explain` shows why.",
+                counted(sum.held, "unknown object")
+            )?;
+        }
+        if sum.refused > 0 {
+            let more = match sum.refused - sum.named.len() as u64 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            writeln!(
+                out,
+                "The last pass was refused the write of {}, or held it: {}{more}. Correct that before `etch persist`.",
+                counted(sum.refused, "unknown object"),
+                plain(&sum.named.join(", "))
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(obstacles: &[Option<Obstacle<'_>>]) -> Vec<String> {
+        let mut unknown = Unknown::default();
+        for (index, obstacle) in obstacles.iter().enumerate() {
+            let identity = Identity {
+                namespace: Some("web".to_owned()),
+                name: format!("o{index}"),
+                uid: index.to_string(),
+            };
+            unknown.add("things.example.com", &identity, *obstacle);
+        }
+        let mut out = Vec::new();
+        Unknown::write([&unknown, &Unknown::default()].into_iter(), &mut out).expect("memory");
+        String::from_utf8(out).expect("text").lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_write_is_advised_only_where_nothing_was_refused() {
+        let advised = "Nothing shows what etcd holds of unknown objects. To know it, run `etch persist`, or give access to etcd \
+                       (--etcd-endpoints) or a snapshot of it.";
+        let no_write = advised.replace("run `etch persist`, or ", "");
+        let refused = Some(Obstacle::Refused(Some("webhook w refused it")));
+        assert_eq!(written(&[None, Some(Obstacle::Skipped)]), [advised]);
+        assert_eq!(written(&[Some(Obstacle::Skipped)]), [no_write.as_str()]);
+        assert_eq!(
+            written(&[Some(Obstacle::Held), Some(Obstacle::Held)]),
+            [
+                no_write.as_str(),
+                "`etch persist` does not write 2 unknown objects, because a write would do harm; `etch explain` shows why.",
+            ]
+        );
+        assert_eq!(
+            written(&[refused, Some(Obstacle::Refused(None)), None]),
+            [
+                advised,
+                "The last pass was refused the write of 2 unknown objects, or held it: things.example.com web/o0 (webhook w \
+                 refused it), things.example.com web/o1. Correct that before `etch persist`.",
+            ]
+        );
+        let many = written(&[refused; 5]);
+        assert!(
+            many[1].contains("5 unknown objects")
+                && many[1].contains("web/o2 (webhook w refused it) and 2 more.")
+        );
+    }
+}
