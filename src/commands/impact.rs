@@ -19,7 +19,6 @@ use etch::report;
 use etch_core::impact::Kind;
 use etch_lint::published::{Document, TypeName, changes_without, installed};
 
-use self::crd_impact::CrdImpact;
 use self::gather::{Sources, given, given_before, left_out, objects};
 use super::etcd::EtcdArgs;
 use super::policy::{Known, PolicyArg};
@@ -180,14 +179,13 @@ impl Impact {
             cluster,
             limit: self.limit.of(self.output.output()),
         };
-        let looked = sources.look_at(new).await?;
-        let all: Vec<CrdImpact> = looked.into_iter().map(|looked| looked.impact).collect();
+        let all = sources.look_at(new).await?;
         let policies = &sources.policies;
-        if all.iter().any(|impact| impact.tally.counts.total > 0) {
+        if all.iter().any(|looked| looked.impact.tally.counts.total > 0) {
             policies.announce()?;
         }
         let of_snapshot = self.etcd.of_snapshot(sources.cluster.is_some() && sources.old.is_empty());
-        if of_snapshot.is_some() && all.iter().all(|impact| impact.tally.counts.total == 0) {
+        if of_snapshot.is_some() && all.iter().all(|looked| looked.impact.tally.counts.total == 0) {
             scope::note_no_objects(&scope)?;
         }
         emit(
@@ -199,12 +197,12 @@ impl Impact {
                 Form::Html => html::write(out, &all, &scope, of_snapshot.as_deref()),
                 _ => {
                     scope::write(out, &scope)?;
-                    all.iter().try_for_each(|impact| print::table(out, &global.style(), impact))?;
+                    all.iter().try_for_each(|looked| print::table(out, &global.style(), looked))?;
                     of_snapshot.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
                 }
             },
         )?;
-        self.judged(all.iter().flat_map(CrdImpact::kinds))
+        self.judged(all.iter().flat_map(|looked| looked.impact.kinds()))
     }
 
     /// Compares what two releases publish.

@@ -51,6 +51,8 @@ pub(crate) struct Looked {
     pub(crate) new: Given,
     /// The CRD as the cluster or the snapshot has it.
     pub(crate) present: Option<(Json, Crd)>,
+    /// Whether `etch persist` writes objects before the upgrade: where no version gives defaults, it does not.
+    pub(crate) is_persistable: bool,
 }
 
 impl Sources<'_> {
@@ -89,7 +91,8 @@ impl Sources<'_> {
         if let Some(old) = old {
             self.look(&mut impact, old, new, present.as_ref().zip(read.as_ref()), witnesses).await?;
         }
-        Ok(Looked { impact, new: given, present: present.zip(read) })
+        let is_persistable = old.is_some_and(Crd::gives_defaults);
+        Ok(Looked { impact, new: given, present: present.zip(read), is_persistable })
     }
 
     /// The CRD as the cluster has it, or the snapshot.

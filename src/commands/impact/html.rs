@@ -11,6 +11,7 @@ use etch_lint::Finding;
 
 use super::super::scope;
 use super::crd_impact::CrdImpact;
+use super::gather::Looked;
 use super::print::{Happening, advice, affected, floating, happenings, named};
 
 /// How many objects an effect is on, and the effect.
@@ -29,7 +30,7 @@ const EFFECTS: [Effects; 7] = [
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
 pub(super) fn write(
     out: &mut dyn Write,
-    all: &[CrdImpact],
+    all: &[Looked],
     scope: &Scope,
     about: Option<&str>,
 ) -> io::Result<()> {
@@ -44,18 +45,19 @@ pub(super) fn write(
     if let Some(about) = about {
         writeln!(out, "<p class=\"faint\">{}</p>", text(about))?;
     }
-    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.is_same());
-    for impact in changed {
-        crd(out, impact)?;
+    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|looked| looked.impact.is_same());
+    for looked in changed {
+        crd(out, looked)?;
     }
     if !same.is_empty() {
-        let names: Vec<_> = same.iter().map(|impact| code(&impact.crd)).collect();
+        let names: Vec<_> = same.iter().map(|looked| code(&looked.impact.crd)).collect();
         writeln!(out, "<p>Nothing changes for {}.</p>", names.join(", "))?;
     }
     writeln!(out, "</main>\n</body>\n</html>")
 }
 
-fn crd(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
+    let impact = &looked.impact;
     let version = match &impact.old_version {
         None => format!("{}, new", impact.new_version),
         Some(old) if *old == impact.new_version => old.clone(),
@@ -72,7 +74,7 @@ fn crd(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
     }
     if impact.tally.counts.total > 0 {
         writeln!(out, "<p class=\"faint\">Policy: {}</p>", text(&impact.rules.in_words()))?;
-        objects(out, impact)?;
+        objects(out, looked)?;
     }
     schemas(out, &impact.schemas)?;
     narrowed(out, &impact.narrowed)?;
@@ -84,7 +86,8 @@ fn crd(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
 }
 
 /// How many objects each effect is on, and how many at each place.
-fn objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
+    let impact = &looked.impact;
     let tally = &impact.tally;
     let whole = tally.counts.total;
     let total = counted(whole, "object");
@@ -106,7 +109,7 @@ fn objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
         row(out, place.effect, word, &[code(&place.text)], *objects, whole)?;
     }
     writeln!(out, "</table>")?;
-    for advice in advice(impact, &code) {
+    for advice in advice(looked, &code) {
         writeln!(out, "<p class=\"advice\">{advice}</p>")?;
     }
     Ok(())

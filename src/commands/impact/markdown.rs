@@ -11,13 +11,13 @@ use etch_core::impact::{Changed, SchemaChanges};
 use etch_lint::Finding;
 
 use super::super::scope;
-use super::crd_impact::CrdImpact;
+use super::gather::Looked;
 use super::print::{Happening, advice, affected, floating, happenings, named};
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
 pub(super) fn write(
     out: &mut dyn Write,
-    all: &[CrdImpact],
+    all: &[Looked],
     scope: &Scope,
     about: Option<&str>,
 ) -> io::Result<()> {
@@ -25,18 +25,19 @@ pub(super) fn write(
     if let Some(about) = about {
         writeln!(out, "{about}\n")?;
     }
-    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|impact| impact.is_same());
-    for impact in changed {
-        crd(out, impact)?;
+    let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|looked| looked.impact.is_same());
+    for looked in changed {
+        crd(out, looked)?;
     }
     if !same.is_empty() {
-        let names: Vec<_> = same.iter().map(|impact| code(&impact.crd)).collect();
+        let names: Vec<_> = same.iter().map(|looked| code(&looked.impact.crd)).collect();
         writeln!(out, "Nothing changes for {}.", names.join(", "))?;
     }
     Ok(())
 }
 
-fn crd(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
+    let impact = &looked.impact;
     let version = match &impact.old_version {
         None => format!("{}, new", impact.new_version),
         Some(old) if *old == impact.new_version => old.clone(),
@@ -57,7 +58,7 @@ fn crd(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
     schemas(out, &impact.schemas)?;
     narrowed(out, &impact.narrowed)?;
     if impact.tally.counts.total > 0 {
-        objects(out, impact)?;
+        objects(out, looked)?;
     }
     for advice in floating(impact, &code) {
         writeln!(out, "{advice}\n")?;
@@ -96,7 +97,8 @@ fn narrowed(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
 }
 
 /// The numbers first, by effect and place; then the first objects, folded.
-fn objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
+    let impact = &looked.impact;
     let total = counted(impact.tally.counts.total, "object");
     if impact.details.all() == 0 {
         return writeln!(out, "{total}; nothing changes for them.\n");
@@ -121,7 +123,7 @@ fn objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
         writeln!(out, "and {} more objects\n", impact.details.left())?;
     }
     writeln!(out, "</details>\n")?;
-    for advice in advice(impact, &code) {
+    for advice in advice(looked, &code) {
         writeln!(out, "{advice}\n")?;
     }
     Ok(())

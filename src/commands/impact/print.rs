@@ -18,10 +18,11 @@ use super::super::audit::why_skipped;
 use super::super::sample::write_left;
 use super::super::scope;
 use super::crd_impact::{CrdImpact, Detail};
+use super::gather::Looked;
 
 /// Everything that is reported, as JSON.
-pub(super) fn document(all: &[CrdImpact], scope: &Scope) -> Value {
-    scope::in_document(json!({ "crds": list(all, crd) }), scope)
+pub(super) fn document(all: &[Looked], scope: &Scope) -> Value {
+    scope::in_document(json!({ "crds": list(all, |looked| crd(&looked.impact)) }), scope)
 }
 
 fn crd(impact: &CrdImpact) -> Value {
@@ -131,7 +132,8 @@ fn words(kinds: &BTreeSet<Kind>) -> Value {
 }
 
 /// What is reported of one CRD, for people.
-pub(super) fn table(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result<()> {
+pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
+    let impact = &looked.impact;
     let version = match &impact.old_version {
         None => format!("{}, new", impact.new_version),
         Some(old) if *old == impact.new_version => old.clone(),
@@ -158,7 +160,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> i
     schemas(out, style, &impact.schemas)?;
     narrowed(out, style, &impact.narrowed, !impact.schemas.is_none())?;
     if impact.tally.counts.total > 0 {
-        objects(out, style, impact)?;
+        objects(out, style, looked)?;
     }
     for advice in floating(impact, &in_backticks) {
         writeln!(out, "\n{advice}")?;
@@ -210,7 +212,8 @@ fn narrowed(out: &mut dyn Write, style: &Style, findings: &[Finding], follows: b
 }
 
 /// The numbers first, by effect and place; then the first objects.
-fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result<()> {
+fn objects(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
+    let impact = &looked.impact;
     if !impact.schemas.is_none() || !impact.narrowed.is_empty() {
         writeln!(out)?;
     }
@@ -239,7 +242,7 @@ fn objects(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
     }
     table.write(out, style)?;
     write_left(out, impact.details.left())?;
-    for advice in advice(impact, &in_backticks) {
+    for advice in advice(looked, &in_backticks) {
         writeln!(out, "\n{advice}")?;
     }
     Ok(())
@@ -320,14 +323,18 @@ pub(super) fn floating(impact: &CrdImpact, code: &dyn Fn(&str) -> String) -> Vec
 }
 
 /// What to do about the objects, in sentences. `code` makes a command stand out.
-pub(super) fn advice(impact: &CrdImpact, code: &dyn Fn(&str) -> String) -> Vec<String> {
+pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<String> {
+    let impact = &looked.impact;
     let counts = &impact.tally.counts;
     let mut advice = Vec::new();
     if counts.open > 0 {
+        let persist = match looked.is_persistable {
+            true => format!("run {} first, or ", code(&format!("etch persist {}", impact.crd))),
+            false => String::new(),
+        };
         advice.push(format!(
-            "What may happen depends on what etcd holds. To know it, run {} first, or give access to etcd \
-             (--etcd-endpoints) or a snapshot of it.",
-            code("etch persist")
+            "What may happen depends on what etcd holds. To know it, {persist}give access to etcd (--etcd-endpoints) or a \
+             snapshot of it."
         ));
     }
     if counts.held > 0 {
@@ -363,5 +370,39 @@ fn tone(kind: EffectKind) -> Tone {
         EffectKind::Appears => Tone::Plain,
         EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => Tone::Warning,
         EffectKind::Hidden | EffectKind::Dropped | EffectKind::Problem => Tone::Bad,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use etch_core::crd::Crd;
+
+    use super::*;
+    use crate::commands::impact::gather::Given;
+    use crate::commands::policy::Rules;
+
+    #[test]
+    fn a_pass_is_advised_only_where_it_writes_objects() {
+        let spec = json!({ "type": "object", "properties": { "size": { "type": "integer" } } });
+        let written = Json::from(json!({
+            "metadata": { "name": "things.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                "versions": [{ "name": "v1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } }],
+            },
+        }));
+        let new = Crd::read(&written).expect("a CRD");
+        let mut impact = CrdImpact::new("things.example.com", None, &new, None, Rules::Assumed);
+        impact.tally.counts.open = 1;
+        let new = Given { crd: new, labels: BTreeMap::new(), written };
+        let mut looked = Looked { impact, new, present: None, is_persistable: true };
+        let with = "To know it, run `etch persist things.example.com` first, or give access to etcd";
+        assert!(advice(&looked, &in_backticks)[0].contains(with));
+        looked.is_persistable = false;
+        let advice = advice(&looked, &in_backticks);
+        assert!(advice[0].contains("To know it, give access to etcd") && !advice[0].contains("persist"));
     }
 }

@@ -128,7 +128,7 @@ impl Plan {
         looked: Looked,
         dry_run: DryRun,
     ) -> anyhow::Result<Planned> {
-        let Looked { impact, new, present } = looked;
+        let Looked { impact, new, present, .. } = looked;
         let name = new.crd.name();
         let from_file = sources.old.get(name).map(|given| &given.written);
         let installed = present.as_ref().map(|(document, _)| document);
