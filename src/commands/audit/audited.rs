@@ -75,7 +75,9 @@ impl Audited {
         let rejected = rejection(self.report.as_ref(), crd, object).filter(|_| !missing.is_empty());
         let rejected = rejected.map(ObjectProblem::in_words);
         if overall(&missing) == State::Unknown {
-            let is_refused = rejected.is_some() || self.record.exceptions.contains(object.uid());
+            // The exceptions of a report may also be objects that the policy, a pause or a canary left open.
+            let is_exception = self.report.is_none() && self.record.exceptions.contains(object.uid());
+            let is_refused = rejected.is_some() || is_exception;
             let obstacle = match () {
                 () if skipped.is_some() || self.non_structural.is_some() => Some(Obstacle::Skipped),
                 () if held.is_some() => Some(Obstacle::Held),
