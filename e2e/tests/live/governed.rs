@@ -167,7 +167,8 @@ fn explained(scene: &Scene, all: &[Governed]) -> Result<BTreeMap<(&'static str, 
     );
     ensure!(reason("Ignore", "plain").ends_with("DefaultsPolicy ignores has mode: Ignore"), "{explained:#?}");
     ensure!(
-        reason("Pause", "plain").ends_with("DefaultsPolicy pauses (paused) has paused writes"),
+        reason("Pause", "plain")
+            .contains("DefaultsPolicy pauses (paused) has paused writes; to end the pause, set paused"),
         "{explained:#?}"
     );
     ensure!(reason("Unselected", "plain").ends_with("no DefaultsPolicy selects this CRD"), "{explained:#?}");

@@ -221,3 +221,64 @@ pub(crate) fn why_skipped(why: Skip) -> &'static str {
         Skip::NotSelected => "not selected by the policy (objects)",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use etch_core::plan::Exceptions;
+
+    use super::*;
+
+    fn crd() -> Crd {
+        let spec = json!({ "type": "object", "properties": { "size": { "type": "integer", "default": 1 } } });
+        let document = json!({
+            "metadata": { "name": "things.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                "versions": [{ "name": "v1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } }],
+            },
+        });
+        Crd::read(&document.into()).expect("a CRD")
+    }
+
+    /// What is advised after an audit of one object that shows the default and has the uid `1`.
+    fn advice(audited: Audited, state: State) -> String {
+        let mut audited = Audited { crd: "things.example.com".to_owned(), ..audited };
+        let object = Object::from(json!({ "metadata": { "name": "a", "uid": "1" }, "spec": { "size": 1 } }));
+        let missing = Missing { path: Path::root(), state };
+        audited.add(&crd(), &object, vec![missing], Vec::new());
+        let mut out = Vec::new();
+        Unknown::write([&audited.unknown].into_iter(), &mut out).expect("memory");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn a_pass_is_advised_unless_it_was_refused_the_object() {
+        let persist = "run `etch persist`";
+        let refused =
+            "The last pass was refused the write of 1 unknown object, or held it: things.example.com a";
+        let report = |uid: &str| DefaultsReportStatus {
+            digest: crd().digest(),
+            rejected: vec![ObjectProblem {
+                uid: uid.to_owned(),
+                message: "webhook w refused it".to_owned(),
+                ..ObjectProblem::default()
+            }],
+            ..DefaultsReportStatus::default()
+        };
+        let record =
+            |uid: &str| Record { exceptions: Exceptions::from_iter([uid.to_owned()]), ..Record::default() };
+        assert!(advice(Audited::default(), State::Unknown).contains(persist));
+        let named = advice(Audited { report: Some(report("1")), ..Audited::default() }, State::Unknown);
+        assert!(named.contains(&format!("{refused} (webhook w refused it).")) && !named.contains(persist));
+        let other = Audited { report: Some(report("2")), record: record("1"), ..Audited::default() };
+        assert!(advice(other, State::Unknown).contains(persist), "a report has other exceptions");
+        let by_hand = advice(Audited { record: record("1"), ..Audited::default() }, State::Unknown);
+        assert!(by_hand.contains(&format!("{refused}.")) && !by_hand.contains(persist));
+        let structure = Some("a violation".to_owned());
+        let not_structural = Audited { non_structural: structure, ..Audited::default() };
+        assert!(!advice(not_structural, State::Unknown).contains(persist));
+        let known = advice(Audited { report: Some(report("1")), ..Audited::default() }, State::Phantom);
+        assert!(!known.contains("refused"), "{known}");
+    }
+}
