@@ -68,8 +68,10 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         return;
     }
     let list = others.join(", ");
-    let is_stored = || plan.steps.iter().any(|step| step.kind == StepKind::Store);
-    if !upgrade.has_no_objects() && !(new.compiled().has_defaults() && is_stored()) {
+    // The same command stores defaults and moves objects.
+    let is_moved =
+        new.compiled().has_defaults() && plan.steps.iter().any(|step| step.kind == StepKind::Store);
+    if !upgrade.has_no_objects() && !is_moved {
         let (what, command) = moving(upgrade, storage);
         plan.after(StepKind::Move, what, vec![format!("status.storedVersions has {list}")], Some(command));
     }
