@@ -38,6 +38,7 @@ mod restarts;
 mod restore;
 mod secrets;
 mod selection;
+mod served_elsewhere;
 mod server;
 mod settling;
 mod skipped;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::operator::{is_about_server, is_of_report};
+use super::operator::is_of_report;
 use super::pass_status::{set_default, set_policy};
+use super::served_elsewhere::is_about_server;
 use super::server::{Answer, Request};
 use super::world::{CRDS, OTHERS, POLICIES, THINGS, World, crd_named, is_write, operate};
 
