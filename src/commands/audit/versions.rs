@@ -351,7 +351,8 @@ fn table(out: &mut dyn Write, style: &Style, all: &[Versions], objects: bool) ->
         writeln!(
             out,
             "\nNothing shows at which version unknown objects are stored. To know it, give access to etcd \
-             (--etcd-endpoints) or a snapshot of it."
+             (--etcd-endpoints) or a snapshot of it, or run `etch persist CRD --every-object`, which stores each at the \
+             storage version."
         )?;
     }
     Ok(())

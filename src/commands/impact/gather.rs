@@ -12,7 +12,7 @@ use etch::cluster::{Cluster, ObjectSource, ReadError, Scope, Witnesses, crds};
 use etch::source;
 use etch::source::{Origin, SourceError};
 use etch_core::crd::{Crd, Resource, Version};
-use etch_core::impact::Upgrade;
+use etch_core::impact::{Problem, Upgrade};
 use etch_core::object::Object;
 use etch_core::plan::Record;
 use etch_core::prediction::{record_of, upgrade_under_policy};
@@ -51,8 +51,21 @@ pub(crate) struct Looked {
     pub(crate) new: Given,
     /// The CRD as the cluster or the snapshot has it.
     pub(crate) present: Option<(Json, Crd)>,
-    /// Whether `etch persist` writes objects before the upgrade: where no version gives defaults, it does not.
-    pub(crate) is_persistable: bool,
+    /// The options of `etch persist` that have it settle before the upgrade what etcd holds, with a space before
+    /// each. `None` where it writes no object: no version gives defaults.
+    pub(crate) settling: Option<&'static str>,
+}
+
+/// See [`Looked::settling`].
+fn settling(impact: &CrdImpact, old: &Crd, new: &Crd) -> Option<&'static str> {
+    let is_found = |problem: Problem| {
+        let text = problem.to_string();
+        impact.tally.summary.keys().any(|place| place.text == text)
+    };
+    match Problem::of_place_in_etcd(old, new).any(is_found) {
+        true => Some(" --every-object"),
+        false => old.gives_defaults().then_some(""),
+    }
 }
 
 impl Sources<'_> {
@@ -91,8 +104,8 @@ impl Sources<'_> {
         if let Some(old) = old {
             self.look(&mut impact, old, new, present.as_ref().zip(read.as_ref()), witnesses).await?;
         }
-        let is_persistable = old.is_some_and(Crd::gives_defaults);
-        Ok(Looked { impact, new: given, present: present.zip(read), is_persistable })
+        let settling = old.and_then(|old| settling(&impact, old, new));
+        Ok(Looked { impact, new: given, present: present.zip(read), settling })
     }
 
     /// The CRD as the cluster has it, or the snapshot.

@@ -328,9 +328,11 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
     let counts = &impact.tally.counts;
     let mut advice = Vec::new();
     if counts.open > 0 {
-        let persist = match looked.is_persistable {
-            true => format!("run {} first, or ", code(&format!("etch persist {}", impact.crd))),
-            false => String::new(),
+        let persist = match looked.settling {
+            Some(options) => {
+                format!("run {} first, or ", code(&format!("etch persist {}{options}", impact.crd)))
+            }
+            None => String::new(),
         };
         advice.push(format!(
             "What may happen depends on what etcd holds. To know it, {persist}give access to etcd (--etcd-endpoints) or a \
@@ -398,10 +400,11 @@ mod tests {
         let mut impact = CrdImpact::new("things.example.com", None, &new, None, Rules::Assumed);
         impact.tally.counts.open = 1;
         let new = Given { crd: new, labels: BTreeMap::new(), written };
-        let mut looked = Looked { impact, new, present: None, is_persistable: true };
-        let with = "To know it, run `etch persist things.example.com` first, or give access to etcd";
+        let mut looked = Looked { impact, new, present: None, settling: Some(" --every-object") };
+        let with =
+            "To know it, run `etch persist things.example.com --every-object` first, or give access to etcd";
         assert!(advice(&looked, &in_backticks)[0].contains(with));
-        looked.is_persistable = false;
+        looked.settling = None;
         let advice = advice(&looked, &in_backticks);
         assert!(advice[0].contains("To know it, give access to etcd") && !advice[0].contains("persist"));
     }

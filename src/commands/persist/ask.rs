@@ -25,7 +25,11 @@ impl Persist {
             all if self.crds.is_empty() => format!("all {} with defaults", counted(all.len() as u64, "CRD")),
             all => counted(all.len() as u64, "CRD"),
         };
-        let verb = if self.dry_run { "Planning for" } else { "Storing defaults of" };
+        let verb = match (self.dry_run, self.every_object) {
+            (true, _) => "Planning for",
+            (false, true) => "Asking about every object of",
+            (false, false) => "Storing defaults of",
+        };
         writeln!(err, "{verb} {what}, {}.", scope::in_words(scope))?;
         let said = chosen.iter().map(|chosen| (chosen.name.as_str(), chosen.warnings.as_slice()));
         for warning in policy_warnings::warnings(said) {
