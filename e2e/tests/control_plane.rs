@@ -286,5 +286,7 @@ async fn create_widgets(client: &Client) -> Result<()> {
     let crds = Api::<CustomResourceDefinition>::all(client.clone());
     create(crds.clone(), crd).await?;
     await_condition(crds, "widgets.example.com", conditions::is_crd_established()).await?;
-    Ok(())
+    // A server that is busy serves the resource a little later.
+    let served = async || Ok(widgets(client).list(&ListParams::default()).await.ok().map(drop));
+    eventually(GUARD, "the resource is served", served).await
 }

@@ -44,6 +44,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch status", LOOKED),
     ("etch impact -f new.yaml --live", LOOKED),
     ("etch audit", LOOKED),
+    ("etch audit CRD", Left("no conversion fails here; e2e/tests/cli has one that does")),
     ("etch audit --stored-versions", LOOKED),
     ("etch impact -o html", Left("e2e/tests/cli/impact_html.rs has its objects")),
     ("etch audit --stored-versions certificates.cert-manager.io --objects --etcd-snapshot backup.db", LOOKED),

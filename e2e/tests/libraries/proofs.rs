@@ -10,7 +10,7 @@ use etch_core::plan::Proof;
 use crate::{root, sources};
 
 /// Each place, with its proof. A place that is added has to be added here, and its fact observed first.
-const PLACES: [(&str, Proof); 16] = [
+const PLACES: [(&str, Proof); 17] = [
     ("crates/etch-core/src/audit/exact.rs", Proof::Bytes),
     ("crates/etch-core/src/engine/stage.rs", Proof::UnchangedSincePass),
     ("crates/etch-core/src/engine/sweep.rs", Proof::UnchangedSincePass),
@@ -22,6 +22,7 @@ const PLACES: [(&str, Proof); 16] = [
     ("crates/etch-core/src/plan/lag_check.rs", Proof::DryRunShowsNewDefault),
     ("crates/etch-core/src/plan/record.rs", Proof::UnchangedSincePass),
     ("crates/etch-core/src/plan/record.rs", Proof::WrittenSince),
+    ("crates/etch-core/src/plan/stored_at.rs", Proof::UnchangedSincePass),
     ("crates/etch-core/src/plan/write_machine.rs", Proof::DryRunShowsNewDefault),
     ("crates/etch-core/src/plan/write_machine.rs", Proof::RepeatChangedNothing),
     ("crates/etch-core/src/plan/write_machine.rs", Proof::WriteAnswered),

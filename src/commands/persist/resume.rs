@@ -151,9 +151,8 @@ mod tests {
         let command = Cli::command();
         let command = command.find_subcommand("persist").expect("the command");
         let options = command.get_arguments().filter_map(|option| option.get_long());
-        for option in
-            options.filter(|option| !["help", "version", "dry-run", "all-namespaces"].contains(option))
-        {
+        let apart = ["help", "version", "dry-run", "every-object", "all-namespaces"];
+        for option in options.filter(|option| !apart.contains(option)) {
             let is_given = all.iter().any(|word| *word == format!("--{option}"));
             let is_short = ["output", "namespace"].contains(&option);
             assert!(is_given || is_short, "--{option} is not tried");
