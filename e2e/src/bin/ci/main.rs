@@ -1,4 +1,4 @@
-//! Every check of the project, one after the other; a failure stops none of those after it.
+//! Every check of the project; a failure stops none of those after it.
 //!
 //! It knows commands and nothing of what they check: each can be run by hand as it is shown. What failed
 //! tests printed is repeated at the end, where it is looked for. Its last line is the sum of all tests:
@@ -12,6 +12,7 @@ mod scenarios;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -19,9 +20,11 @@ use e2e::cargo::forget_package;
 
 use crate::report::Report;
 
-/// The name of a step and its command, whose words hold no spaces. What fails fastest comes first, and the
-/// tests on a control plane last.
-const STEPS: &[(&str, &str)] = &[
+/// The name of a step and its command, whose words hold no spaces.
+type Step = (&'static str, &'static str);
+
+/// What needs nothing but cargo; what fails fastest comes first.
+const CODE: &[Step] = &[
     ("format", "cargo fmt --all --check"),
     ("lint", "cargo clippy --workspace --all-targets -- --deny warnings"),
     // With --workspace it has the dependencies that the step before has checked.
@@ -30,45 +33,45 @@ const STEPS: &[(&str, &str)] = &[
         "documentation",
         "cargo doc --workspace --no-deps --document-private-items --config build.rustdocflags=[\"-Dwarnings\"]",
     ),
-    // Compiled once, and kept beside what cargo builds.
-    ("cargo-deny", "cargo install cargo-deny@0.20.2 --locked --debug --root target/tools"),
-    ("dependencies", "target/tools/bin/cargo-deny check bans licenses sources"),
     ("examples in it", "cargo test --workspace --doc --no-fail-fast"),
     ("unit tests", "cargo test --workspace --lib --bins --no-fail-fast"),
+];
+
+/// What the other steps need, made beside the first ones: the crates of the workspace wait for each other when
+/// they are built, and leave a processor idle.
+const TOOLS: &[Step] = &[
     // Minutes when go's build cache is cold, which no test should have to wait for.
     (
         "control plane",
         "cargo run --package e2e --bin control-plane -- --build-only --controllers clusterrole-aggregation-controller",
     ),
+    // Compiled once, and kept beside what cargo builds.
+    ("cargo-deny", "cargo install cargo-deny@0.20.2 --locked --debug --root target/tools"),
+];
+
+/// What needs the tools, and the tests on a control plane last.
+const REST: &[Step] = &[
+    ("dependencies", "target/tools/bin/cargo-deny check bans licenses sources"),
     ("demo", "cargo demo"),
     ("build of the scenarios", "cargo test --workspace --test * --no-run"),
     SCENARIOS,
 ];
 
 /// What cargo would run one binary after the other.
-const SCENARIOS: (&str, &str) = ("scenarios", "cargo test --workspace --test * --no-fail-fast");
+const SCENARIOS: Step = ("scenarios", "cargo test --workspace --test * --no-fail-fast");
 
 fn main() -> ExitCode {
     let start = Instant::now();
     let mut report = Report::default();
-    let mut failures = Vec::new();
-    for (index, step) in STEPS.iter().enumerate() {
-        let (name, command) = step;
-        eprintln!("ci: {}/{} {name}: {}", index + 1, STEPS.len(), shown(command));
-        let begun = Instant::now();
-        let failed = match *step {
-            SCENARIOS => scenarios::run(&mut report),
-            _ => run(command, &mut report),
-        };
-        let seconds = begun.elapsed().as_secs();
-        let failed = failed.unwrap_or_else(|error| {
-            eprintln!("ci: {name}: {error:#}");
-            vec![(*command).to_owned()]
-        });
-        let verdict = if failed.is_empty() { "passed" } else { "failed" };
-        eprintln!("ci: {name} {verdict} in {seconds} s");
-        failures.extend(failed.into_iter().map(|command| (*name, command)));
-    }
+    let mut failures = thread::scope(|scope| {
+        let tools = scope.spawn(|| all(TOOLS, &mut Report::default()));
+        let mut failures = all(CODE, &mut report);
+        failures.extend(tools.join().unwrap_or_else(|_| {
+            TOOLS.iter().map(|(name, command)| (*name, (*command).to_owned())).collect()
+        }));
+        failures
+    });
+    failures.extend(all(REST, &mut report));
     let minutes = start.elapsed().as_secs().div_ceil(60);
     for line in &report.failures {
         eprintln!("{line}");
@@ -77,7 +80,7 @@ fn main() -> ExitCode {
         eprintln!("ci: {name} failed; run it again with\n  {}", shown(command));
     }
     if failures.is_empty() {
-        eprintln!("ci: all {} steps passed within {minutes} min", STEPS.len());
+        eprintln!("ci: all {} steps passed within {minutes} min", [CODE, TOOLS, REST].concat().len());
     } else {
         // A linker does not report that the disk is full.
         let free = Command::new("df").arg("-h").arg(workspace()).output();
@@ -88,6 +91,29 @@ fn main() -> ExitCode {
     }
     println!("{} passed, {} failed", report.tests.passed, report.tests.failed);
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Takes these steps, one after the other; those that failed, with the commands that did.
+fn all(steps: &[Step], report: &mut Report) -> Vec<(&'static str, String)> {
+    let mut failures = Vec::new();
+    for step in steps {
+        let (name, command) = *step;
+        eprintln!("ci: {name}: {}", shown(command));
+        let begun = Instant::now();
+        let failed = match *step {
+            SCENARIOS => scenarios::run(report),
+            _ => run(command, report),
+        };
+        let seconds = begun.elapsed().as_secs();
+        let failed = failed.unwrap_or_else(|error| {
+            eprintln!("ci: {name}: {error:#}");
+            vec![command.to_owned()]
+        });
+        let verdict = if failed.is_empty() { "passed" } else { "failed" };
+        eprintln!("ci: {name} {verdict} in {seconds} s");
+        failures.extend(failed.into_iter().map(|command| (name, command)));
+    }
+    failures
 }
 
 /// Runs a command in the workspace and passes its output through; the command where it failed.
