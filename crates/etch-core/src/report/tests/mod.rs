@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -380,6 +381,16 @@ fn that_all_objects_are_at_the_storage_version_stays_known_while_no_other_genera
     for doubtful in [unseen, moved] {
         assert!(!next(&doubtful).all_at_storage_version);
     }
+}
+
+#[test]
+fn what_is_still_to_be_verified_may_have_been_written_through_a_server_that_lags_behind() {
+    let report = reported(&tally_of(&[]), 77);
+    let lags = |verify_at: Option<Timestamp>| {
+        let report = DefaultsReportStatus { verify_at: verify_at.map(Time), ..report.clone() };
+        on_record(&report, &crd()).servers_lag
+    };
+    assert_eq!((lags(None), lags(Some(Timestamp::UNIX_EPOCH))), (false, true));
 }
 
 #[test]
