@@ -49,15 +49,10 @@ impl Clock {
         self.is_late(created(object))
     }
 
-    /// Whether no witness can help at this time: the time of the schema's last change is unknown, or too
-    /// recent.
+    /// Whether no witness can help at this time, and an API server may not serve the schema yet: the time of its
+    /// last change is unknown, or too recent.
     pub fn is_deaf(&self, now: Timestamp) -> bool {
         !self.is_late(Some(now))
-    }
-
-    /// Whether every API server serves the schema at this time.
-    pub fn is_served_everywhere(&self, now: Timestamp) -> bool {
-        self.is_late(Some(now))
     }
 
     fn is_late(&self, time: Option<Timestamp>) -> bool {
