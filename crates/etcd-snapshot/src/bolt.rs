@@ -34,6 +34,17 @@ pub(super) struct Database<R> {
     root: Bucket,
 }
 
+/// What a meta page tells of the database.
+#[derive(Clone, Copy, Debug)]
+struct Meta {
+    /// In bytes.
+    page_size: u64,
+    root: u64,
+    /// How many pages have been in use: the file has at least as many.
+    pages: u64,
+    transaction: u64,
+}
+
 /// A tree of elements.
 #[derive(Debug)]
 pub(super) enum Bucket {
@@ -60,22 +71,23 @@ type Visit<'a> = dyn FnMut(Element<'_>) -> Result<ControlFlow<()>, SnapshotError
 impl<R: ReadAt> Database<R> {
     /// Finds the last transaction in the first `length` bytes.
     pub(super) fn open(source: R, length: u64) -> Result<Self, SnapshotError> {
-        let mut found: Option<(u64, u64, u64)> = None;
+        let mut found: Option<Meta> = None;
         // The first meta page is at the beginning, the second a page later, whatever a page is.
         let second = (9..=16).map(|power| 1 << power);
         for at in [0].into_iter().chain(second).filter(|at| at + (HEADER + META) as u64 <= length) {
             let mut bytes = [0; HEADER + META];
             source.read_exact_at(&mut bytes, at)?;
-            if let Some((page_size, root, transaction)) = meta(&bytes[HEADER..])
-                && (at == 0 || at == page_size)
-                && found.is_none_or(|(_, _, newest)| transaction > newest)
-            {
-                found = Some((page_size, root, transaction));
-            }
+            let meta = Meta::read(&bytes[HEADER..]).filter(|meta| at == 0 || at == meta.page_size);
+            found = found.into_iter().chain(meta).max_by_key(|meta| meta.transaction);
         }
-        let (page_size, root, _) = found.ok_or(SnapshotError::Foreign("not a bbolt database"))?;
+        let Meta { page_size, root, pages, .. } =
+            found.ok_or(SnapshotError::Foreign("not a bbolt database"))?;
         if !PAGE_SIZES.contains(&page_size) || !page_size.is_power_of_two() {
             return Err(SnapshotError::Damaged("the size of its pages"));
+        }
+        let written = pages.saturating_mul(page_size);
+        if length < written {
+            return Err(SnapshotError::Cut { length, written });
         }
         Ok(Self { source, page_size, pages: length / page_size, root: Bucket::Pages(root) })
     }
@@ -195,11 +207,17 @@ impl Page {
     }
 }
 
-/// Page size, root and transaction of a meta page; `None` if it is not one, or was not written in whole.
-fn meta(bytes: &[u8]) -> Option<(u64, u64, u64)> {
-    let is_meta = u32_at(bytes, 0)? == MAGIC && u32_at(bytes, 4)? == VERSION;
-    let is_whole = u64_at(bytes, META_SUMMED)? == fnv1a(bytes.get(..META_SUMMED)?);
-    (is_meta && is_whole).then_some((u32_at(bytes, 8)?.into(), u64_at(bytes, 16)?, u64_at(bytes, 48)?))
+impl Meta {
+    /// `None` if these bytes are no meta page's, or were not written in whole.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let is_meta = u32_at(bytes, 0)? == MAGIC && u32_at(bytes, 4)? == VERSION;
+        let is_whole = u64_at(bytes, META_SUMMED)? == fnv1a(bytes.get(..META_SUMMED)?);
+        if !is_meta || !is_whole {
+            return None;
+        }
+        let (root, pages, transaction) = (u64_at(bytes, 16)?, u64_at(bytes, 40)?, u64_at(bytes, 48)?);
+        Some(Self { page_size: u32_at(bytes, 8)?.into(), root, pages, transaction })
+    }
 }
 
 fn fnv1a(bytes: &[u8]) -> u64 {

@@ -29,9 +29,17 @@ pub enum SnapshotError {
     /// It is something else.
     #[error("not a snapshot of etcd: {0}")]
     Foreign(&'static str),
-    /// It was changed or cut since it was saved.
-    #[error("wrong hash: the file was changed or cut after it was saved")]
+    /// It was changed since it was saved.
+    #[error("wrong hash: the file was changed after it was saved")]
     Changed,
+    /// Its end is missing.
+    #[error("cut: it has {length} of {written} bytes; copy or save it again")]
+    Cut {
+        /// How many bytes it has.
+        length: u64,
+        /// How many bytes its database has at least.
+        written: u64,
+    },
     /// Something in it contradicts itself.
     #[error("damaged: {0}")]
     Damaged(&'static str),

@@ -12,6 +12,8 @@ mod impact_html;
 mod leaks;
 mod lint;
 mod lint_go;
+#[path = "../../../crates/etcd-snapshot/src/tests/pages.rs"]
+mod pages;
 mod plan;
 mod process;
 mod published;

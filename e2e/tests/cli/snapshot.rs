@@ -9,88 +9,22 @@ use e2e::cluster::crd;
 use serde_json::{Value, json};
 
 use crate::flags::is_one_line;
+use crate::pages::{PAGE, branch, database, leaf, version};
 use crate::process::{Ended, etch, text};
 
 const GROUP: &str = "stable.example.com";
-const PAGE: usize = 4096;
 /// What precedes the older values in the file: two meta pages, the root, a branch and the newest value.
 const BEFORE_OLDER: usize = 5 * PAGE;
 
-/// A database of etcd with these values, the last one in a page before the others: as an etcd that freed and used
-/// a page again has it.
-fn database(values: &[(String, Value)]) -> Vec<u8> {
-    let versions: Vec<_> = values.iter().zip(1..).map(|((key, value), at)| version(at, key, value)).collect();
+/// A snapshot with these values, the last one in a page before the others: as an etcd that freed and used a page
+/// again has it.
+fn saved(values: &[(String, Value)]) -> Vec<u8> {
+    let written = values.iter().zip(1..);
+    let written = written.map(|((key, value), at)| version(at, key, Some(&value.to_string())));
+    let versions: Vec<_> = written.collect();
     let (newest, older) = versions.split_last().expect("values");
-    let mut bucket = 3_u64.to_le_bytes().to_vec();
-    bucket.extend([0; 8]);
-    let pages = [
-        meta(0, 9),
-        meta(1, 8),
-        leaf(2, 1, &[(b"key".to_vec(), bucket)]),
-        branch(3, &[5, 4]),
-        leaf(4, 0, std::slice::from_ref(newest)),
-        leaf(5, 0, older),
-    ];
-    pages.concat()
-}
-
-fn meta(id: u64, transaction: u64) -> Vec<u8> {
-    let mut meta = Vec::new();
-    for number in [0xED0C_DAED_u32, 2, PAGE as u32, 0] {
-        meta.extend(number.to_le_bytes());
-    }
-    for number in [2, 0, 0, 0, transaction] {
-        meta.extend(u64::to_le_bytes(number));
-    }
-    let sum = meta.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    meta.extend(sum.to_le_bytes());
-    page(id, 4, 0, &meta)
-}
-
-fn page(id: u64, flags: u16, count: usize, content: &[u8]) -> Vec<u8> {
-    let overflow = (16 + content.len()).div_ceil(PAGE) - 1;
-    let mut page = id.to_le_bytes().to_vec();
-    page.extend(flags.to_le_bytes());
-    page.extend((count as u16).to_le_bytes());
-    page.extend((overflow as u32).to_le_bytes());
-    page.extend(content);
-    page.resize(PAGE * (overflow + 1), 0);
-    page
-}
-
-fn leaf(id: u64, flags: u32, elements: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
-    let (mut heads, mut data) = (Vec::new(), Vec::new());
-    for (index, (key, value)) in elements.iter().enumerate() {
-        let position = (elements.len() - index) * 16 + data.len();
-        for number in [flags, position as u32, key.len() as u32, value.len() as u32] {
-            heads.extend(number.to_le_bytes());
-        }
-        data.extend([&key[..], value].concat());
-    }
-    page(id, 2, elements.len(), &[heads, data].concat())
-}
-
-fn branch(id: u64, children: &[u64]) -> Vec<u8> {
-    let heads: Vec<u8> = children.iter().flat_map(|child| [[0; 8], child.to_le_bytes()].concat()).collect();
-    page(id, 1, children.len(), &heads)
-}
-
-/// One write of a key.
-fn version(revision: u64, key: &str, value: &Value) -> (Vec<u8>, Vec<u8>) {
-    let name = [&revision.to_be_bytes()[..], b"_", &[0; 8]].concat();
-    let field = |number: u8, bytes: &[u8]| {
-        let (mut field, mut length) = (vec![number << 3 | 2], bytes.len());
-        while length > 127 {
-            field.push((length & 127) as u8 | 128);
-            length >>= 7;
-        }
-        field.push(length as u8);
-        field.extend(bytes);
-        field
-    };
-    (name, [field(1, key.as_bytes()), field(5, value.to_string().as_bytes())].concat())
+    let newest = leaf(4, 0, std::slice::from_ref(newest));
+    database(&[branch(3, &[5, 4]), newest, leaf(5, 0, older)], 9)
 }
 
 fn schema(default: i64) -> Value {
@@ -132,7 +66,7 @@ impl Folder {
             stored_object("Gadget", "v1", "new"),
             ("/registry/namespaces/default".to_owned(), json!({})),
         ];
-        fs::write(this.snapshot(), database(&values))?;
+        fs::write(this.snapshot(), saved(&values))?;
         let new = crd(GROUP, "Widget", &[("v1beta1", false, schema(5)), ("v1", true, schema(5))]);
         fs::write(this.path("new.json"), new.to_string())?;
         Ok(this)
@@ -161,7 +95,7 @@ fn a_snapshot_that_was_cut_is_named_by_every_command() -> Result<()> {
     for line in [&["audit"][..], &["audit", "--stored-versions"], &["impact", "-f", "NEW"]] {
         let ended = folder.etch(line)?;
         is_one_line(&line.iter().map(ToString::to_string).collect::<Vec<_>>(), &ended)?;
-        let says = format!("{}: damaged: ", folder.snapshot().display());
+        let says = format!("{}: cut: it has ", folder.snapshot().display());
         ensure!(ended.err.contains(&says), "{line:?} does not say {says:?}: {ended:?}");
     }
     Ok(())
