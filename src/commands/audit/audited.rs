@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::super::policy::Rules;
 use super::super::sample::Sample;
-use super::unknown::{Obstacle, Unknown};
+use super::unknown::{Unknown, Unwritable};
 
 /// What is reported of one CRD.
 #[derive(Default)]
@@ -78,13 +78,13 @@ impl Audited {
             // The exceptions of a report may also be objects that the policy, a pause or a canary left open.
             let is_exception = self.report.is_none() && self.record.exceptions.contains(object.uid());
             let is_refused = rejected.is_some() || is_exception;
-            let obstacle = match () {
-                () if skipped.is_some() || self.non_structural.is_some() => Some(Obstacle::Skipped),
-                () if held.is_some() => Some(Obstacle::Held),
-                () if is_refused => Some(Obstacle::Refused(rejected.as_deref())),
+            let unwritable = match () {
+                () if skipped.is_some() || self.non_structural.is_some() => Some(Unwritable::Skipped),
+                () if held.is_some() => Some(Unwritable::Held),
+                () if is_refused => Some(Unwritable::Refused(rejected.as_deref())),
                 () => None,
             };
-            self.unknown.add(&self.crd, &object.identity(), obstacle);
+            self.unknown.add(&self.crd, &object.identity(), unwritable);
         }
         let is_plain = missing.is_empty() && hidden.is_empty() && follows.is_empty();
         if self.keep_details && !(is_plain && held.is_none() && skipped.is_none()) {

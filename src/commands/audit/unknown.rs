@@ -11,7 +11,7 @@ const NAMED: usize = 3;
 
 /// Why a write of an unknown object is no way to know what etcd holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Obstacle<'a> {
+pub(super) enum Unwritable<'a> {
     /// It would do harm.
     Held,
     /// The last one was rejected, or the object was held then; with the reason where it is known.
@@ -32,12 +32,12 @@ pub(super) struct Unknown {
 
 impl Unknown {
     /// Counts an unknown object of a CRD.
-    pub(super) fn add(&mut self, crd: &str, identity: &Identity, obstacle: Option<Obstacle<'_>>) {
-        match obstacle {
+    pub(super) fn add(&mut self, crd: &str, identity: &Identity, unwritable: Option<Unwritable<'_>>) {
+        match unwritable {
             None => self.writable += 1,
-            Some(Obstacle::Held) => self.held += 1,
-            Some(Obstacle::Skipped) => {}
-            Some(Obstacle::Refused(why)) => {
+            Some(Unwritable::Held) => self.held += 1,
+            Some(Unwritable::Skipped) => {}
+            Some(Unwritable::Refused(why)) => {
                 self.refused += 1;
                 if self.named.len() < NAMED {
                     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
@@ -89,15 +89,15 @@ impl Unknown {
 mod tests {
     use super::*;
 
-    fn written(obstacles: &[Option<Obstacle<'_>>]) -> Vec<String> {
+    fn written(unwritable: &[Option<Unwritable<'_>>]) -> Vec<String> {
         let mut unknown = Unknown::default();
-        for (index, obstacle) in obstacles.iter().enumerate() {
+        for (index, unwritable) in unwritable.iter().enumerate() {
             let identity = Identity {
                 namespace: Some("web".to_owned()),
                 name: format!("o{index}"),
                 uid: index.to_string(),
             };
-            unknown.add("things.example.com", &identity, *obstacle);
+            unknown.add("things.example.com", &identity, *unwritable);
         }
         let mut out = Vec::new();
         Unknown::write([&unknown, &Unknown::default()].into_iter(), &mut out).expect("memory");
@@ -109,18 +109,18 @@ mod tests {
         let advised = "Nothing shows what etcd holds of unknown objects. To know it, run `etch persist`, or give access to etcd \
                        (--etcd-endpoints) or a snapshot of it.";
         let no_write = advised.replace("run `etch persist`, or ", "");
-        let refused = Some(Obstacle::Refused(Some("webhook w refused it")));
-        assert_eq!(written(&[None, Some(Obstacle::Skipped)]), [advised]);
-        assert_eq!(written(&[Some(Obstacle::Skipped)]), [no_write.as_str()]);
+        let refused = Some(Unwritable::Refused(Some("webhook w refused it")));
+        assert_eq!(written(&[None, Some(Unwritable::Skipped)]), [advised]);
+        assert_eq!(written(&[Some(Unwritable::Skipped)]), [no_write.as_str()]);
         assert_eq!(
-            written(&[Some(Obstacle::Held), Some(Obstacle::Held)]),
+            written(&[Some(Unwritable::Held), Some(Unwritable::Held)]),
             [
                 no_write.as_str(),
                 "`etch persist` does not write 2 unknown objects, because a write would do harm; `etch explain` shows why.",
             ]
         );
         assert_eq!(
-            written(&[refused, Some(Obstacle::Refused(None)), None]),
+            written(&[refused, Some(Unwritable::Refused(None)), None]),
             [
                 advised,
                 "The last pass was refused the write of 2 unknown objects, or held it: things.example.com web/o0 (webhook w \
