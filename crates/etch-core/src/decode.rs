@@ -27,7 +27,7 @@ pub struct View {
 }
 
 /// Why an object cannot be decoded.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Undecodable {
     /// The CRD does not have the version, or no longer.
     #[error("stored at {0}, which the CRD does not have")]

@@ -315,7 +315,7 @@ async fn a_version_that_objects_are_stored_at_is_not_removed(cluster: &Cluster) 
         "1 of 1 object: managedFields name v1beta1, which is removed: every apply fails until each entry names \
          another version: default/a",
         "up to 1 of 1 object: not known to be stored at v1: at v1beta1 they become unreadable unless written \
-         before: default/a",
+         before, as by `etch persist --every-object`: default/a",
     ] {
         ensure!(message.contains(line), "{message}");
     }

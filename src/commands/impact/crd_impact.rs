@@ -90,9 +90,7 @@ impl CrdImpact {
     pub(crate) fn look(&mut self, upgrade: &Upgrade<'_>, old: &Crd, record: &Record, shown: Shown) {
         let (identity, value) = match shown {
             Shown::View(object) => {
-                let (mut effect, exact) = upgrade.on_record(&object, record);
-                upgrade.add_owners_at_removed(&object, &mut effect);
-                upgrade.add_maybe_stored_at_removed(&object, record, &mut effect);
+                let (effect, exact) = upgrade.on_record(&object, record);
                 return self.add(object.identity(), effect, exact, Some((&object, old)));
             }
             Shown::Written(object) => {
@@ -106,10 +104,7 @@ impl CrdImpact {
             Err(opaque) => Err(Problem::Opaque { why: opaque.to_string() }),
         };
         match looked {
-            Ok((object, mut effect)) => {
-                upgrade.add_owners_at_removed(&object, &mut effect);
-                self.add(identity, effect, true, Some((&object, old)));
-            }
+            Ok((object, effect)) => self.add(identity, effect, true, Some((&object, old))),
             Err(problem) => {
                 let effect = Effect { problems: vec![problem], ..Effect::default() };
                 self.add(identity, effect, true, None);

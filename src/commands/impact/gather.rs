@@ -58,11 +58,8 @@ pub(crate) struct Looked {
 
 /// See [`Looked::settling`].
 fn settling(impact: &CrdImpact, old: &Crd, new: &Crd) -> Option<&'static str> {
-    let is_found = |problem: Problem| {
-        let text = problem.to_string();
-        impact.tally.summary.keys().any(|place| place.text == text)
-    };
-    match Problem::of_place_in_etcd(old, new).any(is_found) {
+    let of_place_in_etcd: Vec<Problem> = Problem::of_place_in_etcd(old, new).collect();
+    match impact.tally.summary.keys().any(|place| place.is_one_of(&of_place_in_etcd)) {
         true => Some(" --every-object"),
         false => old.gives_defaults().then_some(""),
     }

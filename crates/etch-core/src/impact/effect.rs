@@ -57,7 +57,7 @@ impl Open {
 }
 
 /// One thing that is wrong with an object after an upgrade.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
     /// It breaks the new schema. Writes that leave the part alone are let through (fact C6); others are
     /// refused, and so is its creation elsewhere.
@@ -144,7 +144,11 @@ impl Problem {
     pub fn is_open(&self) -> bool {
         matches!(
             self,
-            Self::NotConverted { .. } | Self::Opaque { .. } | Self::TooDeep | Self::NotJudged { .. }
+            Self::MaybeStoredAt { .. }
+                | Self::NotConverted { .. }
+                | Self::Opaque { .. }
+                | Self::TooDeep
+                | Self::NotJudged { .. }
         )
     }
 }

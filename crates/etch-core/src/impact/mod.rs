@@ -117,13 +117,16 @@ impl<'a> Upgrade<'a> {
     /// What happens to an object as a server returned it at the storage version, by what is on record, and
     /// whether that is certain.
     pub fn on_record(&self, object: &Object, record: &Record) -> (Effect, bool) {
-        match proved(object, self.old, record) {
+        let (mut effect, is_certain) = match proved(object, self.old, record) {
             Some(value) => {
                 let stored = Stored { value, version: self.old.storage().name.clone() };
                 (self.effect(object.json(), &stored), true)
             }
             None => (self.presumed(object, &record.history), false),
-        }
+        };
+        self.add_owners_at_removed(object, &mut effect);
+        self.add_maybe_stored_at_removed(object, record, &mut effect);
+        (effect, is_certain)
     }
 
     /// What happens to an object of which this is what etcd holds; it comes with the object as it is read
@@ -137,7 +140,9 @@ impl<'a> Upgrade<'a> {
         let mut effect = self.effect(&view, &Stored { value, version });
         // What no reader saw before is not hidden by the upgrade.
         effect.hidden.retain(|path| !before.contains(path));
-        Ok((view.into(), effect))
+        let object = Object::from(view);
+        self.add_owners_at_removed(&object, &mut effect);
+        Ok((object, effect))
     }
 
     /// What happens to an object by whatever etcd may hold of it, together.

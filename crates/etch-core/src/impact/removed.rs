@@ -10,7 +10,7 @@ use crate::plan::{Record, StoredAt, stored_at};
 impl Upgrade<'_> {
     /// Adds that no apply to an object goes through where an owner's entry names a removed version (fact
     /// W18).
-    pub fn add_owners_at_removed(&self, object: &Object, effect: &mut Effect) {
+    pub(super) fn add_owners_at_removed(&self, object: &Object, effect: &mut Effect) {
         let is_named = |version: &&str| owners(object).any(|owner| owner.version() == *version);
         let named = removed(self.old, self.new).filter(is_named);
         effect.problems.extend(named.map(|version| Problem::OwnedAt { version: version.to_owned() }));
@@ -19,7 +19,7 @@ impl Upgrade<'_> {
     /// Adds that an object, as a server returned it, can no longer be read if it is stored at a removed version,
     /// where nothing shows that it is not. `status.storedVersions` does not: any client with permission may
     /// shorten that list.
-    pub fn add_maybe_stored_at_removed(&self, object: &Object, record: &Record, effect: &mut Effect) {
+    pub(super) fn add_maybe_stored_at_removed(&self, object: &Object, record: &Record, effect: &mut Effect) {
         let is_unreadable = effect.problems.iter().any(|problem| matches!(problem, Problem::Unreadable(_)));
         if is_unreadable || stored_at(object, self.old, record) == StoredAt::Storage {
             return;
@@ -95,9 +95,7 @@ mod tests {
                 "fieldsType": "FieldsV1", "fieldsV1": { "f:spec": {} },
             }] },
         }));
-        let (mut effect, _) = upgrade.on_record(&object, record);
-        upgrade.add_owners_at_removed(&object, &mut effect);
-        upgrade.add_maybe_stored_at_removed(&object, record, &mut effect);
+        let (effect, _) = upgrade.on_record(&object, record);
         (effect.problems.iter().map(ToString::to_string).collect(), effect.open.problems.len())
     }
 

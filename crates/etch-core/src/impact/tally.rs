@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Effect, EffectKind, Kind, by_effect};
+use super::{Effect, EffectKind, Kind, Problem, by_effect};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::plan::{Plan, Record, Skip, Terms, decide, skip};
@@ -30,6 +30,8 @@ pub struct Place {
     pub kind: Kind,
     /// Whether this is what may happen: what etcd holds is not known.
     pub is_open: bool,
+    /// What is wrong, if this is a problem.
+    pub problem: Option<Problem>,
 }
 
 /// How many objects something happens to.
@@ -112,6 +114,11 @@ impl Tally {
 }
 
 impl Place {
+    /// Whether it is one of these problems.
+    pub fn is_one_of(&self, problems: &[Problem]) -> bool {
+        self.problem.as_ref().is_some_and(|problem| problems.contains(problem))
+    }
+
     fn as_sure(&self) -> Self {
         Self { is_open: false, ..self.clone() }
     }
@@ -134,6 +141,7 @@ fn places(effect: &Effect) -> BTreeSet<Place> {
         text: path.to_schema().to_string(),
         kind: kind_of(kind),
         is_open: effect.open.is_open(kind, path),
+        problem: None,
     };
     let mut places: BTreeSet<Place> = by_effect(effect)
         .into_iter()
@@ -145,7 +153,9 @@ fn places(effect: &Effect) -> BTreeSet<Place> {
     places.extend(effect.problems.iter().map(|problem| {
         let is_open = effect.open.problems.contains(problem);
         let kind = if problem.is_known() { Kind::Known } else { Kind::Problem };
-        Place { effect: EffectKind::Problem, text: problem.to_schema().to_string(), kind, is_open }
+        let problem = problem.to_schema();
+        let text = problem.to_string();
+        Place { effect: EffectKind::Problem, text, kind, is_open, problem: Some(problem) }
     }));
     places
 }

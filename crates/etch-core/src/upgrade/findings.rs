@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use super::NewViolations;
 use super::named::{NAMED, listed};
-use super::withdrawn::Withdrawn;
+use super::unserved::Unserved;
 use crate::crd::Crd;
-use crate::impact::{Counted, Effect, EffectKind, Kind, Place, Tally};
+use crate::impact::{Counted, Effect, EffectKind, Kind, Place, Problem, Tally};
 use crate::object::Object;
 use crate::plan::{Record, Terms};
 
@@ -21,7 +21,7 @@ pub struct FindingsBuilder {
     tally: Tally,
     /// The first objects at each place, in the order in which they came.
     first: BTreeMap<Place, Vec<String>>,
-    withdrawn: Withdrawn,
+    unserved: Unserved,
     does_harm: bool,
 }
 
@@ -73,13 +73,12 @@ impl Findings {
 impl FindingsBuilder {
     /// No object yet of an upgrade between these states, in a cluster in which writes may do this.
     pub fn new(old: &Crd, new: &Crd, terms: Terms) -> Self {
-        Self { tally: Tally::new(terms), withdrawn: Withdrawn::by(old, new), ..Self::default() }
+        Self { tally: Tally::new(terms), unserved: Unserved::by(old, new), ..Self::default() }
     }
 
-    /// Takes in what happens to an object, which comes as it is read before the upgrade, with what is on
-    /// record.
-    pub fn add(&mut self, object: &Object, old: &Crd, record: &Record, mut effect: Effect) {
-        self.withdrawn.add(object, old, record, &effect);
+    /// Takes in what happens to an object, which comes as it is read before the upgrade.
+    pub fn add(&mut self, object: &Object, old: &Crd, mut effect: Effect) {
+        self.unserved.add(object);
         let Counted { places, .. } = self.tally.add(&mut effect, Some((object, old)));
         self.does_harm |= does_harm(&effect);
         for place in places.into_iter().filter(counts) {
@@ -103,7 +102,9 @@ impl FindingsBuilder {
             (total, Extent::Part { .. }) => format!("the {total} that were checked"),
         };
         let mut places: Vec<_> = self.tally.summary.iter().filter(|(place, _)| counts(place)).collect();
-        places.sort_by_key(|(place, objects)| (Reverse(place.effect), Reverse(**objects), &place.text));
+        places.sort_by_key(|(place, objects)| {
+            (Reverse(place.effect), place.is_open, Reverse(**objects), &place.text)
+        });
         let mut lines = Vec::new();
         for (what, found) in [
             ("not structural", &violations.non_structural),
@@ -113,18 +114,20 @@ impl FindingsBuilder {
                 lines.push(format!("{what}: {}", listed(found, found.len() as u64)));
             }
         }
-        lines.extend(self.withdrawn.lines(&all));
         lines.extend(places.into_iter().map(|(place, objects)| {
             let named = self.first.get(place).map_or(&[][..], Vec::as_slice);
-            format!("{objects} of {all}: {}: {}", words(place), listed(named, *objects))
+            let at_most =
+                if matches!(place.problem, Some(Problem::MaybeStoredAt { .. })) { "up to " } else { "" };
+            format!("{at_most}{objects} of {all}: {}: {}", words(place), listed(named, *objects))
         }));
+        lines.extend(self.unserved.line(&all));
         if lines.len() > LINES {
             let more = lines.split_off(LINES - 1).len();
             lines.push(format!("and {more} more places; `etch impact -f FILE --live` lists all"));
         }
         Findings {
             lines,
-            does_harm: self.does_harm || self.withdrawn.does_harm() || !violations.is_none(),
+            does_harm: self.does_harm || !violations.is_none(),
             unchecked: self.unchecked(extent),
         }
     }
@@ -155,6 +158,13 @@ fn does_harm(effect: &Effect) -> bool {
 
 fn words(place: &Place) -> String {
     let text = &place.text;
+    if let Some(Problem::MaybeStoredAt { removed, storage }) = &place.problem {
+        let removed = removed.join(" and ");
+        return format!(
+            "not known to be stored at {storage}: at {removed} they become unreadable unless written before, as by \
+             `etch persist --every-object`"
+        );
+    }
     if place.is_open {
         return match place.effect {
             EffectKind::Problem => format!("perhaps {text}"),

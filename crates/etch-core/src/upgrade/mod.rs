@@ -3,8 +3,7 @@
 //! The callers give the objects and the policies.
 //!
 //! Only [`impact`](super::impact) decides what happens to the values of objects, so that `etch impact`, the
-//! request and the operator agree; `withdrawn` adds what follows from the versions that are stored or that
-//! owners name.
+//! request and the operator agree; `unserved` adds which owners name a version that is no longer served.
 //!
 //! # Laws
 //! 1. An update that cannot touch an object passes without a warning: [`matters`].
@@ -21,7 +20,7 @@ mod named;
 mod new_violations;
 #[cfg(test)]
 mod tests;
-mod withdrawn;
+mod unserved;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -122,15 +122,13 @@ impl<'a> Upgrade<'a> {
     }
 
     /// The problems that objects no longer have once each is stored at the storage version.
-    pub(super) fn of_place_in_etcd(&self) -> Vec<String> {
-        let problems = self.old.into_iter().flat_map(|(_, old)| Problem::of_place_in_etcd(old, self.new.1));
-        problems.map(|problem| problem.to_string()).collect()
+    pub(super) fn of_place_in_etcd(&self) -> Vec<Problem> {
+        self.old.into_iter().flat_map(|(_, old)| Problem::of_place_in_etcd(old, self.new.1)).collect()
     }
 
     /// The problems of objects with owners at a version that the upgrade takes out.
-    pub(super) fn of_owners(&self) -> Vec<String> {
-        let problems = self.old.into_iter().flat_map(|(_, old)| Problem::of_owners(old, self.new.1));
-        problems.map(|problem| problem.to_string()).collect()
+    pub(super) fn of_owners(&self) -> Vec<Problem> {
+        self.old.into_iter().flat_map(|(_, old)| Problem::of_owners(old, self.new.1)).collect()
     }
 
     /// What happens at some places of the schema, and to how many objects.

@@ -25,14 +25,14 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         let (elsewhere, owned) = (upgrade.of_place_in_etcd(), upgrade.of_owners());
         // Objects are moved away from versions that go, and their owners as well.
         let is_left = |place: &Place| {
-            place.kind == Kind::Problem && !elsewhere.contains(&place.text) && !owned.contains(&place.text)
+            place.kind == Kind::Problem && !place.is_one_of(&elsewhere) && !place.is_one_of(&owned)
         };
         let invalid = upgrade.places(|place| place.effect == EffectKind::Problem && is_left(place));
         if !invalid.is_empty() {
             let what = "Correct the objects that become invalid, or that cannot be judged";
             plan.before(StepKind::Repair, what, first(invalid), impact());
         }
-        let owned = upgrade.places(|place| owned.contains(&place.text));
+        let owned = upgrade.places(|place| place.is_one_of(&owned));
         if !owned.is_empty() {
             let what = "Have owners apply at a version that stays, or a policy with `managedFields: Repair` move \
                         their entries";
@@ -48,7 +48,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         if objects.counts.open > 0 {
             let count = counted(objects.counts.open, "object");
             let gives_defaults = upgrade.old.is_some_and(|(_, old)| old.gives_defaults());
-            let is_about_versions = objects.summary.keys().any(|place| elsewhere.contains(&place.text));
+            let is_about_versions = objects.summary.keys().any(|place| place.is_one_of(&elsewhere));
             let write = match gives_defaults && !is_about_versions {
                 true => "`etch persist`",
                 false => "`etch persist --every-object`",

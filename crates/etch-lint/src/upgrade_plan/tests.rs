@@ -117,9 +117,7 @@ fn planned(case: &Case) -> UpgradePlan {
             let record = Record { all_at_storage_version: marker("unproved").is_none(), ..Record::default() };
             let object = json!({ "apiVersion": old.api_version(), "kind": "Thing", "metadata": metadata, "spec": spec });
             let object = Object::from(object);
-            let mut effect = impact.object(&object);
-            impact.add_owners_at_removed(&object, &mut effect);
-            impact.add_maybe_stored_at_removed(&object, &record, &mut effect);
+            let (mut effect, _) = impact.on_record(&object, &record);
             tally.add(&mut effect, Some((&object, old)));
         }
         tally

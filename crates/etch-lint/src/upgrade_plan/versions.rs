@@ -24,7 +24,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         return;
     }
     let elsewhere = upgrade.of_place_in_etcd();
-    let stored_elsewhere = upgrade.places(|place| elsewhere.contains(&place.text));
+    let stored_elsewhere = upgrade.places(|place| place.is_one_of(&elsewhere));
     if gone.is_empty() {
         if !stored_elsewhere.is_empty() {
             let (what, command) = moving(upgrade, storage);
