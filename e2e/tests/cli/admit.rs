@@ -85,3 +85,27 @@ fn requests_of_which_none_is_for_a_target_are_an_error() -> Result<()> {
     ensure!(empty.err.contains("requests.jsonl: contains no request"), "{empty:?}");
     Ok(())
 }
+
+#[test]
+fn an_admission_review_names_its_resource() -> Result<()> {
+    let folder = folder(&Value::Null)?;
+    let (schema, requests) = (folder.path().join("schema.yaml"), folder.path().join("requests.jsonl"));
+    let ask = |resource: Value| {
+        let request = json!({ "uid": "u", "resource": resource, "object": object("Ox") });
+        fs::write(&requests, json!({ "kind": "AdmissionReview", "request": request }).to_string())?;
+        etch(&["admit", "--schema", text(&schema), "--requests", text(&requests)])
+    };
+    let named =
+        |resource: &str| json!({ "group": "stable.example.com", "version": "v1", "resource": resource });
+    let answered = ask(named("ox"))?;
+    ensure!(answered.code == Some(0) && answered.err.is_empty(), "{answered:?}");
+    let answer = answered.json()?;
+    ensure!(answer["id"] == "u" && answer["object"]["spec"]["ext"]["size"] == 1, "{answered:?}");
+    let other = ask(named("oxes"))?;
+    ensure!(other.code == Some(2), "{other:?}");
+    ensure!(other.err.contains("targets oxes of stable.example.com/v1;"), "{other:?}");
+    let broken = ask(json!("ox"))?;
+    ensure!(broken.code == Some(2), "{broken:?}");
+    ensure!(broken.err.contains("request.resource is not a group, a version and a resource"), "{broken:?}");
+    Ok(())
+}

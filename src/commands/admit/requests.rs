@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use etch::source::Embedded;
 use etch_admission::{Compiled, Lookup, Named, Operation, Request, Review, plural, review};
 use kube_structural_schema::json::Json;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::commands::policy::first;
@@ -19,6 +20,16 @@ pub(super) struct Asked {
     operation: Option<Operation>,
     facts: Map<String, Value>,
     secrets: Option<Vec<String>>,
+    resource: Option<Resource>,
+}
+
+/// The resource of an AdmissionReview, which need not be the usual plural of the object's kind.
+#[derive(Debug, Deserialize)]
+struct Resource {
+    #[serde(default)]
+    group: String,
+    version: String,
+    resource: String,
 }
 
 /// The answer to a request.
@@ -55,10 +66,18 @@ impl Asked {
             Json::parse_around(line, 1)?;
         }
         let mut facts = Map::new();
-        let mut secrets = None;
+        let (mut secrets, mut resource) = (None, None);
         if let Some(Value::Object(request)) = fields.remove("request") {
             // An AdmissionReview.
             fields = request;
+            resource = match fields.remove("resource") {
+                Some(Value::Null) | None => None,
+                Some(named) => Some(
+                    serde_json::from_value(named)
+                        .ok()
+                        .context("request.resource is not a group, a version and a resource")?,
+                ),
+            };
         } else {
             facts = match fields.remove("facts") {
                 Some(Value::Object(facts)) => facts,
@@ -87,6 +106,7 @@ impl Asked {
             operation,
             facts,
             secrets,
+            resource,
         })
     }
 }
@@ -106,7 +126,7 @@ impl Asking {
     /// # Errors
     /// A fact is missing that a schema for this request counts on.
     pub(super) fn answer(&self, asked: Asked) -> Result<Answered> {
-        let Asked { id, object, old_object, operation, facts, secrets } = asked;
+        let Asked { id, object, old_object, operation, facts, secrets, resource } = asked;
         let update = if old_object.is_some() { Operation::Update } else { Operation::Create };
         let operation = operation.or(self.operation).unwrap_or(update);
         let secrets = secrets.as_ref().or(self.secrets.as_ref());
@@ -116,8 +136,12 @@ impl Asking {
         };
         let mut known = self.facts.clone();
         known.extend(facts);
+        let named = match &resource {
+            Some(Resource { group, version, resource }) => Named::Resource { group, version, resource },
+            None => Named::Kind,
+        };
         let request = Request {
-            named: Named::Kind,
+            named,
             operation,
             object: &object,
             old_object: old_object.as_deref().filter(|_| operation == Operation::Update),
@@ -138,7 +162,7 @@ impl Asking {
             }
         }
         let is_targeted = self.schemas.iter().any(|embedded| embedded.schema.targets(&request));
-        let other = (!is_targeted).then(|| what(&object));
+        let other = (!is_targeted).then(|| what(&object, resource.as_ref()));
         let schemas: Vec<(&Compiled, &Value)> =
             schemas.iter().map(|(schema, facts)| (*schema, facts)).collect();
         let Review { object, answer } = review(&schemas, &request);
@@ -172,7 +196,11 @@ fn listed(names: &BTreeSet<String>) -> String {
 }
 
 /// The type of an object, with the resource that a file stands for.
-fn what(object: &Json) -> String {
+fn what(object: &Json, named: Option<&Resource>) -> String {
+    if let Some(Resource { group, version, resource }) = named {
+        let group = if group.is_empty() { String::new() } else { format!("{group}/") };
+        return format!("{resource} of {group}{version}");
+    }
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     match (text("kind"), text("apiVersion")) {
         ("", _) => "an object without a kind".to_owned(),
