@@ -13,7 +13,7 @@ use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_lint::published::{Document, TypeName};
 use kube_structural_schema::compile::Compiled;
-use kube_structural_schema::defaults::{added, read, read_preserving};
+use kube_structural_schema::defaults::{added, hand_over, hand_over_preserving, read, read_preserving};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Trail};
 use serde_json::json;
@@ -213,8 +213,10 @@ impl Types {
             let compiled =
                 self.compiled.entry((index, version.to_owned())).or_insert_with(|| Compiled::new(schema));
             let read = match crd.preserves_unknown_fields() {
-                true => read_preserving(&mut filled, schema, compiled),
-                false => read(&mut filled, schema, compiled, &mut drop),
+                true => read_preserving(&mut filled, schema, compiled)
+                    .and_then(|()| hand_over_preserving(&mut filled, schema)),
+                false => read(&mut filled, schema, compiled, &mut drop)
+                    .and_then(|()| hand_over(&mut filled, schema, compiled, &mut drop)),
             };
             read.map_err(|error| place(error.to_string()))?;
         }

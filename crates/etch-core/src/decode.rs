@@ -4,11 +4,11 @@
 use serde_json::Value;
 
 use crate::crd::{Crd, Version};
+use crate::field::place_in;
 use kube_structural_schema::compile::Compiled;
-use kube_structural_schema::defaults::{read, read_preserving};
+use kube_structural_schema::defaults::{ReadError, hand_over, hand_over_preserving, read, read_preserving};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step, Trail};
-use kube_structural_schema::prune::prune;
 
 /// A CRD with the defaults of all its versions, ready for decoding many objects.
 #[derive(Debug)]
@@ -35,6 +35,9 @@ pub enum Undecodable {
     /// The server would answer with an error.
     #[error("its metadata, or a default of the schema, cannot be read")]
     Malformed,
+    /// The metadata, or the type, of an embedded resource is none (fact R15). This is its place in the schema.
+    #[error("{0} of an embedded resource is malformed, which makes every list of the resource fail")]
+    Embedded(Path),
 }
 
 impl<'a> Decoder<'a> {
@@ -51,8 +54,8 @@ impl<'a> Decoder<'a> {
 
     /// What a reader sees of an object that is stored at `version`.
     ///
-    /// It is read by the schema and the defaults of that version (fact R2). Conversion renames nothing and
-    /// fills in nothing, but what it hands over is pruned once more.
+    /// It is read by the schema and the defaults of that version (fact R2), and handed over to the storage
+    /// version (fact R16). Conversion renames nothing.
     ///
     /// # Errors
     /// See [`Undecodable`].
@@ -71,9 +74,18 @@ impl<'a> Decoder<'a> {
             false => read(&mut object, &at.schema, compiled, &mut hide),
         };
         read.map_err(|_| Undecodable::Malformed)?;
-        if version != self.crd.storage().name && self.crd.names_fields_alike(version) {
-            if !keeps_all {
-                prune(&mut object, &self.crd.storage().schema, true, &mut hide);
+        if self.crd.names_fields_alike(version) {
+            let schema = &self.crd.storage().schema;
+            let handed_over = match keeps_all {
+                true => hand_over_preserving(&mut object, schema),
+                false => hand_over(&mut object, schema, self.crd.compiled(), &mut hide),
+            };
+            match handed_over {
+                Err(ReadError::Embedded(finding)) => {
+                    let place = place_in(finding.place(), schema, &object);
+                    return Err(Undecodable::Embedded(place.to_schema()));
+                }
+                other => other.map_err(|_| Undecodable::Malformed)?,
             }
             if let Value::Object(fields) = &mut *object {
                 fields.insert("apiVersion".to_owned(), Value::from(self.crd.api_version()));

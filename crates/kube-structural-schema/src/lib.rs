@@ -13,7 +13,7 @@ pub mod prune;
 pub mod schema;
 
 pub use compile::{Compiled, DefaultSite};
-pub use defaults::{Digest, ReadError, added, read, read_preserving};
+pub use defaults::{Digest, ReadError, added, hand_over, hand_over_preserving, read, read_preserving};
 pub use finding::{Finding, Kind};
 pub use json::Json;
 pub use path::{Path, PathError, Step, Trail, TrailStep};

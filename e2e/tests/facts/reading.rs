@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::{
     cluster::Cluster,
     rows,
-    tabs::{Tabs, defaulted, text, v1},
+    tabs::{Tabs, defaulted, spec, text, v1, versions},
 };
 
 rows! {
@@ -27,6 +27,8 @@ rows! {
     r11: "resource versions of custom resources, CRDs and Leases grow with each write of any of them",
     r12: "whoever creates an object owns each field that it was given, and none that a later default shows",
     r13: "a watch from an old resource version delivers what the server remembers, and else names the oldest one",
+    r15: "an embedded resource that is none makes every read of its resource an error",
+    r16: "what a conversion hands over is read by the schema of its version, and gets no defaults",
     c5: "a default under a parent that is absent and has none is not applied",
 }
 
@@ -45,6 +47,53 @@ async fn r3(cluster: &Cluster) -> Result<()> {
     assert_eq!(tabs.seen("v1", "a").await?, pruned);
     tabs.identity("v1", "a").await?.ok()?;
     assert_eq!(tabs.raw("a").await?["spec"], pruned);
+    Ok(())
+}
+
+/// A field that keeps what it is given, with these additions to its schema.
+fn kept(additions: &Value) -> Value {
+    let mut schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    schema
+        .as_object_mut()
+        .into_iter()
+        .for_each(|fields| fields.extend(additions.as_object().cloned().unwrap_or_default()));
+    schema
+}
+
+async fn r15(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r15");
+    let embedded = json!({"x-kubernetes-embedded-resource": true});
+    tabs.define(v1(json!({"t": kept(&json!({}))}))).await?;
+    let unreadable = json!({"apiVersion": 5, "kind": "Pod", "metadata": []});
+    tabs.apply("v1", "list", "owner", json!({"spec": {"t": unreadable}})).await?.ok()?;
+    let odd =
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 5, "labels": {"a": 1, "b": "c"}}});
+    tabs.apply("v1", "odd", "owner", json!({"spec": {"t": odd}})).await?.ok()?;
+    tabs.define(v1(json!({"t": kept(&embedded)}))).await?;
+    // What is malformed within metadata is left out.
+    assert_eq!(tabs.seen("v1", "odd").await?["t"]["metadata"], json!({"labels": {"b": "c"}}));
+    for path in [tabs.path("v1", "list"), tabs.path("v1", "")] {
+        cluster.get(&path).await?.refused(500, "StorageReadError", "spec.t.metadata")?;
+    }
+    // Only conversion hands them over to the version with the embedded resource, and leaves nothing out.
+    let tabs = Tabs::new(cluster, "r15-versions");
+    tabs.define(versions([("v1beta1", spec(json!({"t": kept(&json!({}))})))])).await?;
+    tabs.apply("v1beta1", "odd", "owner", json!({"spec": {"t": odd}})).await?.ok()?;
+    let of_version = |additions: &Value| spec(json!({"t": kept(additions)}));
+    tabs.define(versions([("v1beta1", of_version(&json!({}))), ("v1", of_version(&embedded))])).await?;
+    cluster.get(&tabs.path("v1beta1", "odd")).await?.ok()?;
+    cluster.get(&tabs.path("v1", "odd")).await?.refused(500, "", "spec.t.metadata")
+}
+
+async fn r16(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "r16");
+    let old =
+        spec(json!({"a": {"type": "string", "nullable": true}, "b": {"type": "string", "nullable": true}}));
+    tabs.define(versions([("v1beta1", old.clone())])).await?;
+    tabs.apply("v1beta1", "a", "owner", json!({"spec": {"a": null, "b": null}})).await?.ok()?;
+    tabs.define(versions([("v1beta1", old), ("v1", spec(json!({"a": text(), "b": defaulted("x")})))]))
+        .await?;
+    assert_eq!(tabs.seen("v1", "a").await?, json!({"b": null}));
     Ok(())
 }
 

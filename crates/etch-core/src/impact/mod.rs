@@ -124,9 +124,20 @@ impl<'a> Upgrade<'a> {
             }
             None => (self.presumed(object, &record.history), false),
         };
+        if self.is_left_alone(object, record) {
+            (effect.dropped, effect.held) = (false, None);
+        }
         self.add_owners_at_removed(object, &mut effect);
         self.add_maybe_stored_at_removed(object, record, &mut effect);
         (effect, is_certain)
+    }
+
+    /// Whether the operator has no reason to write an object: its defaults stay what they were, and all of them
+    /// are on record.
+    fn is_left_alone(&self, object: &Object, record: &Record) -> bool {
+        let (old, new) = (self.old, self.new);
+        let is_same = old.digest() == new.digest() && old.storage().name == new.storage().name;
+        is_same && self.changes.is_empty() && record.covers(object, old).is_some()
     }
 
     /// What happens to an object of which this is what etcd holds; it comes with the object as it is read

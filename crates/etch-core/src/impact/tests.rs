@@ -188,6 +188,25 @@ fn what_a_field_that_goes_costs_depends_on_the_policy() {
 }
 
 #[test]
+fn an_object_on_record_is_left_alone_where_no_default_changes() {
+    let with = |more: Value| {
+        let mut properties = json!({ "a": { "type": "integer", "default": 1 } });
+        properties.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
+        crd(&[("v1", true, spec(properties))])
+    };
+    let (old, new) = (with(json!({ "b": { "type": "integer" } })), with(json!({})));
+    let object = tab(json!({ "a": 1, "b": 1 }), json!({ "f:b": {} }));
+    for (hidden_fields, unproved) in
+        [(HiddenFields::Drop, "dropped yes"), (HiddenFields::Hold, "held HiddenFields")]
+    {
+        let terms = Terms { hidden_fields, ..Terms::default() };
+        let upgrade = Upgrade::new(&old, &new).under(terms, Vec::new(), true);
+        assert_eq!(told(&upgrade.on_record(&object, &all_stored()).0), ["hidden .spec.b"]);
+        assert_eq!(told(&upgrade.on_record(&object, &Record::default()).0)[1..], [unproved]);
+    }
+}
+
+#[test]
 fn a_document_that_no_server_returned_is_what_is_stored() {
     let (old, new) = (json!({ "a": { "default": 1 } }), json!({ "a": { "default": 5 } }));
     let written = |spec: Value| -> Object {

@@ -15,7 +15,7 @@ pub use digest::Digest;
 pub(crate) use fill::{fill, fits};
 pub(crate) use find::{Below, filled, gaps, places};
 pub(crate) use prune_defaults::{Standing, pruned};
-pub use read::{ReadError, read, read_preserving};
+pub use read::{ReadError, hand_over, hand_over_preserving, read, read_preserving};
 pub(crate) use tree::Node;
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::meta::{Malformed, Misfit, coerce, decode};
 use super::nulls::drop_nulls;
 use crate::compile::Compiled;
+use crate::finding::Finding;
 use crate::json::{Json, narrow};
 use crate::path::Trail;
 use crate::prune::prune;
@@ -23,6 +24,9 @@ pub enum ReadError {
     /// The metadata of the object is not an object.
     #[error("metadata cannot be read: {0}")]
     Metadata(#[from] Misfit),
+    /// An embedded resource has an `apiVersion`, a `kind` or metadata that the server cannot decode.
+    #[error("{} of an embedded resource cannot be read", .0.place())]
+    Embedded(Box<Finding>),
 }
 
 /// Turns an object as it is stored into the object that is read, and reports the topmost fields that this
@@ -53,6 +57,33 @@ pub fn read(
 /// As [`read`].
 pub fn read_preserving(object: &mut Value, schema: &Schema, compiled: &Compiled) -> Result<(), ReadError> {
     decode_and_fill(object, schema, compiled, &mut |_| {})
+}
+
+/// Hands an object that was read, and converted, over to a version, in which it stays if it was stored there: as
+/// [`read`], without the defaults. Now embedded resources must be readable.
+///
+/// Source: `schemaCoercingConverter.ConvertToVersion`, which drops no malformed metadata.
+///
+/// # Errors
+/// Where a server would answer with an error; the object is then half way.
+pub fn hand_over(
+    object: &mut Value,
+    schema: &Schema,
+    compiled: &Compiled,
+    hidden: &mut impl FnMut(&Trail<'_>),
+) -> Result<(), ReadError> {
+    prune(object, schema, true, hidden);
+    drop_nulls(object, schema, Some(compiled.root()));
+    hand_over_preserving(object, schema)
+}
+
+/// [`hand_over`] for a CRD with `spec.preserveUnknownFields: true`.
+///
+/// # Errors
+/// As [`hand_over`].
+pub fn hand_over_preserving(object: &mut Value, schema: &Schema) -> Result<(), ReadError> {
+    coerce(object, schema, false, Malformed::Refuse, &Place::root(""))
+        .map_err(|finding| ReadError::Embedded(finding.into()))
 }
 
 fn decode_and_fill(

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{laws, read};
+use super::{hand_over, laws, read};
 use crate::compile::Compiled;
 use crate::json::{DEPTH, Json};
 use crate::path::{Path, Step};
@@ -135,4 +135,35 @@ fn a_default_differs_from_a_present_value_as_soon_as_one_part_does() {
         [".a.b", ".a.l[0]", ".a.l[1].c", ".a.n"]
     );
     assert!(found(json!(null)).is_empty() && found(json!(5)).is_empty());
+}
+
+#[test]
+fn embedded_resources_must_be_readable_where_an_object_is_handed_over() {
+    let embedded =
+        json!({"x-kubernetes-embedded-resource": true, "x-kubernetes-preserve-unknown-fields": true});
+    let schema = json!({"properties": {
+        "t": embedded, "l": {"items": embedded}, "n": {"nullable": false}, "d": {"default": 1},
+    }});
+    let schema = Schema::parse(&schema).expect("a schema");
+    let compiled = Compiled::new(&schema);
+    let handed_over = |object: Value| {
+        let mut object = Json::from(object);
+        let outcome = hand_over(&mut object, &schema, &compiled, &mut |_| {});
+        outcome.map(|()| object.into_inner()).map_err(|error| error.to_string())
+    };
+    for (object, outcome) in [
+        (
+            json!({"t": {"metadata": null}, "n": null, "d": null}),
+            Ok(json!({"t": {"metadata": {}}, "d": null})),
+        ),
+        (json!({"t": {"metadata": {"x": 1}}, "x": 1}), Ok(json!({"t": {"metadata": {}}}))),
+        (json!({"t": {"metadata": []}}), Err("t.metadata of an embedded resource cannot be read")),
+        (json!({"t": {"kind": 5}}), Err("t.kind of an embedded resource cannot be read")),
+        (
+            json!({"l": [{"metadata": {"name": 5}}]}),
+            Err("l[0].metadata of an embedded resource cannot be read"),
+        ),
+    ] {
+        assert_eq!(handed_over(object), outcome.map_err(str::to_owned));
+    }
 }
