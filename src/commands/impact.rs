@@ -19,7 +19,7 @@ use etch::report;
 use etch_core::impact::Kind;
 use etch_lint::published::{Document, TypeName, changes_without, installed};
 
-use self::gather::{Sources, given, given_before, left_out, objects};
+use self::gather::{Sources, given, given_before, left_out, note_gone, objects};
 use super::etcd::EtcdArgs;
 use super::policy::{Known, PolicyArg};
 use super::sample::LimitArg;
@@ -152,8 +152,9 @@ impl Impact {
         one_stdin([&self.new, &self.old, &self.objects, &self.policy.files].into_iter().flatten())?;
         let mut stdin = io::stdin().lock();
         let mut new = given(&self.new, &mut stdin).context("-f")?;
-        left_out(&mut new, &scope)?;
         let old = given_before(&self.old, &self.new, &mut stdin).context("--old")?;
+        note_gone(&old, &new)?;
+        left_out(&mut new, &scope)?;
         let objects = objects(&self.objects, &new, &scope, &mut stdin).context("--objects")?;
         let policies = self.policy.read(&mut stdin)?;
         drop(stdin);

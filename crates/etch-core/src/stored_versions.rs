@@ -358,6 +358,9 @@ mod tests {
         assert_eq!(Whereabouts::of_view(&object, &first, &Record::default()), Whereabouts::Storage);
         let mut document = things_document(with_spec(json!({ "size": { "type": "integer" } })));
         document["metadata"]["generation"] = json!(2);
+        let mut old = document["spec"]["versions"][0].clone();
+        (old["name"], old["storage"]) = (json!("v1beta1"), json!(false));
+        document["spec"]["versions"].as_array_mut().expect("versions").push(old);
         let second = Crd::read(&document.into()).expect("a CRD");
         assert_eq!(Whereabouts::of_view(&object, &second, &Record::default()), Whereabouts::Unknown);
     }

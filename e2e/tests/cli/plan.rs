@@ -137,7 +137,7 @@ fn steps_are_numbered_and_have_their_commands() -> Result<()> {
     }
     let markdown = etch(&["-o", "markdown"])?;
     for says in [
-        "## CRD upgrade plan\n\n### `widgets.stable.example.com` (`v1`)\n",
+        "## CRD upgrade plan\n\n- `widgets.stable.example.com` (`v1`)\n\n1. **Before the upgrade:** ",
         "   - `.spec.a: 1 becomes 5`\n",
         "\n   ```sh\n   kubectl apply --server-side -f config/crd\n   ```\n",
     ] {
@@ -162,5 +162,45 @@ fn the_exit_status_says_whether_there_is_more_to_do_than_to_apply() -> Result<()
     ensure!(apply.code == Some(0) && apply.out.contains("  1. Apply the CRD\n"), "{apply:?}");
     ensure!(!apply.out.contains("  2. "), "{apply:?}");
     ensure!(plan("new.json")?.code == Some(1), "a default is removed");
+    Ok(())
+}
+
+#[test]
+fn what_comes_before_the_upgrade_of_any_crd_comes_before_that_of_all() -> Result<()> {
+    let repository = Repository::new()?;
+    let gadgets = |a: &Value| {
+        let spec = json!({ "type": "object", "properties": { "a": a } });
+        crd(GROUP, "Gadget", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+    };
+    let plain = json!({ "type": "integer" });
+    let (one, five) =
+        (json!({ "type": "integer", "default": 1 }), json!({ "type": "integer", "default": 5 }));
+    let list = |gadget: &Value, widget: &Value| json!({ "apiVersion": "v1", "kind": "List", "items": [gadgets(gadget), widgets(widget)] });
+    repository.write("old.json", &list(&plain, &one))?;
+    repository.write("both.json", &list(&one, &five))?;
+    let plan =
+        |form: &str| repository.etch(".", &["plan", "-f", "both.json", "--old", "old.json", "-o", form]);
+    let (table, markdown) = (plan("table")?, plan("markdown")?);
+    ensure!(table.code == Some(1) && markdown.code == Some(1), "{table:?} {markdown:?}");
+    for (shown, heads) in [(&table.out, "\nUpgrade\n"), (&markdown.out, ". **Upgrade:** ")] {
+        let upgrade = shown.find(heads).ok_or_else(|| anyhow::anyhow!("{shown}"))?;
+        let (before, after) = shown.split_at(upgrade);
+        ensure!(before.contains("persist widgets.stable.example.com"), "{shown}");
+        ensure!(after.contains("persist gadgets.stable.example.com"), "{shown}");
+        ensure!(shown.matches("kubectl apply --server-side -f both.json").count() == 1, "{shown}");
+        ensure!(after.contains("Apply the CRDs, all at once"), "{shown}");
+    }
+    repository.write("one.json", &list(&plain, &five))?;
+    let one = repository.etch(".", &["plan", "-f", "one.json", "--old", "old.json"])?;
+    ensure!(one.out.contains("gadgets.stable.example.com (v1): nothing to do\n"), "{one:?}");
+    ensure!(one.err.is_empty(), "{one:?}");
+    repository.write("fewer.json", &gadgets(&plain))?;
+    for command in ["plan", "impact"] {
+        let fewer = repository.etch(".", &[command, "-f", "fewer.json", "--old", "old.json"])?;
+        ensure!(
+            fewer.err.starts_with("note: -f lacks widgets.stable.example.com, which --old has"),
+            "{fewer:?}"
+        );
+    }
     Ok(())
 }

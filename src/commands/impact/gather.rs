@@ -23,7 +23,7 @@ use kube_structural_schema::schema::DEEPEST;
 
 use super::super::etcd::{evidence, report_on};
 use super::super::failures::{remedy, way_out};
-use super::super::policy::{Known, Labels, labels};
+use super::super::policy::{Known, Labels, first, labels};
 use super::super::{documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
 
@@ -236,6 +236,21 @@ fn among(documents: &[source::Document], paths: &[PathBuf]) -> anyhow::Result<BT
         bail!(none_of("CustomResourceDefinition", paths, documents.first().map(source::Document::what)));
     }
     Ok(found)
+}
+
+/// Notes the CRDs that only the old files have: where a tool prunes what its manifests no longer have, that is their
+/// end.
+pub(crate) fn note_gone(old: &BTreeMap<String, Given>, new: &BTreeMap<String, Given>) -> io::Result<()> {
+    let gone = old.keys().filter(|name| !new.contains_key(*name));
+    let gone: Vec<&str> = gone.map(String::as_str).collect();
+    if gone.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        io::stderr(),
+        "note: -f lacks {}, which --old has: a tool that prunes deletes such a CRD with all its objects",
+        first(&gone)
+    )
 }
 
 /// Takes out the CRDs that have no objects in the scope.

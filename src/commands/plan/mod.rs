@@ -17,7 +17,7 @@ use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};
 use kube_structural_schema::json::Json;
 
 use super::impact::crd_impact::CrdImpact;
-use super::impact::gather::{Looked, Sources, given, given_before};
+use super::impact::gather::{Looked, Sources, given, given_before, note_gone};
 use super::impact::print::persist_flags;
 use super::one_stdin;
 use super::policy::{Known, PolicyArg};
@@ -78,6 +78,7 @@ impl Plan {
         let mut stdin = io::stdin().lock();
         let new = given(&self.new, &mut stdin).context("-f")?;
         let old = given_before(&self.old, &self.new, &mut stdin).context("--old")?;
+        note_gone(&old, &new)?;
         let policies = self.policy.read(&mut stdin)?;
         drop(stdin);
         let cluster = match self.live {
@@ -144,10 +145,14 @@ impl Plan {
         let read = old.as_ref().map(Crd::read).transpose().with_context(|| format!("the CRD {name}"))?;
         let objects = Some(&impact.tally).filter(|_| self.live && present.is_some());
         let rules = &impact.rules;
+        let settings = rules.settings();
         let policy = Policy {
-            name: rules.settings().map(|settings| settings.policy.as_str()),
-            writes: rules.settings().is_some() && rules.idle().is_none(),
+            name: settings.map(|settings| settings.policy.as_str()),
+            writes: settings.is_some() && rules.idle().is_none(),
+            idle: rules.idle(),
             terms: rules.terms(),
+            settle: settings.map(|settings| settings.settle).unwrap_or_default(),
+            canary: settings.and_then(|settings| settings.canary),
         };
         let is_from_cluster = self.old.is_empty() && old.is_some();
         let words = self.words(global, persist_flags(&rules.terms()), is_from_cluster.then_some(name));

@@ -1,5 +1,6 @@
 //! How a plan is printed: numbered steps with their commands for people, everything for programs.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use etch::report::markdown::{code, write_command};
@@ -53,68 +54,135 @@ fn step(Step { kind, phase, what, why, command }: &Step) -> Value {
     })
 }
 
-/// The steps for people: those of a CRD are numbered.
+/// The steps of all CRDs, one after the other: every one before the upgrade comes before it, whatever CRD it is
+/// about, because one file may bring all of them.
+struct Printed<'a> {
+    phase: Phase,
+    step: &'a Step,
+    /// The CRD, where there are several.
+    of: Option<&'a str>,
+}
+
+/// The steps in order. The files are applied once, for all CRDs: by force where one of them needs it.
+fn in_order(all: &[Planned]) -> Vec<Printed<'_>> {
+    let steps = all.iter().flat_map(|planned| {
+        let of = (all.len() > 1).then_some(planned.impact.crd.as_str());
+        planned.plan.steps.iter().map(move |step| Printed { phase: step.phase, step, of })
+    });
+    let mut steps: Vec<Printed<'_>> = steps.collect();
+    // Sorting is stable.
+    steps.sort_by_key(|printed| printed.phase);
+    let applies = |printed: &Printed<'_>| printed.step.kind == StepKind::Apply;
+    let by_force = steps.iter().position(|printed| applies(printed) && !printed.step.why.is_empty());
+    let kept = by_force.or_else(|| steps.iter().position(applies));
+    let mut index = 0..;
+    steps.retain(|printed| index.next() == kept || !applies(printed));
+    steps
+}
+
+impl Printed<'_> {
+    /// What to do, with the CRD that it is about.
+    fn what(&self) -> String {
+        match self.of {
+            Some(_) if self.step.kind == StepKind::Apply => "Apply the CRDs, all at once".to_owned(),
+            Some(crd) => format!("{crd}: {}", self.step.what),
+            None => self.step.what.clone(),
+        }
+    }
+}
+
+/// The CRDs, and the steps for people in one numbered list.
 pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Planned]) -> io::Result<()> {
     for planned in all {
         let name = style.paint(Tone::Strong, report::plain(&planned.impact.crd));
-        writeln!(out, "{name} ({})", versions(planned))?;
-        if planned.plan.steps.is_empty() {
-            writeln!(out, "Nothing to do.")?;
-        }
-        let mut phase = None;
-        for (index, step) in planned.plan.steps.iter().enumerate() {
-            if phase != Some(step.phase) {
-                phase = Some(step.phase);
-                writeln!(out, "\n{}", style.paint(Tone::Strong, head(step.phase)))?;
-            }
-            let what = report::plain(&step.what);
-            writeln!(out, "{:>3}. {}", index + 1, style.paint(tone(step.kind), what))?;
-            for why in &step.why {
-                writeln!(out, "     - {}", report::plain(why))?;
-            }
-            if let Some(command) = &step.command {
-                writeln!(out, "     $ {}", report::plain(command))?;
-            }
-        }
-        if !planned.plan.unknown.is_empty() {
-            writeln!(out, "\n{}", style.paint(Tone::Strong, "Not known"))?;
-            for unknown in &planned.plan.unknown {
-                writeln!(out, "     - {}", report::plain(unknown))?;
-            }
-        }
-        writeln!(out)?;
+        writeln!(out, "{name} ({}){}", versions(planned), nothing(planned, all))?;
     }
-    Ok(())
+    if all.iter().all(|planned| planned.plan.steps.is_empty()) {
+        writeln!(out, "Nothing to do.")?;
+    }
+    let mut phase = None;
+    for (index, printed) in in_order(all).iter().enumerate() {
+        if phase != Some(printed.phase) {
+            phase = Some(printed.phase);
+            writeln!(out, "\n{}", style.paint(Tone::Strong, head(printed.phase)))?;
+        }
+        let what = printed.what();
+        writeln!(out, "{:>3}. {}", index + 1, style.paint(tone(printed.step.kind), report::plain(&what)))?;
+        for why in &printed.step.why {
+            writeln!(out, "     - {}", report::plain(why))?;
+        }
+        if let Some(command) = &printed.step.command {
+            writeln!(out, "     $ {}", report::plain(command))?;
+        }
+    }
+    let unknown = unknown(all);
+    if !unknown.is_empty() {
+        writeln!(out, "\n{}", style.paint(Tone::Strong, "Not known"))?;
+        for unknown in &unknown {
+            writeln!(out, "     - {}", report::plain(unknown))?;
+        }
+    }
+    writeln!(out)
 }
 
 /// The same for a comment on a pull request.
 pub(super) fn markdown(out: &mut dyn Write, all: &[Planned]) -> io::Result<()> {
     writeln!(out, "## CRD upgrade plan\n")?;
     for planned in all {
-        writeln!(out, "### {} ({})\n", code(&planned.impact.crd), code(&versions(planned)))?;
-        if planned.plan.steps.is_empty() {
-            writeln!(out, "Nothing to do.\n")?;
+        let nothing = nothing(planned, all);
+        writeln!(out, "- {} ({}){nothing}", code(&planned.impact.crd), code(&versions(planned)))?;
+    }
+    writeln!(out)?;
+    if all.iter().all(|planned| planned.plan.steps.is_empty()) {
+        writeln!(out, "Nothing to do.\n")?;
+    }
+    for (index, printed) in in_order(all).iter().enumerate() {
+        writeln!(out, "{}. **{}:** {}", index + 1, head(printed.phase), text(&printed.what()))?;
+        for why in &printed.step.why {
+            writeln!(out, "   - {}", code(why))?;
         }
-        for (index, step) in planned.plan.steps.iter().enumerate() {
-            writeln!(out, "{}. **{}:** {}", index + 1, head(step.phase), text(&step.what))?;
-            for why in &step.why {
-                writeln!(out, "   - {}", code(why))?;
-            }
-            if let Some(command) = &step.command {
-                writeln!(out)?;
-                write_command(out, "   ", command)?;
-            }
+        if let Some(command) = &printed.step.command {
             writeln!(out)?;
+            write_command(out, "   ", command)?;
         }
-        if !planned.plan.unknown.is_empty() {
-            writeln!(out, "Not known:\n")?;
-            for unknown in &planned.plan.unknown {
-                writeln!(out, "- {}", text(unknown))?;
-            }
-            writeln!(out)?;
+        writeln!(out)?;
+    }
+    let unknown = unknown(all);
+    if !unknown.is_empty() {
+        writeln!(out, "Not known:\n")?;
+        for unknown in &unknown {
+            writeln!(out, "- {}", text(unknown))?;
         }
+        writeln!(out)?;
     }
     Ok(())
+}
+
+/// What follows the name of a CRD without steps among others with some.
+fn nothing(planned: &Planned, all: &[Planned]) -> &'static str {
+    let is_one_of_some =
+        planned.plan.steps.is_empty() && all.iter().any(|other| !other.plan.steps.is_empty());
+    if is_one_of_some { ": nothing to do" } else { "" }
+}
+
+/// What is not known, with the CRD where there are several and it is not the same for all.
+fn unknown(all: &[Planned]) -> Vec<String> {
+    let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for planned in all {
+        for unknown in &planned.plan.unknown {
+            let crds = found.entry(unknown).or_default();
+            if crds.is_empty() {
+                order.push(unknown.as_str());
+            }
+            crds.push(&planned.impact.crd);
+        }
+    }
+    let named = |unknown: &str| match &found[unknown] {
+        crds if crds.len() == all.len() => unknown.to_owned(),
+        crds => format!("{}: {unknown}", crds.join(", ")),
+    };
+    order.into_iter().map(named).collect()
 }
 
 fn versions(Planned { impact, .. }: &Planned) -> String {

@@ -45,8 +45,8 @@ use crate::commands::values::PaceArg;
   etch revert certificates.cert-manager.io --to old.yaml
   etch revert crontabs -n web --yes
 
-Exit status: 0 if nothing is left to remove, 1 if something is, or --to lacks a default that the CRD of the cluster still has,
-2 if the command failed.")]
+Exit status: 0 if nothing is left to remove, 1 if something is or may be, or --to lacks a default that the CRD of the cluster
+still has, 2 if the command failed.")]
 pub(crate) struct Revert {
     /// The CRD, named as for kubectl
     #[arg(value_name = "CRD")]
@@ -166,8 +166,10 @@ fn lacked(unstorable: &Unstorable, to: &Crd) -> Vec<FieldPath> {
 }
 
 impl CrdRevert {
-    /// Whether nothing is left to remove.
+    /// Whether nothing is left to remove, as far as that is known.
     fn is_clean(&self) -> bool {
-        self.wanted.is_empty() && self.tally.counts.left() == 0
+        let mut standings = self.unstorable.defaults().map(|(_, standing)| standing);
+        let is_known = !standings.any(|standing| *standing == Standing::NoPass);
+        is_known && self.wanted.is_empty() && self.tally.counts.left() == 0
     }
 }

@@ -167,7 +167,9 @@ fn why(standing: &Standing) -> String {
         Standing::NotRemovable => {
             "it is in status or metadata, is an item or a map's value itself, or tells an item from others".to_owned()
         }
-        Standing::NoPass => "no complete pass on record stored it".to_owned(),
+        Standing::NoPass => "no complete pass on record stored it; one that did not end, such as a canary, may have stored it in some \
+             objects"
+                .to_owned(),
         Standing::NoValue => "the value is too long for the report".to_owned(),
     }
 }

@@ -154,7 +154,8 @@ pub(super) struct ProblemView {
 /// Sums up what was read.
 pub(super) fn overview(facts: Facts) -> Overview {
     let Facts { kubernetes, leader, policies, policy_conditions, reports, crds, unread, now } = facts;
-    let (crds, reports) = (crds.unwrap_or_default(), reports.unwrap_or_default());
+    let are_known = crds.is_some() && policies.is_some();
+    let (crds, mut reports) = (crds.unwrap_or_default(), reports.unwrap_or_default());
     let installed = policies.as_ref().map(Option::is_some);
     let policies = policies.flatten().unwrap_or_default();
     let governed: BTreeMap<&str, String> = crds
@@ -164,6 +165,8 @@ pub(super) fn overview(facts: Facts) -> Overview {
             Some((crd.name.as_str(), assigned.settings.policy))
         })
         .collect();
+    // The report of a CRD that no policy selects any more is about earlier days.
+    reports.retain(|report| !are_known || governed.contains_key(report.spec.crd.as_str()));
     let is_elsewhere = |leader: &&LeaderView| !SERVICE_ACCOUNT.starts_with(&format!("{}:", leader.namespace));
     let account = leader.iter().flatten().find(is_elsewhere);
     let account = account.map(|leader| format!(" --service-account {}:NAME", leader.namespace));

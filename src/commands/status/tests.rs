@@ -286,3 +286,12 @@ fn a_canary_that_waits_for_a_user_is_named() {
         printed(&overview)
     );
 }
+
+#[test]
+fn the_report_of_a_crd_that_no_policy_selects_counts_no_more() {
+    let facts = || Facts { policies: Some(Some(Default::default())), ..busy() };
+    let ungoverned = overview(facts());
+    assert_eq!((ungoverned.problems.held, ungoverned.problems.rejected, ungoverned.passes.len()), (0, 0, 0));
+    let unread = overview(Facts { policies: None, ..facts() });
+    assert_eq!((unread.problems.held, unread.problems.rejected, unread.passes.len()), (7, 1, 1));
+}

@@ -22,7 +22,8 @@ pub enum StoredAt {
 ///
 /// A write through any version stores the object at the storage version. So an object is stored there if it
 /// was last written since every API server serves the present CRD, or since a pass under a storage version
-/// that has been the same since; and so is every object of a CRD whose spec has never changed. A pass that
+/// that has been the same since; and so is every object of a CRD whose spec has never changed, or that has no
+/// other version: the server could not read one stored elsewhere. A pass that
 /// asked about an object has it stored there too: the server compares the bytes, which name their version
 /// (fact W1). One that lacks a default of the storage version is not stored there (fact R2).
 pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
@@ -41,7 +42,7 @@ pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
         let is_unchanged = record.of_pass(object, crd) == Coverage::All(Proof::UnchangedSincePass);
         is_of_pass && is_unchanged && !object.is_too_deep() && !filled(object, crd, false).is_empty()
     };
-    let is_known = is_first_generation || record.all_at_storage_version;
+    let is_known = is_first_generation || crd.versions().len() == 1 || record.all_at_storage_version;
     match is_known || record.clock.is_since(object) || is_since_pass() || is_asked() {
         true => StoredAt::Storage,
         false => StoredAt::Unknown,
@@ -91,6 +92,15 @@ mod tests {
 
     const EARLY: &str = "2025-12-01T00:00:00Z";
     const LATE: &str = "2026-01-02T00:00:00Z";
+
+    #[test]
+    fn an_object_that_can_be_read_is_at_the_only_version() {
+        let mut document = document(3).into_inner();
+        document["spec"]["versions"].as_array_mut().expect("versions").remove(0);
+        let crd = Crd::read(&document.into()).expect("a CRD");
+        let read = object(5, EARLY, json!({ "color": "red" }));
+        assert_eq!(stored_at(&read, &crd, &Record::default()), StoredAt::Storage);
+    }
 
     #[test]
     fn only_a_late_write_proves_the_storage_version() {

@@ -1,5 +1,8 @@
 //! What is known of an upgrade, before there is a plan for it.
 
+use std::time::Duration;
+
+use etch_core::api::Canary;
 use etch_core::crd::Crd;
 use etch_core::impact::{EffectKind, Place, Problem, SchemaChanges, Tally};
 use etch_core::plan::Terms;
@@ -59,8 +62,26 @@ pub struct Policy<'a> {
     pub name: Option<&'a str>,
     /// Whether the operator writes objects under it.
     pub writes: bool,
+    /// Why it writes none, without a full stop; `None` if it does, or no policy was read.
+    pub idle: Option<String>,
     /// What writes may do.
     pub terms: Terms,
+    /// How long it waits after a schema has changed.
+    pub settle: Duration,
+    /// How many objects it writes before all others.
+    pub canary: Option<Canary>,
+}
+
+impl Policy<'_> {
+    /// Whether the operator takes old versions out of `status.storedVersions` by itself.
+    pub(super) fn trims(&self) -> bool {
+        self.writes && self.terms.moves
+    }
+
+    /// For how long `kubectl wait` waits for a pass: up to one hour longer than the policy does.
+    pub(super) fn timeout(&self) -> String {
+        format!("{}h", self.settle.as_secs() / 3600 + 1)
+    }
 }
 
 /// The words of commands, ready for a shell.

@@ -1,6 +1,7 @@
 //! Steps about objects and their values: what to correct, store and save before the upgrade, and what to
 //! store after it.
 
+use etch_core::api::{AfterCanary, Canary};
 use etch_core::impact::{Changed, EffectKind, Kind, Place};
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
@@ -34,8 +35,16 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         }
         let owned = upgrade.places(|place| place.is_one_of(&owned));
         if !owned.is_empty() {
-            let what = "Have owners apply at a version that stays, or a policy with `managedFields: Repair` move \
-                        their entries";
+            let what = match upgrade.policy.terms.repairs && upgrade.policy.writes {
+                true => {
+                    "Have owners apply at a version that stays, where the operator does not move their entries \
+                         (`managedFields: Repair`)"
+                }
+                false => {
+                    "Have owners apply at a version that stays, or a policy with `managedFields: Repair` move \
+                          their entries"
+                }
+            };
             plan.before(StepKind::Repair, what, first(owned), impact());
         }
         if objects.counts.unprotected > 0 {
@@ -112,14 +121,40 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         plan.after(StepKind::Store, what, first(why), None);
         return;
     }
-    let (what, command) = match upgrade.policy.writes {
+    let policy = &upgrade.policy;
+    let (what, command) = match policy.writes {
         true => (
             "Wait until the operator has stored the defaults of the new schema",
-            format!("kubectl wait --for condition=DefaultsPersisted --timeout 1h crd/{name}{cluster}"),
+            format!(
+                "kubectl wait --for condition=DefaultsPersisted --timeout {} crd/{name}{cluster}",
+                policy.timeout()
+            ),
         ),
         false => ("Store the defaults of the new schema", upgrade.persist("")),
     };
-    plan.after(StepKind::Store, what, first(why), Some(command));
+    let why = [first(why), of_policy(upgrade)].concat();
+    plan.after(StepKind::Store, what, why, Some(command));
+}
+
+/// What in the policy keeps the operator from storing everything at once.
+fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
+    let (policy, Words { etch, cluster, .. }) = (&upgrade.policy, upgrade.words);
+    if let Some(idle) = &policy.idle {
+        return vec![format!("{idle}; `etch persist` writes all the same")];
+    }
+    let mut found = Vec::new();
+    if policy.terms.selection.selector().is_some() {
+        found.push(
+            "the policy selects only some objects (`objects`): the others go on lacking them".to_owned(),
+        );
+    }
+    if let Some(Canary { objects, then: AfterCanary::Wait }) = policy.canary {
+        let resume = format!("{etch} resume {}{cluster}", upgrade.word());
+        found.push(format!(
+            "a canary ({objects} of the objects) comes first; the operator writes the other objects after `{resume}`"
+        ));
+    }
+    found
 }
 
 /// Why the present values are to be stored first; `None` if that would keep nothing.

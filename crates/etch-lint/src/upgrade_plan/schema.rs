@@ -1,8 +1,15 @@
 //! Steps about the CRD itself: what the API server refuses, and what is incompatible.
 
 use super::known::{DryRun, Upgrade, Words};
-use super::step::{StepKind, UpgradePlan, first};
+use super::step::{Phase, Step, StepKind, UpgradePlan, first};
 use crate::rule::{Finding, Severity};
+use etch_core::upgrade::ALLOW_ANNOTATION;
+
+/// The digest that lets the upgrade through which Etch's guard refuses in these words.
+fn allowed(refusal: &str) -> Option<&str> {
+    let (_, digest) = refusal.split_once(ALLOW_ANNOTATION)?;
+    digest.trim_start_matches([':', ' ', '"', '=']).split(|c: char| !c.is_ascii_alphanumeric()).next()
+}
 
 pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let command = || Some(upgrade.words.lint.clone());
@@ -17,7 +24,19 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     match upgrade.dry_run {
         DryRun::Refused(words) => {
             // Etch gives the same errors with their places; a webhook's refusal it cannot know.
-            if upgrade.refusals.is_empty() && !words.contains("status.storedVersions") {
+            let allowing = allowed(words);
+            if let Some(digest) = allowing {
+                let what = "Allow exactly this upgrade once all that comes before it is done: Etch's guard refuses it";
+                let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
+                let command = format!("kubectl annotate crd {name}{cluster} {ALLOW_ANNOTATION}={digest}");
+                plan.steps.push(Step {
+                    kind: StepKind::Review,
+                    phase: Phase::Upgrade,
+                    what: what.to_owned(),
+                    why: vec![words.clone()],
+                    command: Some(command),
+                });
+            } else if upgrade.refusals.is_empty() && !words.contains("status.storedVersions") {
                 let what = "Correct the CRD: this cluster refuses it in a dry run";
                 let Words { new, cluster, .. } = upgrade.words;
                 let command = format!("kubectl apply --server-side --dry-run=server{cluster} {new}");

@@ -1,7 +1,11 @@
+use std::time::Duration;
+
+use etch_core::api::Canary;
 use etch_core::crd::Crd;
 use etch_core::impact::{Tally, Upgrade as Impact, compare_crds};
 use etch_core::object::Object;
 use etch_core::plan::{HiddenFields, Record, Terms};
+use etch_core::selection::ObjectSelector;
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
 use serde::Deserialize;
@@ -55,6 +59,19 @@ struct GivenPolicy {
     writes: bool,
     #[serde(default)]
     drops: bool,
+    #[serde(default)]
+    trims: bool,
+    #[serde(default)]
+    repairs: bool,
+    #[serde(default)]
+    selects: Option<ObjectSelector>,
+    #[serde(default)]
+    idle: Option<String>,
+    /// In hours.
+    #[serde(default)]
+    settle: u64,
+    #[serde(default)]
+    canary: Option<Canary>,
 }
 
 #[derive(Default, Deserialize)]
@@ -66,6 +83,8 @@ enum GivenAnswer {
     Same,
     Conflicts,
     Refuses,
+    /// Etch's guard.
+    Guards,
     Fails,
 }
 
@@ -101,6 +120,8 @@ fn planned(case: &Case) -> UpgradePlan {
     if case.policy.drops {
         terms.hidden_fields = HiddenFields::Drop;
     }
+    (terms.moves, terms.repairs) = (case.policy.trims, case.policy.repairs);
+    terms.selection = case.policy.selects.clone().into();
     let tally = case.objects.as_ref().zip(old_crd.as_ref()).map(|(objects, old)| {
         let impact = Impact::new(old, &new_crd).under(terms.clone(), Vec::new(), case.policy.writes);
         let mut tally = Tally::new(terms.clone());
@@ -135,6 +156,11 @@ fn planned(case: &Case) -> UpgradePlan {
         GivenAnswer::Same => DryRun::SameAsInstalled,
         GivenAnswer::Conflicts => DryRun::Accepted { conflicts: true },
         GivenAnswer::Refuses => DryRun::Refused("403 by webhook w".to_owned()),
+        GivenAnswer::Guards => DryRun::Refused(
+            "403 by webhook w: etch: 1 of 1 object: .spec.a changes: o0. To let exactly this upgrade through, set \
+             etch-operator.io/allow-upgrade: 0123abcd"
+                .to_owned(),
+        ),
         GivenAnswer::Fails => DryRun::Failed("403 Forbidden".to_owned()),
     };
     UpgradePlan::new(&Upgrade {
@@ -145,7 +171,14 @@ fn planned(case: &Case) -> UpgradePlan {
         incompatible: &old.as_ref().map(|old| compatibility(old, &new)).unwrap_or_default(),
         schemas: &schemas,
         objects: tally.as_ref(),
-        policy: Policy { name: case.policy.writes.then_some("default"), writes: case.policy.writes, terms },
+        policy: Policy {
+            name: case.policy.writes.then_some("default"),
+            writes: case.policy.writes,
+            idle: case.policy.idle.clone(),
+            terms,
+            settle: Duration::from_hours(case.policy.settle),
+            canary: case.policy.canary,
+        },
         words: &words,
     })
 }

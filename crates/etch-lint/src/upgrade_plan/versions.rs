@@ -43,6 +43,11 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     };
     let kept = stored(document).map(|stored| without(&stored, &gone));
     let kept = kept.unwrap_or_else(|| vec![storage.to_owned()]);
+    if upgrade.policy.trims() {
+        let (what, command) = trimmed(upgrade, &list);
+        plan.before(StepKind::Trim, what, vec![why], Some(command));
+        return;
+    }
     if !upgrade.has_no_objects() {
         let (what, command) = moving(upgrade, storage);
         plan.before(StepKind::Move, what, vec![why.clone()], Some(command));
@@ -68,6 +73,11 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         return;
     }
     let list = others.join(", ");
+    if upgrade.policy.trims() {
+        let (what, command) = trimmed(upgrade, &list);
+        plan.after(StepKind::Trim, what, Vec::new(), Some(command));
+        return;
+    }
     // The same command stores defaults and moves objects.
     let is_moved =
         new.compiled().has_defaults() && plan.steps.iter().any(|step| step.kind == StepKind::Store);
@@ -91,6 +101,15 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     plan.after(StepKind::Trim, what, why, Some(trim(upgrade, known.as_deref(), &kept)));
 }
 
+/// How to see that the operator has taken versions out.
+fn trimmed(upgrade: &Upgrade<'_>, list: &str) -> (String, String) {
+    let what = format!(
+        "Wait until the operator has taken {list} out of status.storedVersions (storedVersions: Trim): the command \
+         ends with 0 then, and else names what keeps it"
+    );
+    (what, audit(upgrade))
+}
+
 /// How to store all objects at the storage version.
 fn moving(upgrade: &Upgrade<'_>, storage: &str) -> (String, String) {
     (format!("Store every object at {storage}"), upgrade.persist(" --every-object"))
@@ -98,9 +117,12 @@ fn moving(upgrade: &Upgrade<'_>, storage: &str) -> (String, String) {
 
 /// What shows whether every object is stored there; `None` if there are no objects.
 fn proof(upgrade: &Upgrade<'_>) -> Option<String> {
+    (!upgrade.has_no_objects()).then(|| format!("`{}` shows whether it could go", audit(upgrade)))
+}
+
+fn audit(upgrade: &Upgrade<'_>) -> String {
     let Words { etch, cluster, .. } = upgrade.words;
-    let command = format!("{etch} audit --stored-versions {}{cluster}", upgrade.word());
-    (!upgrade.has_no_objects()).then(|| format!("`{command}` shows whether it could go"))
+    format!("{etch} audit --stored-versions {}{cluster}", upgrade.word())
 }
 
 /// The change of the list; where the list is known, only as long as it is that.
