@@ -66,8 +66,7 @@ async fn r15(cluster: &Cluster) -> Result<()> {
     tabs.define(v1(json!({"t": kept(&json!({}))}))).await?;
     let unreadable = json!({"apiVersion": 5, "kind": "Pod", "metadata": []});
     tabs.apply("v1", "list", "owner", json!({"spec": {"t": unreadable}})).await?.ok()?;
-    let odd =
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 5, "labels": {"a": 1, "b": "c"}}});
+    let odd = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 5, "labels": {"b": "c"}}});
     tabs.apply("v1", "odd", "owner", json!({"spec": {"t": odd}})).await?.ok()?;
     tabs.define(v1(json!({"t": kept(&embedded)}))).await?;
     // What is malformed within metadata is left out.
