@@ -13,8 +13,8 @@ use anyhow::Result;
 use crate::operator;
 
 pub use tool::{
-    actionlint, argo_sync_program, crane, crane_program, helm, helm_program, krew_program, kube_score,
-    kustomize, kustomize_program, migrator_program, promtool_test_rules,
+    actionlint, argo_sync_program, crane, crane_program, flux_reconcile_program, helm, helm_program,
+    krew_program, kube_score, kustomize, kustomize_program, migrator_program, promtool_test_rules,
 };
 pub use version::versioned;
 

@@ -1,6 +1,6 @@
 //! Kustomize, Helm, promtool, kube-score, kube-storage-version-migrator, crane, krew, actionlint, and what
-//! syncs manifests as Argo CD does, at the versions that `e2e/build` pins; go builds them once and keeps
-//! them. A tool that happens to be installed is not used.
+//! applies manifests as Argo CD and Flux do, at the versions that `e2e/build` pins; go builds them once and
+//! keeps them. A tool that happens to be installed is not used.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -57,6 +57,14 @@ pub fn helm_program(folder: &Path) -> Result<PathBuf> {
 /// There is no go, or it does not build.
 pub fn argo_sync_program(folder: &Path) -> Result<PathBuf> {
     program("argo-sync", "e2e/argo-sync", folder)
+}
+
+/// A program that reconciles Kustomizations with the libraries of Flux; built into a folder.
+///
+/// # Errors
+/// There is no go, or it does not build.
+pub fn flux_reconcile_program(folder: &Path) -> Result<PathBuf> {
+    program("flux-reconcile", "e2e/flux-reconcile", folder)
 }
 
 /// kube-storage-version-migrator's `migrator`, which does the migrations; built into a folder.
