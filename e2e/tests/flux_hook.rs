@@ -55,7 +55,8 @@ async fn kustomizations_store_what_they_are_about_to_change() -> Result<()> {
         let names = config_maps["items"].as_array().into_iter().flatten();
         let names: Vec<&str> = names.filter_map(|map| map["metadata"]["name"].as_str()).collect();
         let hashed = names.iter().filter(|name| name.starts_with("etch-pre-upgrade-"));
-        ensure!(hashed.count() == 1, "one is of this revision, the others are pruned: {names:?}; {ended:?}");
+        // What is not in the Kustomization any more is pruned.
+        ensure!(hashed.count() == 1, "not the ConfigMap of this CRD alone: {names:?}; {ended:?}");
         Ok(ended)
     };
     values_stay(&cluster, &control_plane, release).await

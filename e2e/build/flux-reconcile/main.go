@@ -1,5 +1,5 @@
-// Reconciles Kustomizations of Flux as kustomize-controller does, each once, with the libraries that the controller is
-// made of. What they declare decides what is applied, what is waited for and what is deleted.
+// Reconciles Kustomizations of Flux as kustomize-controller does, each once, with the controller's own libraries. What they
+// declare decides what is applied, what is waited for and what is deleted. The controller itself takes minutes to build.
 //
 // Usage: flux-reconcile KUSTOMIZATIONS SOURCE REVISION STATUSES, with KUBECONFIG. The folder SOURCE has what each source
 // has at REVISION. The file STATUSES keeps what the controller keeps in the status, from one run to the next.
@@ -51,6 +51,7 @@ func run(file, source, revision, statuses string) error {
 	if err != nil {
 		return err
 	}
+	// The first run finds none.
 	known := map[string]*kustomizev1.KustomizationStatus{}
 	if text, err := os.ReadFile(statuses); err == nil {
 		if err := json.Unmarshal(text, &known); err != nil {
@@ -66,7 +67,7 @@ func run(file, source, revision, statuses string) error {
 		}
 		known[one.Name] = &one.Status
 	}
-	// Flux promises no order but that of dependencies: the last first, so that nothing depends on the order in the file.
+	// Flux promises no order but that of dependencies. The last comes first here: so no test passes by the order in the file.
 	slices.Reverse(waiting)
 	isReady := func(one *kustomizev1.Kustomization) bool {
 		return !slices.ContainsFunc(one.Spec.DependsOn, func(name kustomizev1.DependencyReference) bool {
@@ -119,7 +120,7 @@ func kustomizations(file string) ([]*kustomizev1.Kustomization, error) {
 		if err := converter.FromUnstructuredWithValidation(object.Object, one, true); err != nil {
 			return nil, err
 		}
-		// What is not heeded below must not be declared, or the test would be about something else.
+		// What is not read below must not be declared, or the test would be about something else.
 		rest := one.Spec
 		rest.SourceRef, rest.Path, rest.DependsOn = kustomizev1.CrossNamespaceSourceReference{}, "", nil
 		rest.Interval, rest.Timeout = metav1.Duration{}, nil
@@ -141,13 +142,13 @@ func reconcile(one *kustomizev1.Kustomization, source string) error {
 	if err != nil {
 		return err
 	}
-	// At its default, client-go would wait most of the time.
+	// client-go's own limit would take most of the time.
 	config.QPS = -1
 	cluster, err := client.New(config, client.Options{})
 	if err != nil {
 		return err
 	}
-	// kstatus by itself takes a Job that runs for one that is done.
+	// For kstatus itself a Job is ready when it has started.
 	readers := []engine.StatusReader{statusreaders.NewCustomJobStatusReader(cluster.RESTMapper())}
 	poller := polling.NewStatusPoller(cluster, cluster.RESTMapper(), polling.Options{CustomStatusReaders: readers})
 	owner := ssa.Owner{Field: controller, Group: kustomizev1.GroupVersion.Group}
