@@ -16,8 +16,19 @@ pub struct Document {
     pub json: Json,
     /// The keys that occur again in it. The last value counts, as for kubectl.
     pub duplicates: Vec<DuplicateKey>,
-    /// The text that it is a part of.
+    /// Where it was read.
+    pub(crate) source: Source,
+}
+
+/// The text that a document was read from.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// A whole file of JSON, or a part of one of YAML.
     pub(crate) text: Arc<str>,
+    /// How many lines of the file are before it.
+    pub(crate) lines: usize,
+    /// Which document of the text it is, counted from 1.
+    pub(crate) document: usize,
 }
 
 /// A key that its mapping has already.

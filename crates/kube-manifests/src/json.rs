@@ -1,6 +1,7 @@
 //! Documents of JSON, one after the other. The items of a list are never held together, and a value that
 //! another of the same key replaces is noted.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
 
@@ -13,16 +14,59 @@ use crate::malformed::Malformed;
 use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::mismatch::without_values;
 
+/// How far a text is JSON.
+pub(super) struct Extent {
+    pub(super) documents: usize,
+    /// How many bytes those are.
+    pub(super) end: usize,
+    /// What is wrong behind them.
+    pub(super) error: Option<Malformed>,
+}
+
+/// Looks how far a text is JSON, whatever is in it.
+pub(super) fn extent(text: &str) -> Extent {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let mut extent = Extent { documents: 0, end: 0, error: None };
+    while let Some(value) = values.next() {
+        if let Err(error) = value {
+            extent.error = Some(Malformed::Json(without_values(&error)));
+            break;
+        }
+        extent.documents += 1;
+        extent.end = values.byte_offset();
+    }
+    extent
+}
+
+/// A text whose escapes of half a pair (`\ud83d` alone) are those of the replacement character, as Go reads
+/// them. They are as long, so every place stays where it was.
+pub(super) fn with_pairs(text: &str) -> Cow<'_, str> {
+    let unit = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let mut paired = Cow::Borrowed(text);
+    let mut at = 0;
+    while let Some(next) = text[at..].find('\\') {
+        at += next;
+        let (escape, behind) = (&text[at..], text.get(at + 6..).unwrap_or_default());
+        at += match (unit(escape), unit(behind)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                paired.to_mut().replace_range(at..at + 6, "\\ufffd");
+                6
+            }
+            _ => 1 + escape.chars().nth(1).map_or(0, char::len_utf8),
+        };
+    }
+    paired
+}
+
 /// Reads all documents.
-pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Malformed> {
+pub(super) fn parse(text: &str, found: &mut Found<'_>) -> Result<(), Malformed> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     deserializer.disable_recursion_limit();
-    let all = budget.left();
     while deserializer.end().is_err() {
-        budget.restore(all);
         let stop = Cell::new(None);
         let mut reading = Reading {
-            budget,
+            budget: Budget::default(),
             found,
             stop: &stop,
             place: Vec::new(),
@@ -55,7 +99,7 @@ enum Stop {
 }
 
 struct Reading<'a, 'f> {
-    budget: &'a mut Budget,
+    budget: Budget,
     found: &'a mut Found<'f>,
     /// Set before an error that is not about JSON.
     stop: &'a Cell<Option<Stop>>,

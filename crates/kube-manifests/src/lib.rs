@@ -5,6 +5,7 @@ mod document;
 mod json;
 mod lines;
 mod malformed;
+mod parts;
 mod scalar;
 mod writer;
 mod yaml;
@@ -12,11 +13,11 @@ mod yaml;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use budget::Budget;
 pub use document::{At, Document, DuplicateKey, Origin};
-use document::{Piece, is_blank};
+use document::{Piece, Source, is_blank};
 use kube_structural_schema::json::outline;
 pub use malformed::Malformed;
+use parts::parts;
 pub use writer::write_document;
 
 /// Reads every document of a file, and hands it over, or the error that ends the file, until the visitor
@@ -28,45 +29,108 @@ pub fn read(
     bytes: Vec<u8>,
     visit: &mut dyn FnMut(Result<Document, (Origin, Malformed)>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let name: Arc<str> = name.into();
-    let mut origin = Origin { file: name.clone(), document: 0, item: None };
-    let mut flow = ControlFlow::Continue(());
-    let mut budget = Budget::default();
-    let result = decoded(bytes).and_then(|text| {
-        let text: Arc<str> = text.into();
-        let mut found = |Piece { json, item, duplicates, is_too_deep }: Piece| {
-            let is_nothing = match item {
-                Some(_) => json.is_null(),
-                None => is_blank(&json) && !is_too_deep,
-            };
-            let document = origin.document + 1;
-            origin.document += usize::from(item.is_none());
-            if !is_nothing {
-                let origin = Origin { file: name.clone(), document, item };
-                flow = visit(match is_too_deep {
-                    true => Err((origin, Malformed::TooDeep(outline(&json.to_vec()).unwrap_or_default()))),
-                    false => Ok(Document { origin, json, duplicates, text: text.clone() }),
-                });
-            }
-            flow
-        };
-        // As kubectl guesses it.
-        let parsed = if text.trim_start().starts_with('{') {
-            json::parse(&text, &mut budget, &mut found)
-        } else {
-            yaml::parse(&text, &mut budget, &mut found)
-        };
-        parsed.map_err(|reason| match reason {
-            Malformed::Yaml { .. } | Malformed::Json(_) => template(&text).unwrap_or(reason),
-            reason => reason,
-        })
-    });
-    match result {
-        Ok(()) => flow,
+    let origin = Origin { file: name.into(), document: 0, item: None };
+    let mut reading = Reading { origin, visit, flow: ControlFlow::Continue(()) };
+    match decoded(bytes).and_then(|text| reading.text(&text)) {
+        Ok(()) => reading.flow,
         Err(reason) => {
-            origin.document += 1;
-            visit(Err((origin, reason)))
+            reading.origin.document += 1;
+            (reading.visit)(Err((reading.origin, reason)))
         }
+    }
+}
+
+struct Reading<'v> {
+    /// Of the document that was read last.
+    origin: Origin,
+    visit: &'v mut dyn FnMut(Result<Document, (Origin, Malformed)>) -> ControlFlow<()>,
+    flow: ControlFlow<()>,
+}
+
+impl Reading<'_> {
+    /// Reads a text as JSON or YAML, as kubectl guesses it: as JSON for as long as it is that, and if that is
+    /// not more than one document, as YAML from there on.
+    fn text(&mut self, text: &str) -> Result<(), Malformed> {
+        let template = |reason| match reason {
+            Malformed::Yaml { .. } | Malformed::Json(_) => template(text).unwrap_or(reason),
+            reason => reason,
+        };
+        if !text.trim_start().starts_with('{') {
+            return self.yaml(text, 0).map_err(template);
+        }
+        let pairs = json::with_pairs(text);
+        let extent = json::extent(&pairs);
+        let (json, rest) = pairs.split_at(extent.end);
+        // Where kubectl looks further, it asks for four bytes.
+        let next = rest.trim_start_matches(|space: char| space.is_whitespace() && space != '\n');
+        let is_read = next.len() >= 4 && !next.starts_with(char::REPLACEMENT_CHARACTER);
+        let error = match extent.error {
+            Some(error) if is_read && extent.documents <= 1 => error,
+            _ => return self.json(&pairs).map_err(template),
+        };
+        self.json(json)?;
+        if self.flow.is_break() {
+            return Ok(());
+        }
+        let first = self.origin.document;
+        let lines = json.matches('\n').count();
+        self.yaml(&text[extent.end..], lines).map_err(|reason| match reason {
+            Malformed::Yaml { .. } | Malformed::Endless
+                if self.origin.document == first && next.trim_start().starts_with('{') =>
+            {
+                template(error)
+            }
+            reason => template(reason),
+        })
+    }
+
+    fn json(&mut self, text: &str) -> Result<(), Malformed> {
+        let source: Arc<str> = text.into();
+        json::parse(text, &mut |piece| {
+            let number = self.origin.document + 1;
+            self.found(piece, Source { text: source.clone(), lines: 0, document: number })
+        })
+    }
+
+    /// Reads YAML that so many lines are before.
+    fn yaml(&mut self, text: &str, lines: usize) -> Result<(), Malformed> {
+        let mut before = self.origin.document;
+        for part in parts(text) {
+            let mut part = part?;
+            part.lines += lines;
+            if part.separators > 0 {
+                self.origin.document = before + part.separators - 1;
+            }
+            let source: Arc<str> = part.text.into();
+            yaml::parse(&part, &mut |piece| {
+                self.found(piece, Source { text: source.clone(), lines: part.lines, document: 1 })
+            })?;
+            if self.flow.is_break() {
+                break;
+            }
+            if part.separators == 0 {
+                before = self.origin.document;
+            }
+        }
+        Ok(())
+    }
+
+    fn found(&mut self, piece: Piece, source: Source) -> ControlFlow<()> {
+        let Piece { json, item, duplicates, is_too_deep } = piece;
+        let is_nothing = match item {
+            Some(_) => json.is_null(),
+            None => is_blank(&json) && !is_too_deep,
+        };
+        let document = self.origin.document + 1;
+        self.origin.document += usize::from(item.is_none());
+        if !is_nothing {
+            let origin = Origin { document, item, ..self.origin.clone() };
+            self.flow = (self.visit)(match is_too_deep {
+                true => Err((origin, Malformed::TooDeep(outline(&json.to_vec()).unwrap_or_default()))),
+                false => Ok(Document { origin, json, duplicates, source }),
+            });
+        }
+        self.flow
     }
 }
 
@@ -81,30 +145,30 @@ fn template(text: &str) -> Option<Malformed> {
     text.lines().position(is_action).map(|index| Malformed::Template { line: index + 1 })
 }
 
-/// Text in UTF-8, or in UTF-16 after a byte order mark, as editors on Windows write it.
+/// Text in UTF-8, or in UTF-16 after a byte order mark, as editors on Windows write it. What is neither
+/// becomes replacement characters, as for kubectl: a comment in Latin-1 harms nothing.
 ///
 /// # Errors
-/// [`Malformed::Binary`].
+/// [`Malformed::Binary`]: there is a zero in it, as in images, and in UTF-16 without a mark.
 pub fn decoded(bytes: Vec<u8>) -> Result<String, Malformed> {
     let text = match bytes.get(..2) {
         Some([0xff, 0xfe]) => utf_16(&bytes[2..], u16::from_le_bytes),
         Some([0xfe, 0xff]) => utf_16(&bytes[2..], u16::from_be_bytes),
-        _ => None,
+        _ => String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
     };
-    let text = if text.is_some() { text } else { String::from_utf8(bytes).ok() };
-    let text = text.filter(|text| !text.contains('\0')).ok_or(Malformed::Binary)?;
-    // kubectl reads each document for itself, so each may have a mark, as in files that were put together.
-    Ok(match text.contains('\u{feff}') {
-        true => text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\n\u{feff}", "\n"),
-        false => text,
-    })
+    if text.contains('\0') {
+        return Err(Malformed::Binary);
+    }
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// Text from its units of two bytes each.
-fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
+fn utf_16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
     let (units, rest) = bytes.as_chunks::<2>();
-    let units: Vec<u16> = units.iter().map(|pair| unit(*pair)).collect();
-    if rest.is_empty() { String::from_utf16(&units).ok() } else { None }
+    let characters = char::decode_utf16(units.iter().map(|pair| unit(*pair)));
+    let characters = characters.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER));
+    characters.chain(rest.iter().map(|_| char::REPLACEMENT_CHARACTER)).collect()
 }
 
 #[cfg(test)]

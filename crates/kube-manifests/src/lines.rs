@@ -3,27 +3,25 @@
 
 use granit_parser::{Event, Options, Parser};
 
-use crate::document::{At, Document, Origin};
+use crate::document::{At, Document, Source};
 
 impl Document {
     /// The line of the file, counted from 1, of a place in the document, or of the deepest place above it
     /// that is written there.
     pub fn line(&self, place: &[At]) -> Option<usize> {
-        line(&self.text, &self.origin, place)
+        let item = self.origin.item.map(|item| [At::Field("items".to_owned()), At::Item(item - 1)]);
+        line(&self.source, &item.iter().flatten().chain(place).collect::<Vec<_>>())
     }
 }
 
-fn line(text: &str, origin: &Origin, place: &[At]) -> Option<usize> {
-    let item = origin.item.map(|item| [At::Field("items".to_owned()), At::Item(item - 1)]);
-    let target: Vec<&At> = item.iter().flatten().chain(place).collect();
+fn line(source: &Source, target: &[&At]) -> Option<usize> {
     let mut options = Options::default();
     options.set_emit_comments(false);
-    let (mut documents, mut search) =
-        (0, Search { target: &target, holders: Vec::new(), matched: 0, line: None });
-    for event in Parser::new_from_str_with_options(text, options) {
+    let (mut documents, mut search) = (0, Search { target, holders: Vec::new(), matched: 0, line: None });
+    for event in Parser::new_from_str_with_options(&source.text, options) {
         let (event, span) = event.ok()?;
         documents += usize::from(matches!(event, Event::DocumentStart(..)));
-        if documents == origin.document && search.event(&event, span.start.line()) {
+        if documents == source.document && search.event(&event, source.lines + span.start.line()) {
             break;
         }
     }
@@ -54,7 +52,13 @@ impl Search<'_> {
                 }
                 _ => self.value(line) || self.left(),
             },
-            Event::Alias(_) => self.value(line) || self.left(),
+            Event::Alias(_) => match self.holders.last_mut() {
+                Some(Holder::Mapping { key_is_next: key_is_next @ true }) => {
+                    *key_is_next = false;
+                    false
+                }
+                _ => self.value(line) || self.left(),
+            },
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 let ended = self.value(line);
                 self.holders.push(match event {
@@ -110,6 +114,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::parts;
 
     const TEXT: &str = "\
 # two documents
@@ -125,15 +130,21 @@ items:
     - 3
     -
       c: 4
+---
+&k c: 1
+*k : [*k]
+d: *k
 ";
 
     fn found(document: usize, item: Option<usize>, place: &str) -> Option<usize> {
-        let origin = Origin { file: "x".into(), document, item };
-        let place: Vec<At> = place
+        let part = parts(TEXT).nth(document - 1)?.expect("separators alone");
+        let source = Source { text: part.text.into(), lines: part.lines, document: 1 };
+        let item = item.map(|item| [At::Field("items".to_owned()), At::Item(item - 1)]);
+        let place = place
             .split_whitespace()
-            .map(|word| word.parse().map_or_else(|_| At::Field(word.to_owned()), At::Item))
-            .collect();
-        line(TEXT, &origin, &place)
+            .map(|word| word.parse().map_or_else(|_| At::Field(word.to_owned()), At::Item));
+        let target: Vec<At> = item.into_iter().flatten().chain(place).collect();
+        line(&source, &target.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -148,7 +159,8 @@ items:
             (2, Some(2), "a b 1 d", Some(13)),
             (2, Some(2), "a x", Some(9)),
             (2, Some(1), "other", Some(6)),
-            (3, None, "a", None),
+            (3, None, "d", Some(17)),
+            (4, None, "a", None),
         ];
         for (document, item, place, expected) in cases {
             assert_eq!(found(document, item, place), expected, "{document} {item:?} {place}");

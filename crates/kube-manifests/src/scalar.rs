@@ -1,83 +1,156 @@
-//! What an unquoted scalar of YAML means to Kubernetes, which is not what YAML 1.2 specifies: `yes` is a
-//! boolean, `010` is 8. Where it differs from kubectl, Etch judges a CRD that no server sees.
+//! What a scalar of YAML means to Kubernetes, which is not what YAML 1.2 specifies: `yes` is a boolean, `010`
+//! is 8. Where it differs from kubectl, Etch judges a CRD that no server sees.
 //!
 //! Source: go.yaml.in/yaml/v2 `resolve.go` and sigs.k8s.io/yaml, which goes from there to JSON and back.
 
-use std::borrow::Cow;
+use std::str::Utf8Chunk;
 
 use serde_json::{Number, Value};
 
-/// The value of an unquoted scalar; `None` if it has no form in JSON (`.nan`, `.inf`).
-pub(super) fn resolve(text: &str) -> Option<Value> {
+/// A number without a form in JSON.
+const NOT_FINITE: &str = "a number that is not finite has no form in JSON";
+
+/// A scalar as go-yaml resolves it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar {
+    Null,
+    Flag(bool),
+    Integer(Number),
+    Float(f64),
+    Text(String),
+}
+
+impl Scalar {
+    /// A scalar by its tag in the namespace of YAML, such as `int`. Without any tag it means what it looks
+    /// like.
+    ///
+    /// # Errors
+    /// It does not fit the tag.
+    pub(super) fn tagged(text: &str, tag: &str) -> Result<Self, String> {
+        match (tag, resolve(text)) {
+            ("binary", _) => {
+                return binary(text).map(Self::Text).ok_or_else(|| "!!binary is not in base64".to_owned());
+            }
+            ("null", scalar @ Self::Null)
+            | ("bool", scalar @ Self::Flag(_))
+            | ("int", scalar @ Self::Integer(_))
+            | ("float", scalar @ Self::Float(_)) => return Ok(scalar),
+            ("float", Self::Integer(number)) if number.is_i64() => {
+                return number.as_f64().map(Self::Float).ok_or_else(|| NOT_FINITE.to_owned());
+            }
+            ("timestamp", Self::Text(text)) if is_timestamp(&text) => return Ok(Self::Text(text)),
+            ("null" | "bool" | "int" | "float" | "timestamp", _) => {}
+            _ => return Ok(Self::Text(text.to_owned())),
+        }
+        Err(format!("the value does not fit its tag !!{tag}"))
+    }
+
+    /// The scalar as a value of JSON. A whole float is written to JSON without its fraction, and is an integer
+    /// from then on.
+    pub(super) fn into_value(self) -> Result<Value, &'static str> {
+        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+        Ok(match self {
+            Self::Null => Value::Null,
+            Self::Flag(flag) => flag.into(),
+            Self::Integer(number) => number.into(),
+            Self::Float(float) if float.fract() == 0.0 && (-LIMIT..LIMIT).contains(&float) => {
+                (float as i64).into()
+            }
+            Self::Float(float) => Number::from_f64(float).ok_or(NOT_FINITE)?.into(),
+            Self::Text(text) => text.into(),
+        })
+    }
+
+    /// The scalar as a key.
+    pub(super) fn into_key(self) -> Result<String, &'static str> {
+        match self {
+            Self::Null => Err("null is no key in JSON"),
+            Self::Flag(flag) => Ok(flag.to_string()),
+            Self::Integer(number) if number.is_i64() => Ok(number.to_string()),
+            Self::Integer(_) => Err("an integer that does not fit 64 bits with a sign is no key to kubectl"),
+            Self::Float(float) => Ok(float_key(float)),
+            Self::Text(text) => Ok(text),
+        }
+    }
+}
+
+/// What an unquoted scalar without a tag is.
+pub(super) fn resolve(text: &str) -> Scalar {
     match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            return Some(true.into());
+            return Scalar::Flag(true);
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            return Some(false.into());
+            return Scalar::Flag(false);
         }
-        "" | "~" | "null" | "Null" | "NULL" => return Some(Value::Null),
-        ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" | "-.inf"
-        | "-.Inf" | "-.INF" => return None,
+        "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,
+        ".nan" | ".NaN" | ".NAN" => return Scalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Scalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => return Scalar::Float(f64::NEG_INFINITY),
         _ => {}
     }
     let number = match text.as_bytes()[0] {
         b'.' => float(text),
         b'0'..=b'9' | b'+' | b'-' => {
-            let plain: Cow<'_, str> =
-                if text.contains('_') { text.replace('_', "").into() } else { text.into() };
-            integer(&plain).or_else(|| float(&plain))
+            let plain = text.replace('_', "");
+            integer(&plain).map(Scalar::Integer).or_else(|| float(&plain))
         }
         _ => None,
     };
-    Some(number.map_or_else(|| text.into(), Value::Number))
+    number.unwrap_or_else(|| Scalar::Text(text.to_owned()))
 }
 
-/// The key that an unquoted scalar is; none for nulls and what has no form in JSON.
-pub(super) fn key(text: &str) -> Option<String> {
-    if let Some(name) = not_finite(text) {
-        return Some(name.to_owned());
-    }
-    match resolve(text)? {
-        Value::Null => None,
-        Value::String(text) => Some(text),
-        Value::Number(number) if number.is_f64() => number.as_f64().map(float_key),
-        value => Some(value.to_string()),
-    }
-}
-
-/// A number without a form in JSON, as a key.
-fn not_finite(text: &str) -> Option<&'static str> {
-    match text {
-        ".nan" | ".NaN" | ".NAN" => Some(".nan"),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some(".inf"),
-        "-.inf" | "-.Inf" | "-.INF" => Some("-.inf"),
-        _ => None,
-    }
+/// Whether `!!timestamp` may stand before it: a date, perhaps with a time behind it.
+fn is_timestamp(text: &str) -> bool {
+    let mut parts = text.splitn(3, '-');
+    let mut next = || parts.next().unwrap_or_default();
+    let (year, month, rest) = (next(), next(), next());
+    let (day, time) = rest.split_at(rest.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(rest.len()));
+    let is_within =
+        |part: &str, most: u32| part.parse().is_ok_and(|number: u32| (1..=most).contains(&number));
+    year.len() == 4
+        && year.bytes().all(|byte| byte.is_ascii_digit())
+        && is_within(month, 12)
+        && is_within(day, 31)
+        && (time.is_empty() || time.starts_with(['T', 't', ' ']) && time.contains(':'))
 }
 
 /// A float as a key: with the digits of 32 bits, as `strconv.FormatFloat(key, 'g', -1, 32)`.
 fn float_key(key: f64) -> String {
-    let shortest = format!("{:e}", key as f32);
+    let narrow = key as f32;
+    if !narrow.is_finite() {
+        return if key.is_nan() {
+            ".nan"
+        } else if key > 0.0 {
+            ".inf"
+        } else {
+            "-.inf"
+        }
+        .to_owned();
+    }
+    let shortest = format!("{narrow:e}");
     let digits = shortest.split('e').next().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
     // As many digits, but of two that are as near the even one.
-    let scientific = format!("{:.*e}", digits.saturating_sub(1), f64::from(key as f32));
+    let scientific = format!("{:.*e}", digits.saturating_sub(1), f64::from(narrow));
     let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
     match exponent.parse::<i32>() {
         Ok(exponent) if !(-4..6).contains(&exponent) => {
             let sign = if exponent < 0 { '-' } else { '+' };
             format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
         }
-        _ => (key as f32).to_string(),
+        _ => narrow.to_string(),
     }
 }
 
-/// What `!!binary` stands for: a text in base64. Bytes that are not UTF-8 become replacement characters on
+/// What `!!binary` stands for: a text in base64. Each byte that is not UTF-8 becomes a replacement character on
 /// the way to JSON.
 pub(super) fn binary(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
     let bytes = base64(compact.as_bytes())?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let text = |chunk: Utf8Chunk<'_>| {
+        chunk.valid().to_owned() + &char::REPLACEMENT_CHARACTER.to_string().repeat(chunk.invalid().len())
+    };
+    Some(bytes.utf8_chunks().map(text).collect())
 }
 
 /// Base64 with padding, as Go's `base64.StdEncoding`.
@@ -124,7 +197,7 @@ pub(crate) fn is_plain_text(text: &str) -> bool {
         && !text.contains(": ")
         && !text.ends_with([' ', ':'])
         && !text.starts_with("..")
-        && resolve(text).is_some_and(|value| value.is_string())
+        && matches!(resolve(text), Scalar::Text(_))
         // A float or a time to some readers.
         && !text.starts_with(|character: char| character.is_ascii_digit() || character == '.')
         && !matches!(text, "=" | "<<")
@@ -151,21 +224,15 @@ fn integer(text: &str) -> Option<Number> {
     if negative { 0i64.checked_sub_unsigned(magnitude).map(Number::from) } else { Some(magnitude.into()) }
 }
 
-/// A float in decimals. A whole one is written to JSON without its fraction, and is an integer from then on.
-fn float(text: &str) -> Option<Number> {
+/// A float in decimals.
+fn float(text: &str) -> Option<Scalar> {
     let is_decimal = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-');
     let has_digit =
         text.trim_start_matches(['+', '-', '.']).as_bytes().first().is_some_and(u8::is_ascii_digit);
     if !has_digit || !text.bytes().all(is_decimal) {
         return None;
     }
-    let float: f64 = text.parse().ok()?;
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    if float.fract() == 0.0 && (-LIMIT..LIMIT).contains(&float) {
-        Some((float as i64).into())
-    } else {
-        Number::from_f64(float)
-    }
+    text.parse().ok().filter(|float: &f64| float.is_finite()).map(Scalar::Float)
 }
 
 #[cfg(test)]
@@ -203,9 +270,9 @@ mod tests {
             ("tRUE", json!("tRUE")),
         ];
         for (text, expected) in cases {
-            assert_eq!(resolve(text), Some(expected), "{text}");
+            assert_eq!(resolve(text).into_value(), Ok(expected), "{text}");
         }
-        assert_eq!(resolve(".NaN"), None);
+        assert_eq!(resolve(".NaN").into_value(), Err(NOT_FINITE));
     }
 
     #[test]
@@ -224,9 +291,15 @@ mod tests {
             ("1234567.25", Some("1.2345672e+06")),
             ("0.00001", Some("1e-05")),
             ("1e22", Some("1e+22")),
+            ("1e6", Some("1e+06")),
+            ("123456.0", Some("123456")),
+            ("16777217.0", Some("1.6777216e+07")),
+            ("-0.0", Some("-0")),
+            ("9223372036854775807", Some("9223372036854775807")),
+            ("9223372036854775808", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(key(text).as_deref(), expected, "{text}");
+            assert_eq!(resolve(text).into_key().ok().as_deref(), expected, "{text}");
         }
     }
 
@@ -239,6 +312,7 @@ mod tests {
             ("aGkh", Some("hi!")),
             ("", Some("")),
             ("/w==", Some("\u{fffd}")),
+            ("4oJh", Some("\u{fffd}\u{fffd}a")),
             ("aGk", None),
             ("a===", None),
             ("aGk=aGk=", None),

@@ -1,3 +1,5 @@
+use kube_structural_schema::json::Json;
+
 use super::*;
 
 /// What is read from a text, in short: places and kinds, and the error that ends it.
@@ -100,6 +102,107 @@ fn the_last_of_two_values_with_one_key_counts() {
 }
 
 #[test]
+fn a_key_that_a_merge_replaces_occurs_twice_and_one_that_replaces_a_merge_does_not() {
+    let text = "p: &p {a: 1, b: 1}\nq:\n- <<: *p\n  a: 2\n- a: 2\n  <<: [*p, *p]\n  <<: *p\n  b: 3\n  c: 4\n  c: 5\n";
+    assert_eq!(
+        duplicates(text),
+        [
+            "stdin: {\"p\":{\"a\":1,\"b\":1},\"q\":[{\"a\":2,\"b\":1},{\"a\":1,\"b\":3,\"c\":5}]}",
+            "[Field(\"q\"), Item(1), Field(\"a\")] Some(6)",
+            "[Field(\"q\"), Item(1), Field(\"c\")] Some(10)",
+        ]
+    );
+}
+
+/// What the reader of kubectl 1.37 makes of these texts: k8s.io/apimachinery 0.37.1 on sigs.k8s.io/yaml 1.6.0
+/// and go.yaml.in/yaml/v2 2.4.4, as `kubectl apply -f` calls it.
+#[test]
+fn texts_mean_what_kubectl_reads() {
+    #[derive(serde::Deserialize)]
+    struct Case {
+        text: String,
+        /// Those before an error, too.
+        documents: Vec<Json>,
+        #[serde(default)]
+        is_refused: bool,
+    }
+
+    for line in include_str!("kubectl.jsonl").lines() {
+        let case: Case = serde_json::from_str(line).expect("a case");
+        let (mut documents, mut is_refused) = (Vec::new(), false);
+        let _ = super::read("stdin", case.text.into_bytes(), &mut |document| {
+            match document {
+                Ok(document) => documents.push(document.json),
+                Err(_) => is_refused = true,
+            }
+            ControlFlow::Continue(())
+        });
+        assert_eq!((documents, is_refused), (case.documents, case.is_refused), "{line}");
+    }
+}
+
+#[test]
+fn what_kubectl_refuses_is_refused_with_its_line() {
+    let cases = [
+        ("a: 1\nb: !!int 5.0\n", "line 2: the value does not fit its tag !!int"),
+        (
+            "---\na: 1\nb: \"\\/\"\n",
+            "line 3: kubectl refuses this escape in YAML: write the character itself",
+        ),
+        ("# c\n%YAML 1.2\n---\na: 1\n", "line 2: kubectl refuses directives such as %YAML"),
+        ("--- !!map\na: 1\n", "line 1: only a comment may stand behind the --- that separates documents"),
+        ("p: &p [{}]\na:\n  <<: *p\n", "line 3: `<<` merges something other than a mapping"),
+        (
+            "a: 1\n18446744073709551615: 1\n",
+            "line 2: an integer that does not fit 64 bits with a sign is no key to kubectl",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(read(text), format!("error: stdin: {expected}"), "{text}");
+    }
+    assert_eq!(
+        read("a: 1\n---\nb: 1\n---\nc:\n\n  d: !!bool 1\n"),
+        "stdin: {\"a\":1}\nstdin, document 2: {\"b\":1}\n\
+         error: stdin, document 3: line 7: the value does not fit its tag !!bool"
+    );
+    let after_json = |text: &str| read(&format!("{{\"a\":1}}\n{text}")).replace("stdin: {\"a\":1}\n", "");
+    assert_eq!(
+        after_json("{b: 2}\n---\nc: 3\n"),
+        "stdin, document 2: {\"b\":2}\nstdin, document 3: {\"c\":3}"
+    );
+    assert_eq!(
+        after_json("---\nb: !!int x\n"),
+        "error: stdin, document 2: line 3: the value does not fit its tag !!int"
+    );
+    assert_eq!(
+        after_json("{\"b\":"),
+        "error: stdin, document 2: is not JSON: EOF while parsing a value at line 2 column 5"
+    );
+}
+
+#[test]
+fn bytes_that_are_no_text_become_replacement_characters() {
+    let cases: [(&[u8], &str); 8] = [
+        (b"# caf\xe9\na: caf\xe9 x\n", "{\"a\":\"caf\u{fffd} x\"}"),
+        (b"caf\xe9: \"\xe2\x82\"\n", "{\"caf\u{fffd}\":\"\u{fffd}\"}"),
+        (b"a: \xed\xa0\x80\n", "{\"a\":\"\u{fffd}\u{fffd}\u{fffd}\"}"),
+        (b"{\"a\":\"\xff\"}", "{\"a\":\"\u{fffd}\"}"),
+        (b"\xff\xfea\0:\0 \0\x3d\xd8\n\0", "{\"a\":\"\u{fffd}\"}"),
+        (b"\xff\xfea\0:\0 \0b\0\n", "{\"a\":\"b\u{fffd}\"}"),
+        (
+            b"{\"a\":\"\\ud83d\",\"\\ude00\":\"\\ud83d\\ude00\"}",
+            "{\"a\":\"\u{fffd}\",\"\u{fffd}\":\"\u{1f600}\"}",
+        ),
+        (b"{\"a\":\"\\\\ud83d \\ud83d\\ud83d\\ude00\"}", "{\"a\":\"\\\\ud83d \u{fffd}\u{1f600}\"}"),
+    ];
+    for (bytes, expected) in cases {
+        assert_eq!(read_bytes(bytes), format!("stdin: {expected}"), "{bytes:?}");
+    }
+    let binary = read_bytes(b"\x1f\x8b\x08a\xff\xfeb");
+    assert!(binary.starts_with("error: stdin: "), "{binary}");
+}
+
+#[test]
 fn editors_on_windows_are_understood() {
     let text = "a: \u{e9}\r\n";
     let little: Vec<u8> =
@@ -152,7 +255,7 @@ fn what_cannot_be_read_is_named() {
         assert_eq!(read(text), expected, "{text}");
     }
     const BINARY: &str = "error: stdin: is not text in UTF-8, nor in UTF-16 with a byte order mark";
-    for bytes in [&[0xff][..], b"a: \0", &[0xff, 0xfe, b'a'], &[0xff, 0xfe, 0, 0xd8], &[0xfe, 0xff, 0, 0]] {
+    for bytes in [&b"a: \0"[..], b"a\0:\0 \x001\0", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", &[0xfe, 0xff, 0, 0]] {
         assert_eq!(read_bytes(bytes), BINARY, "{bytes:?}");
     }
     assert!(read("a: [").starts_with("error: stdin: line "), "{}", read("a: ["));

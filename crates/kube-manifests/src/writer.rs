@@ -128,7 +128,8 @@ impl Writer<'_> {
 
 /// What readers of YAML take for a break or refuse.
 fn needs_escape(character: char) -> bool {
-    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}')
+    character.is_control()
+        || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
 
 /// Whether a text can stand in lines of its own and nothing of it is lost.
@@ -230,6 +231,8 @@ spec:
             "a\u{7f}",
             "1:30",
             "\u{feff}a",
+            "\u{fffe}",
+            "a\nb\u{ffff}",
             "a\n# b\n",
             "a\n  b\nc",
         ];

@@ -1,7 +1,9 @@
 //! Documents of YAML, composed into JSON as kubectl does it. Each copy that an alias expands to counts
 //! against the budget, and a value that another of the same key replaces is noted.
+//!
+//! Source: go.yaml.in/yaml/v2 `decode.go`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Tag};
@@ -9,19 +11,21 @@ use serde_json::{Map, Value};
 
 use super::budget::Budget;
 use super::json::begins_list;
-use super::scalar;
+use super::parts::Part;
+use super::scalar::{Scalar, resolve};
 use crate::document::{At, DuplicateKey, Found, ItemType, Piece, hand_over};
 use crate::malformed::{Malformed, OPEN};
 use kube_structural_schema::json::{DEPTH, Json};
 
-/// Reads all documents.
-pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> Result<(), Malformed> {
+/// Reads the document of a part. kubectl parses nothing behind its end.
+pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malformed> {
     let mut options = Options::default();
     options.set_emit_comments(false);
+    options.disallow_directives = true;
     options.flow_nesting_limit = OPEN;
     options.block_nesting_limit = OPEN;
     let mut composer = Composer {
-        budget,
+        budget: Budget::default(),
         found,
         frames: Vec::new(),
         anchors: HashMap::new(),
@@ -30,24 +34,54 @@ pub(super) fn parse(text: &str, budget: &mut Budget, found: &mut Found<'_>) -> R
         skipped: 0,
         is_too_deep: false,
     };
-    let all = composer.budget.left();
+    // Each part may have a mark, as in files that were put together.
+    let text = part.text.strip_prefix('\u{feff}').unwrap_or(part.text);
     for event in Parser::new_from_str_with_options(text, options) {
-        let (event, span) = event.map_err(|error| match error.kind() {
-            ErrorKind::RecursionLimitExceeded => Malformed::Endless,
-            _ => Malformed::Yaml { line: error.marker().line(), problem: error.info() },
+        let (event, span) = event.map_err(|error| {
+            let line = part.lines + error.marker().line();
+            match error.kind() {
+                ErrorKind::RecursionLimitExceeded => Malformed::Endless,
+                ErrorKind::DirectiveDisallowed => {
+                    Malformed::Yaml { line, problem: "kubectl refuses directives such as %YAML".to_owned() }
+                }
+                _ => Malformed::Yaml { line, problem: error.info() },
+            }
         })?;
-        if matches!(event, Event::DocumentStart(..)) {
-            composer.anchors.clear();
-            composer.budget.restore(all);
-        }
-        composer.line = span.start.line();
-        let flow = composer.event(event).map_err(|error| match error {
+        composer.line = part.lines + span.start.line();
+        let event = match event {
+            Event::DocumentEnd => break,
+            Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) => {
+                escapes(span.slice(text).unwrap_or_default()).map(|()| event)
+            }
+            event => Ok(event),
+        };
+        let flow = event.and_then(|event| composer.event(event)).map_err(|error| match error {
             Failure::Exceeded(reason) => reason,
-            Failure::Wrong(problem) => Malformed::Yaml { line: span.start.line(), problem },
+            Failure::Wrong(problem) => Malformed::Yaml { line: composer.line, problem },
         })?;
         if flow.is_break() {
             break;
         }
+    }
+    Ok(())
+}
+
+/// What JSON and YAML 1.2 may write after a backslash, and YAML 1.1 may not: `\/`, and half of a pair.
+fn escapes(quoted: &str) -> Result<(), Failure> {
+    let mut rest = quoted;
+    while let Some((_, escape)) = rest.split_once('\\') {
+        let is_half = escape
+            .strip_prefix('u')
+            .and_then(|code| code.get(..4))
+            .and_then(|code| u32::from_str_radix(code, 16).ok())
+            .is_some_and(|code| char::from_u32(code).is_none());
+        if is_half || escape.starts_with('/') {
+            let problem = "kubectl refuses this escape in YAML: write the character itself";
+            return Err(Failure::Wrong(problem.to_owned()));
+        }
+        let mut characters = escape.chars();
+        characters.next();
+        rest = characters.as_str();
     }
     Ok(())
 }
@@ -64,12 +98,21 @@ impl From<Malformed> for Failure {
     }
 }
 
+impl From<&str> for Failure {
+    fn from(problem: &str) -> Self {
+        Self::Wrong(problem.to_owned())
+    }
+}
+
 type Flow = Result<ControlFlow<()>, Failure>;
 
+const NAMESPACE: &str = "tag:yaml.org,2002:";
+const NO_SCALAR: &str = "a key is not a scalar";
+const NO_MAPPING: &str = "`<<` merges something other than a mapping";
 const GO_ON: Flow = Ok(ControlFlow::Continue(()));
 
 struct Composer<'a, 'f> {
-    budget: &'a mut Budget,
+    budget: Budget,
     found: &'a mut Found<'f>,
     /// From the document to the part that is being composed.
     frames: Vec<Frame>,
@@ -85,14 +128,19 @@ struct Composer<'a, 'f> {
     is_too_deep: bool,
 }
 
-/// A value that aliases stand for.
-#[derive(Clone)]
+/// What aliases stand for.
 struct Anchored {
-    value: Json,
+    node: Node,
     /// What a copy costs.
     cost: usize,
     /// How many levels it has.
     depth: usize,
+}
+
+enum Node {
+    /// It may be a key, and have no form as a value.
+    Scalar(Scalar),
+    Collection(Json),
 }
 
 /// A list or a mapping that has not ended yet.
@@ -106,8 +154,16 @@ struct Frame {
 }
 
 enum Holder {
-    List { items: Vec<Json>, handed_over: usize },
-    Mapping { fields: Json, merged: Vec<Json>, key: Option<Key> },
+    List {
+        items: Vec<Json>,
+        handed_over: usize,
+    },
+    Mapping {
+        fields: Json,
+        /// The fields of `<<` that the mapping itself has not.
+        merged: BTreeSet<String>,
+        key: Option<Key>,
+    },
 }
 
 enum Key {
@@ -131,55 +187,109 @@ impl Composer<'_, '_> {
         }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                if let Some(Holder::Mapping { key: key @ None, .. }) =
-                    self.frames.last_mut().map(|frame| &mut frame.holder)
-                {
-                    *key = Some(name(&text, style, tag.as_deref())?);
-                    self.note_duplicate();
-                    return GO_ON;
-                }
+                let scalar = scalar(&text, style, tag.as_deref()).map_err(Failure::Wrong)?;
                 let left = self.budget.left();
-                self.budget.scalar(text.len())?;
-                self.place(value(&text, style, tag.as_deref())?.into(), anchor, left, 0)
+                if anchor != 0 {
+                    self.budget.scalar(text.len())?;
+                    let node = Node::Scalar(scalar.clone());
+                    self.anchors.insert(anchor, Anchored { node, cost: left - self.budget.left(), depth: 0 });
+                }
+                match self.missing_key() {
+                    Some(key) if is_merge(&text, style, tag.as_deref()) => {
+                        *key = Some(Key::Merge);
+                        GO_ON
+                    }
+                    Some(_) => self.name(scalar),
+                    None => {
+                        self.budget.scalar(text.len())?;
+                        self.place(scalar.into_value()?.into(), 0, left, 0)
+                    }
+                }
             }
             Event::SequenceStart(_, anchor, _) => {
                 self.begin(Holder::List { items: Vec::new(), handed_over: 0 }, anchor)
             }
             Event::MappingStart(_, anchor, _) => {
                 let fields = Json::from(Value::Object(Map::new()));
-                self.begin(Holder::Mapping { fields, merged: Vec::new(), key: None }, anchor)
+                self.begin(Holder::Mapping { fields, merged: BTreeSet::new(), key: None }, anchor)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(Frame { holder, anchor, left, depth }) = self.frames.pop() else { return GO_ON };
-                self.place(ended(holder)?, anchor, left, depth + 1)
-            }
-            Event::Alias(anchor) => {
-                let left = self.budget.left();
-                let Some(Anchored { value, cost, depth }) = self.anchors.get(&anchor) else {
-                    // It may be one of what was skipped.
-                    return match self.is_too_deep {
-                        true => self.place(Json::default(), 0, left, 0),
-                        false => {
-                            Err(Failure::Wrong("an alias inside the value that it refers to".to_owned()))
-                        }
-                    };
+                let value = match holder {
+                    Holder::List { items, .. } => {
+                        Value::Array(items.into_iter().map(Json::into_inner).collect()).into()
+                    }
+                    Holder::Mapping { fields, .. } => fields,
                 };
-                let depth = *depth;
-                if self.depth() + depth > DEPTH {
-                    self.is_too_deep = true;
-                    return self.place(Json::default(), 0, left, 0);
-                }
-                self.budget.take(*cost)?;
-                let value = value.clone();
-                self.place(value, 0, left, depth)
+                self.place(value, anchor, left, depth + 1)
             }
+            Event::Alias(anchor) => self.alias(anchor),
             _ => GO_ON,
         }
     }
 
+    fn alias(&mut self, anchor: usize) -> Flow {
+        let left = self.budget.left();
+        let Some(Anchored { node, cost, depth }) = self.anchors.get(&anchor) else {
+            // It may be one of what was skipped.
+            return match self.is_too_deep {
+                true => self.place(Json::default(), 0, left, 0),
+                false => Err("an alias inside the value that it refers to".into()),
+            };
+        };
+        let (cost, depth) = (*cost, *depth);
+        let value = match (node, self.frames.last().map(|frame| &frame.holder)) {
+            (Node::Scalar(scalar), Some(Holder::Mapping { key: None, .. })) => {
+                let scalar = scalar.clone();
+                return self.name(scalar);
+            }
+            (_, Some(Holder::Mapping { key: None, .. })) => return Err(NO_SCALAR.into()),
+            (Node::Collection(value), Some(Holder::Mapping { key: Some(Key::Merge), .. }))
+                if !value.is_object() =>
+            {
+                return Err(NO_MAPPING.into());
+            }
+            (Node::Collection(_), _) if self.depth() + depth > DEPTH => {
+                self.is_too_deep = true;
+                return self.place(Json::default(), 0, left, 0);
+            }
+            (node, _) => {
+                self.budget.take(cost)?;
+                match node {
+                    Node::Scalar(scalar) => scalar.clone().into_value()?.into(),
+                    Node::Collection(value) => value.clone(),
+                }
+            }
+        };
+        self.place(value, 0, left, depth)
+    }
+
+    /// The place of the key that the mapping lacks which is being composed.
+    fn missing_key(&mut self) -> Option<&mut Option<Key>> {
+        match self.frames.last_mut().map(|frame| &mut frame.holder) {
+            Some(Holder::Mapping { key: key @ None, .. }) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Takes a scalar for the key of the value that comes next.
+    fn name(&mut self, scalar: Scalar) -> Flow {
+        let name = scalar.into_key()?;
+        let Some(Holder::Mapping { fields, merged, key }) =
+            self.frames.last_mut().map(|frame| &mut frame.holder)
+        else {
+            return GO_ON;
+        };
+        *key = Some(Key::Name(name.clone()));
+        if !merged.remove(&name) && fields.as_object().is_some_and(|fields| fields.contains_key(&name)) {
+            self.note_duplicate(name);
+        }
+        GO_ON
+    }
+
     fn begin(&mut self, holder: Holder, anchor: usize) -> Flow {
         if let Some(Holder::Mapping { key: None, .. }) = self.frames.last().map(|frame| &frame.holder) {
-            return Err(Failure::Wrong("a key is not a scalar".to_owned()));
+            return Err(NO_SCALAR.into());
         }
         if self.depth() == DEPTH {
             self.is_too_deep = true;
@@ -201,7 +311,8 @@ impl Composer<'_, '_> {
         if anchor != 0 {
             let cost = left - self.budget.left();
             self.budget.take(cost)?;
-            self.anchors.insert(anchor, Anchored { value: value.clone(), cost, depth });
+            let node = Node::Collection(value.clone());
+            self.anchors.insert(anchor, Anchored { node, cost, depth });
         }
         let in_list = self.in_list();
         if in_list
@@ -238,22 +349,19 @@ impl Composer<'_, '_> {
                     self.budget.field(name.len(), fields.is_empty())?;
                     fields.insert(name, value.into_inner());
                 }
-                _ => merged.push(value),
+                (Some(Key::Merge), Value::Object(_)) if self.is_too_deep => {}
+                (Some(Key::Merge), Value::Object(fields)) => {
+                    let replaced = merge(fields, merged, value.into_inner(), &mut self.budget)?;
+                    replaced.into_iter().for_each(|name| self.note_duplicate(name));
+                }
+                _ => {}
             },
         }
         GO_ON
     }
 
     /// Records a key that its mapping has already: kubectl takes the last value.
-    fn note_duplicate(&mut self) {
-        let Some(Holder::Mapping { fields, key: Some(Key::Name(name)), .. }) =
-            self.frames.last().map(|frame| &frame.holder)
-        else {
-            return;
-        };
-        if !fields.as_object().is_some_and(|fields| fields.contains_key(name)) {
-            return;
-        }
+    fn note_duplicate(&mut self, name: String) {
         let in_items =
             matches!(&self.frames[..], [_, Frame { holder: Holder::List { .. }, .. }, ..] if self.is_list());
         let step = |frame: &Frame| match &frame.holder {
@@ -262,7 +370,8 @@ impl Composer<'_, '_> {
             Holder::Mapping { .. } => None,
         };
         let frames = if in_items { &self.frames[2..] } else { &self.frames[..] };
-        let place = frames.iter().filter_map(step).collect();
+        let around = frames.iter().take(frames.len().saturating_sub(1)).filter_map(step);
+        let place = around.chain([At::Field(name)]).collect();
         self.duplicates.push(DuplicateKey { place, line: Some(self.line) });
     }
 
@@ -282,60 +391,49 @@ impl Composer<'_, '_> {
     }
 }
 
-fn ended(holder: Holder) -> Result<Json, Failure> {
-    match holder {
-        Holder::List { items, .. } => {
-            Ok(Value::Array(items.into_iter().map(Json::into_inner).collect()).into())
-        }
-        Holder::Mapping { mut fields, merged, .. } => {
-            for source in merged {
-                merge(&mut fields, source)?;
+/// `<<`: the fields of a mapping, or of several, of which the first counts. They replace what is before them,
+/// as what is behind them replaces theirs. Returns the mapping's own keys that are replaced.
+fn merge(
+    fields: &mut Map<String, Value>,
+    merged: &mut BTreeSet<String>,
+    source: Value,
+    budget: &mut Budget,
+) -> Result<Vec<String>, Failure> {
+    let sources = match source {
+        Value::Array(sources) => sources,
+        source => vec![source],
+    };
+    let mut replaced = Vec::new();
+    for source in sources.into_iter().rev() {
+        let Value::Object(source) = source else { return Err(NO_MAPPING.into()) };
+        for (name, value) in source {
+            // The copies were paid for, and these names were not.
+            if merged.insert(name.clone()) {
+                budget.field(name.len(), false)?;
+                replaced.extend(fields.contains_key(&name).then(|| name.clone()));
             }
-            Ok(fields)
+            fields.insert(name, value);
         }
     }
+    Ok(replaced)
 }
 
-/// `<<`: the fields of a mapping, or of several, that are not there already. They were paid for as copies.
-fn merge(fields: &mut Json, mut source: Json) -> Result<(), Failure> {
-    match (&mut **fields, &mut *source) {
-        (Value::Object(fields), Value::Object(merged)) => {
-            for (name, value) in std::mem::take(merged) {
-                fields.entry(name).or_insert(value);
-            }
-            Ok(())
+/// What a scalar is by its tag, or without one by its look. To a tag of anything else it is a text.
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Scalar, String> {
+    match tag.map(|tag| tag.suffix_in_namespace(NAMESPACE)) {
+        None if style == ScalarStyle::Plain => Ok(resolve(text)),
+        Some(Some(tag)) => Scalar::tagged(text, &tag),
+        _ => Ok(Scalar::Text(text.to_owned())),
+    }
+}
+
+fn is_merge(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> bool {
+    let is_meant = match tag {
+        None => style == ScalarStyle::Plain,
+        Some(tag) => {
+            tag.suffix_in_namespace(NAMESPACE).is_some_and(|tag| tag == "merge")
+                || (tag.handle(), tag.suffix()) == ("", "!")
         }
-        (_, Value::Array(sources)) if sources.iter().all(Value::is_object) => {
-            let sources: Vec<_> = std::mem::take(sources).into_iter().map(Json::from).collect();
-            sources.into_iter().try_for_each(|source| merge(fields, source))
-        }
-        _ => Err(Failure::Wrong("`<<` merges something other than a mapping".to_owned())),
-    }
-}
-
-fn name(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Key, Failure> {
-    let is_text = style != ScalarStyle::Plain || core(tag) == Some("str");
-    if is_text {
-        return Ok(Key::Name(text.to_owned()));
-    }
-    if text == "<<" {
-        return Ok(Key::Merge);
-    }
-    scalar::key(text).map(Key::Name).ok_or_else(|| Failure::Wrong("a key has no form in JSON".to_owned()))
-}
-
-fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, Failure> {
-    match core(tag) {
-        Some("str") => Ok(text.into()),
-        Some("binary") => scalar::binary(text)
-            .map(Value::from)
-            .ok_or_else(|| Failure::Wrong("!!binary is not in base64".to_owned())),
-        None if style != ScalarStyle::Plain => Ok(text.into()),
-        _ => scalar::resolve(text)
-            .ok_or_else(|| Failure::Wrong("a number that is not finite has no form in JSON".to_owned())),
-    }
-}
-
-fn core(tag: Option<&Tag>) -> Option<&str> {
-    tag.filter(|tag| tag.handle() == "tag:yaml.org,2002:").map(Tag::suffix)
+    };
+    text == "<<" && is_meant
 }
