@@ -27,6 +27,9 @@ pub enum Reason {
     /// The file cannot be opened or read.
     #[error("cannot be read: {0}")]
     Read(#[source] io::Error),
+    /// A pipe, a socket or a device in a folder.
+    #[error("is not a regular file; name it itself to read it")]
+    NoFile,
     /// More than is read of any file.
     #[error("is longer than 64 MiB; split it")]
     TooLong,

@@ -27,7 +27,7 @@ pub(super) fn below(
 }
 
 /// Links to folders are not followed, so there are no circles. A mounted ConfigMap shows its files as links,
-/// and has its folders hidden.
+/// and has its folders hidden. A pipe may have no end, so it is read only where it is named itself.
 fn folder(
     path: &Path,
     visit: &mut dyn FnMut(Result<&Path, SourceError>) -> ControlFlow<()>,
@@ -40,7 +40,8 @@ fn folder(
         if is_folder {
             folder(&entry, visit)?;
         } else if is_manifest(&entry) && !entry.is_dir() {
-            visit(Ok(&entry))?;
+            let is_other = fs::metadata(&entry).is_ok_and(|metadata| !metadata.is_file());
+            visit(if is_other { Err(failed(&entry, Reason::NoFile)) } else { Ok(&entry) })?;
         }
     }
     ControlFlow::Continue(())

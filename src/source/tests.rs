@@ -15,6 +15,8 @@ fn folders_are_walked_in_order_and_links_to_them_are_not() -> io::Result<()> {
     }
     std::os::unix::fs::symlink(&folder, folder.join("b/round"))?;
     std::os::unix::fs::symlink(folder.join("loop.yaml"), folder.join("loop.yaml"))?;
+    // A socket stands for all that is no regular file. To open it fails at once, where a pipe blocks.
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("pipe.yml"))?;
     let mut seen = Vec::new();
     each(&[folder.clone(), folder.join("empty"), folder.join("none")], &mut io::empty(), &mut |document| {
         let text = document.map_or_else(|error| error.to_string(), |document| document.origin.to_string());
@@ -22,9 +24,10 @@ fn folders_are_walked_in_order_and_links_to_them_are_not() -> io::Result<()> {
         ControlFlow::Continue(())
     });
     fs::remove_dir_all(&folder)?;
-    let [a, c, looped, empty, none] = seen.as_slice() else { panic!("{seen:?}") };
+    let [a, c, looped, pipe, empty, none] = seen.as_slice() else { panic!("{seen:?}") };
     assert_eq!([a.as_str(), c.as_str()], ["/b/a.json", "/c.yaml"]);
     assert!(looped.starts_with("/loop.yaml: cannot be read: "), "{looped}");
+    assert_eq!(pipe, "/pipe.yml: is not a regular file; name it itself to read it");
     assert_eq!(empty, "/empty: this folder contains no .yaml, .yml or .json file");
     assert!(none.starts_with("/none: cannot be read: No such file"), "{none}");
     Ok(())

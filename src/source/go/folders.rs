@@ -35,7 +35,8 @@ pub(super) fn with_go(
             if !name.starts_with(['.', '_']) && !matches!(&*name, "testdata" | "vendor") {
                 folders.push(entry.path());
             }
-        } else if holds_types(&name) && !entry.path().is_dir() {
+        } else if holds_types(&name) && fs::metadata(entry.path()).map_or(true, |metadata| metadata.is_file())
+        {
             files.push(entry.path());
         }
     }
