@@ -3,9 +3,11 @@
 //!
 //! Source: apimachinery `pkg/api/validation/objectmeta.go`. Before that the server sets the generation
 //! itself, restores what an update leaves out, and the time of creation or deletion whatever an update has
-//! there (apiserver `pkg/registry/rest/update.go`).
+//! there (apiserver `pkg/registry/rest/update.go`). It writes the owners of a new CRD itself, whatever
+//! `managedFields` has, and drops those of an update that it cannot read (apimachinery
+//! `pkg/util/managedfields/internal`).
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::document::Crd;
 use super::report::Report;
@@ -61,6 +63,19 @@ pub(super) fn check_update(crd: &Crd<'_>, old: &Crd<'_>, report: &mut Report) {
         }
     }
     rules::check_common(&crd.metadata, false, &mut Field::new("metadata"), &mut report.0);
+    // Owners of which one cannot be read are forgotten, all of them.
+    if kube_managed_fields::are_readable(&json!({ "metadata": crd.metadata })) {
+        rules::managers(&crd.metadata, is_kept, &mut Field::new("metadata"), &mut report.0);
+    }
+}
+
+/// Whether the server keeps an owner: one that owns something, by a version of CRDs.
+fn is_kept(entry: &Value) -> bool {
+    entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty())
+        && matches!(
+            entry["apiVersion"].as_str(),
+            Some("apiextensions.k8s.io/v1" | "apiextensions.k8s.io/v1beta1")
+        )
 }
 
 /// An empty text is as good as none.

@@ -115,3 +115,51 @@ fn what_does_not_decode_names_the_field() {
         "spec.versions[0].schema.openAPIV3Schema.properties[spec].maxLength: must be a 64-bit integer"
     );
 }
+
+#[test]
+fn owners_are_the_servers_own_in_a_new_crd_and_are_judged_in_an_update_that_it_can_read() {
+    let entry = |field: &str, value: Value| {
+        let mut entry = json!({"manager": "m", "operation": "Update", "apiVersion": "apiextensions.k8s.io/v1",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:group": {}}}});
+        entry[field] = value;
+        entry
+    };
+    let long = || entry("manager", json!("x".repeat(129)));
+    let with = |field: &str, value: Value| {
+        let mut entry = long();
+        entry[field] = value;
+        entry
+    };
+    let too_long = "FieldValueTooLong metadata.managedFields[0].manager: may not be more than 128 bytes";
+    let cases = [
+        (json!([{}]), ""),
+        (json!([entry("operation", json!(""))]), ""),
+        (json!([entry("operation", json!("Foo"))]), ""),
+        (json!([entry("fieldsType", json!("Foo"))]), ""),
+        (json!([long()]), too_long),
+        (json!([long(), entry("operation", json!("Foo"))]), ""),
+        (json!([with("fieldsV1", json!({}))]), ""),
+        (json!([with("fieldsV1", json!({"x": {}}))]), ""),
+        (json!([with("apiVersion", json!("foo/v7"))]), ""),
+        (
+            json!([entry("manager", json!("a\nb"))]),
+            "FieldValueInvalid metadata.managedFields[0].manager: invalid character U+000A (at position 1)",
+        ),
+        (
+            json!([entry("subresource", json!("x".repeat(257)))]),
+            "FieldValueTooLong metadata.managedFields[0].subresource: may not be more than 256 bytes",
+        ),
+    ];
+    for (managed, expected) in cases {
+        let mut old = crd(json!({"type": "object"}));
+        let mut new = old.clone();
+        new["metadata"]["managedFields"] = managed.clone();
+        assert_eq!(lines(&validate_create(&new).expect("decodes")), [""; 0], "{managed}");
+        for crd in [&mut old, &mut new] {
+            crd["metadata"]["resourceVersion"] = json!("1");
+        }
+        let found = lines(&validate_update(&new, &old).expect("decodes"));
+        let expected: Vec<_> = [expected].into_iter().filter(|line| !line.is_empty()).collect();
+        assert_eq!(found, expected, "{managed}");
+    }
+}

@@ -24,6 +24,7 @@ pub(super) fn check(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) 
     }
     check_generation(metadata, at, found);
     check_common(metadata, true, at, found);
+    managers(metadata, |_| true, at, found);
 }
 
 /// Reports a generation below zero.
@@ -34,7 +35,7 @@ fn check_generation(metadata: &Value, at: &mut Field, found: &mut Vec<Finding>) 
     }
 }
 
-/// Reports what is wrong with labels, annotations, owners, managers and, if so wanted, finalizers.
+/// Reports what is wrong with labels, annotations, owners and, if so wanted, finalizers.
 pub(crate) fn check_common(metadata: &Value, finalizers: bool, at: &mut Field, found: &mut Vec<Finding>) {
     let mut each =
         |name: &str, value: &str, problems: Vec<String>| invalid(problems, name, &value.into(), at, found);
@@ -60,7 +61,6 @@ pub(crate) fn check_common(metadata: &Value, finalizers: bool, at: &mut Field, f
         too_long(MAX_ANNOTATIONS, "annotations", at, found);
     }
     owners(items(metadata, "ownerReferences"), at, found);
-    managers(items(metadata, "managedFields"), at, found);
 }
 
 fn owners(owners: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
@@ -104,9 +104,16 @@ fn owners(owners: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
     at.back(list);
 }
 
-fn managers(entries: &[Value], at: &mut Field, found: &mut Vec<Finding>) {
+/// Reports what is wrong with those entries of `managedFields` that count.
+pub(crate) fn managers(
+    metadata: &Value,
+    counts: impl Fn(&Value) -> bool,
+    at: &mut Field,
+    found: &mut Vec<Finding>,
+) {
     let list = at.child("managedFields");
-    for (index, entry) in entries.iter().enumerate() {
+    let entries = items(metadata, "managedFields").iter().enumerate();
+    for (index, entry) in entries.filter(|(_, entry)| counts(entry)) {
         let mark = at.index(index);
         let operation = at.child("operation");
         match text(entry, "operation") {
