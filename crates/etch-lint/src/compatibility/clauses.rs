@@ -36,14 +36,14 @@ fn all_of(pair: &Pair<'_>, changes: &mut Changes) {
         came.filter(|(_, clause)| says_more(pair.new, clause) && !holds(old, clause)).collect();
     if gone.len() == came.len() {
         for (old, (index, new)) in gone.into_iter().zip(came) {
-            pair.clause(old, new, index).walk(changes);
+            pair.clause(old, new, format!("allOf[{index}]")).walk(changes);
         }
         return;
     }
     // The schema around a new clause may have had the same restriction before.
     for (index, new) in came {
         let mut found = Changes::checked_by(changes.checks);
-        pair.clause(pair.old, new, index).walk(&mut found);
+        pair.clause(pair.old, new, format!("allOf[{index}]")).walk(&mut found);
         changes.found.extend(found.found.into_iter().filter(|change| change.rule.can_refuse_objects()));
     }
     if !gone.is_empty() {
@@ -86,18 +86,24 @@ fn not(pair: &Pair<'_>, changes: &mut Changes) {
         (None, Some(_)) => changes.add(&NARROWED, pair.path.clone(), "not is new"),
         (Some(_), None) => changes.add(&LOOSENED, pair.path.clone(), "there is no not any more"),
         (Some(old), Some(new)) if judging(old) != judging(new) => {
-            changes.add(&NARROWED, pair.path.clone(), "the clause of not is another one");
+            // What the new clause refuses, the old one refused if it allows all that the new one does.
+            let mut opposite = Changes::checked_by(changes.checks);
+            pair.clause(new, old, "not".to_owned()).walk(&mut opposite);
+            match opposite.found.iter().any(|change| change.rule.can_refuse_objects()) {
+                true => changes.add(&NARROWED, pair.path.clone(), "the clause of not is another one"),
+                false => changes.add(&LOOSENED, pair.path.clone(), "the clause of not refuses less"),
+            }
         }
         _ => {}
     }
 }
 
 impl Pair<'_> {
-    /// A clause of allOf of the new schema, and what is compared with it.
-    fn clause<'b>(&self, old: &'b Value, new: &'b Value, index: usize) -> Pair<'b> {
+    /// A clause, and what is compared with it. `keyword` leads to it.
+    fn clause<'b>(&self, old: &'b Value, new: &'b Value, keyword: String) -> Pair<'b> {
         let inside = match self.inside.as_str() {
-            "" => format!("allOf[{index}]"),
-            outer => format!("{outer}.allOf[{index}]"),
+            "" => keyword,
+            outer => format!("{outer}.{keyword}"),
         };
         Pair { old, new, path: self.path.clone(), inside }
     }

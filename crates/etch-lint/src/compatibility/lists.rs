@@ -9,7 +9,7 @@ pub(super) const NARROWED: Rule = Rule {
     code: "ETCH309",
     name: "list-type-narrowed",
     severity: Severity::Error,
-    summary: "an upgrade makes a list a set or a map, or changes its keys",
+    summary: "an upgrade makes a list a set or a map, or replaces or removes one of its keys",
     help: "\
 Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. An object whose list was valid
 before may be invalid: the API server refuses to create it again, and every update that changes the list. Server-side apply cannot
@@ -25,7 +25,8 @@ pub(super) const MERGE: Rule = Rule {
     help: "\
 Objects that were valid stay valid. A list of type atomic, and an object of type atomic, belong to one manager as a whole: appliers
 who used to share them now replace each other's items or get conflicts. In the other direction, an applier who removes an item
-does not remove it from the object until it owns the item.",
+does not remove it from the object until it owns the item. The same holds for a list with a further key: an owner by the old keys owns
+the item again with its next apply.",
     check: None,
 };
 
@@ -37,11 +38,10 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         ("map", "map") if !same_keys(keys(pair.old), keys(pair.new)) => {
             let names = |keys: &[Value]| keys.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ");
             let (old, new) = (names(keys(pair.old)), names(keys(pair.new)));
-            changes.add(
-                &NARROWED,
-                pair.path.clone(),
-                format!("the keys of the list were {old} and are {new}"),
-            );
+            let message = format!("the keys of the list were {old} and are {new}");
+            // Items that differ in fewer keys differ in more; a key that an item lacks is a required field.
+            let has_more = keys(pair.old).iter().all(|key| keys(pair.new).contains(key));
+            changes.add(if has_more { &MERGE } else { &NARROWED }, pair.path.clone(), message);
         }
         (old, new) if old == new => {}
         (old, new @ ("set" | "map")) => {
