@@ -116,7 +116,20 @@ fn a_folder_of_documents_without_types_is_none() -> Result<()> {
         ended.code == Some(2) && ended.err.contains("it contains no OpenAPI v3 document with types"),
         "{ended:?}"
     );
+    // Answers and lists are types, and none of objects.
+    let kind = json!([{"group": "", "version": "v1", "kind": "APIGroup"}]);
+    let group = json!({"properties": {"name": {"type": "string"}}, "x-kubernetes-group-version-kind": kind});
+    let document = json!({"openapi": "3.0.0", "components": {"schemas": {"APIGroup": group}}});
+    let path = folder.path().join("apis_openapi.json");
+    fs::write(&path, document.to_string())?;
+    let ended = etch(&["lint", "--openapi", text(&path)])?;
+    ensure!(
+        ended.code == Some(2) && ended.out.is_empty() && ended.err.contains("contains no type of an object"),
+        "{ended:?}"
+    );
     fs::copy(file("openapi/core-v1.json"), folder.path().join("api__v1_openapi.json"))?;
+    let ended = etch(&["lint", "--openapi", text(folder.path())])?;
+    ensure!(matches!(ended.code, Some(0 | 1)), "{ended:?}");
     let ended = etch(&["explain", "--openapi", text(folder.path()), "pods"])?;
     ensure!(ended.code == Some(0), "{ended:?}");
     Ok(())

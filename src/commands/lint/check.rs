@@ -221,6 +221,9 @@ pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result
     Ok(())
 }
 
+/// What `--openapi` checks.
+const OBJECT_TYPE: &str = "type of an object: one with apiVersion, kind and metadata";
+
 /// Checks the types that OpenAPI documents in files describe.
 pub(super) fn openapi(checked: &mut Checked, paths: &[PathBuf]) {
     let mut files = DistinctFiles::default();
@@ -232,6 +235,9 @@ pub(super) fn openapi(checked: &mut Checked, paths: &[PathBuf]) {
             Err(error) => checked.failures.push(error.to_string()),
         }
     }
+    if checked.types == 0 && checked.failures.is_empty() {
+        checked.failures.push(none_of(OBJECT_TYPE, paths, None));
+    }
 }
 
 /// Checks the types that a cluster publishes.
@@ -240,6 +246,9 @@ pub(super) fn live_types(checked: &mut Checked, global: &Global) -> Result<()> {
     let (documents, failures) = asynchronous()?.block_on(read)?;
     checked.failures.extend(failures);
     documents.iter().for_each(|document| checked.openapi(document, None));
+    if checked.types == 0 && checked.failures.is_empty() {
+        checked.failures.push(format!("what the API server publishes: contains no {OBJECT_TYPE}"));
+    }
     Ok(())
 }
 
