@@ -1,6 +1,8 @@
 //! ETCH013: defaults that together break a rule of the object they are in.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
 
 use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each, is_default_of_core};
@@ -11,7 +13,10 @@ use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::finding::Finding;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::{self, Constraints, Schema, SchemaType};
-use kube_validation_rules::{Program, RUNTIME_BUDGET};
+use kube_validation_rules::{NamedField, OwnRule, Program, RUNTIME_BUDGET};
+
+/// A rule may ask for so many fields that are not there; more are not tried in all their combinations.
+const MOST_TRIED: usize = 8;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH013",
@@ -22,7 +27,8 @@ pub(super) const RULE: Rule = Rule {
 The server validates each default by itself, and never the object that they form together. If that object breaks a rule
 (x-kubernetes-validations, allOf, anyOf, oneOf, not, maxProperties), the server refuses an object that sets nothing. After an
 upgrade that adds such a default, it also refuses the next write to objects that were valid. A field with a default is always
-there: if it meets a clause of oneOf or takes the only place, users cannot choose another field.
+there: if it meets a clause of oneOf, breaks a rule together with another field or takes the only place, users cannot choose
+the other field.
 
 Choose defaults that satisfy the rule together, or write the rule about fields that users can change. Not reported are rules
 that require a field without a default or the name of a reference, unless the object itself is a default.",
@@ -67,54 +73,128 @@ fn broken(site: &Site<'_>) -> Vec<String> {
                 .extend(unusable(schema, constraints, &filled).or_else(|| values(schema, &filled, &empty))),
         }
     }
-    let is_whole = site.up.is_none() || schema.embedded_resource;
-    if let Some(rules) = Program::compile(schema, is_whole).filter(|_| !schema.rules.is_empty()) {
-        let run = |value: &Value| {
-            let mut findings = Vec::new();
-            rules.validate(value, None, "", RUNTIME_BUDGET, &mut findings);
-            findings
-        };
-        let without = run(&empty);
-        // An evaluation that fails is about fields that are missing here and need not be elsewhere.
-        let is_decided = |finding: &Finding| !finding.detail.contains(" evaluating rule: ");
-        for finding in run(&filled).into_iter().filter(is_decided) {
-            let is_new = !without.iter().any(|known| known.detail == finding.detail);
-            if is_new
-                && schema.rules.iter().any(|rule| said(rule, &finding) && is_settled(rule, site, &filled))
-            {
-                messages.push(format!("its defaults break a rule: {}", finding.detail));
-            }
-        }
-    }
+    messages.extend(rules(site, &filled, &empty));
     messages
 }
 
-/// Whether a finding may be a rule's. A rule with a message expression may have any message.
-fn said(rule: &schema::Rule, finding: &Finding) -> bool {
-    let detail = finding.detail.trim();
-    match rule.message.trim() {
-        _ if !rule.message_expression.is_empty() => true,
-        "" => detail.strip_prefix("failed rule: ").is_some_and(|text| text == rule.rule.trim()),
-        message => detail == message,
+/// The rules that the defaults break, and those by which they exclude other fields.
+fn rules(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
+    let schema = site.schema;
+    let is_whole = site.up.is_none() || schema.embedded_resource;
+    let Some(program) = Program::compile(schema, is_whole).filter(|_| !schema.rules.is_empty()) else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    program.validate(filled, None, "", RUNTIME_BUDGET, &mut findings);
+    let mut messages = Vec::new();
+    for rule in &schema.rules {
+        let Some(own) = OwnRule::compile(rule, schema, is_whole) else { continue };
+        // An evaluation that fails is about fields that are missing here and need not be elsewhere.
+        match own.holds(filled) {
+            Some(false) if own.holds(empty) != Some(false) && is_settled(&own, site, filled) => {
+                // A duplicate has no detail.
+                let detail = |finding: &Finding| match finding.detail.as_str() {
+                    "" => text(rule).to_owned(),
+                    detail => detail.to_owned(),
+                };
+                let broken = findings.iter().filter(|finding| said(rule, finding)).map(detail);
+                messages.extend(broken.map(|detail| format!("its defaults break a rule: {detail}")));
+            }
+            Some(true) => {
+                let excluded = excluded(&own, site, filled, empty);
+                if !excluded.is_empty() {
+                    messages.push(format!(
+                        "its defaults exclude {} by a rule: {}",
+                        excluded.join(", "),
+                        text(rule)
+                    ));
+                }
+            }
+            _ => {}
+        }
     }
+    let mut known = BTreeSet::new();
+    messages.retain(|message| known.insert(message.clone()));
+    messages
 }
 
-/// Whether no user has to set more: all fields that the rule names have a default, or the object itself comes
-/// by default. Otherwise the rule may be the one that requires the missing field. The empty name of a
-/// reference, which CRDs copy from Kubernetes, counts as missing.
-fn is_settled(rule: &schema::Rule, site: &Site<'_>, filled: &Value) -> bool {
-    let is_chosen = |name: &str| filled.get(name).is_some_and(|value| !is_default_of_core(name, value));
-    site.default().is_some() || fields(&rule.rule).all(is_chosen)
+/// A rule as the server shows it.
+fn text(rule: &schema::Rule) -> &str {
+    if rule.message.is_empty() { rule.rule.trim() } else { rule.message.trim() }
 }
 
-/// The fields of `self` that a rule names.
-fn fields(rule: &str) -> impl Iterator<Item = &str> {
-    rule.match_indices("self.").map(|(start, found)| {
-        let below = &rule[start + found.len()..];
-        let end =
-            below.find(|next: char| !next.is_ascii_alphanumeric() && next != '_').unwrap_or(below.len());
-        &below[..end]
+/// Whether a finding is that a rule does not hold, whatever message its expression gives.
+fn said(rule: &schema::Rule, finding: &Finding) -> bool {
+    finding.requirement() == text(rule)
+}
+
+/// Whether no user has to set more: whatever else is set does not change that the rule is broken, or the
+/// object itself comes by default. Otherwise the rule may be the one that requires the missing field. The
+/// empty name of a reference, which CRDs copy from Kubernetes, counts as missing.
+fn is_settled(rule: &OwnRule, site: &Site<'_>, filled: &Value) -> bool {
+    let is_missing = |field: &NamedField| match filled.get(&field.name) {
+        Some(value) => is_default_of_core(&field.name, value),
+        None => true,
+    };
+    let missing = || rule.fields().map(|fields| fields.iter().filter(|field| is_missing(field)));
+    site.default().is_some()
+        || missing().is_some_and(|mut missing| missing.all(|field| field.only_presence))
+            && absent(rule, filled).is_some_and(|absent| {
+                choices(site.schema, filled, &absent).all(|(_, value)| rule.holds(&value) == Some(false))
+            })
+}
+
+/// The fields that no object can have because of the defaults: the rule asks only which fields are there, and
+/// every object with such a field breaks it, although one without the defaults need not.
+fn excluded(rule: &OwnRule, site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
+    let asks_for_presence =
+        rule.fields().is_some_and(|fields| fields.iter().all(|field| field.only_presence));
+    let Some(absent) = absent(rule, filled).filter(|_| asks_for_presence) else { return Vec::new() };
+    let outcomes = |base: &Value, name: &str| -> Vec<Option<bool>> {
+        let with_it = choices(site.schema, base, &absent).filter(|(chosen, _)| chosen.contains(&name));
+        with_it.map(|(_, value)| rule.holds(&value)).collect()
+    };
+    let is_excluded = |name: &&&str| {
+        outcomes(filled, name).iter().all(|holds| *holds == Some(false))
+            && outcomes(empty, name).contains(&Some(true))
+    };
+    absent.iter().filter(is_excluded).map(|name| (*name).to_owned()).collect()
+}
+
+/// The fields that a rule names and an object lacks; `None` if there are too many to try them all.
+fn absent<'r>(rule: &'r OwnRule, value: &Value) -> Option<Vec<&'r str>> {
+    let names = rule.fields()?.iter().map(|field| &*field.name);
+    let absent: Vec<&str> = names.filter(|name| value.get(*name).is_none()).collect();
+    (absent.len() <= MOST_TRIED).then_some(absent)
+}
+
+/// An object with every choice of the absent fields. Their values are made up.
+fn choices<'c>(
+    schema: &'c Schema,
+    base: &'c Value,
+    absent: &'c [&'c str],
+) -> impl Iterator<Item = (Vec<&'c str>, Value)> {
+    (0..1_usize << absent.len()).map(move |choice| {
+        let is_chosen = |(index, name): (usize, &&'c str)| (choice >> index & 1 == 1).then_some(*name);
+        let chosen: Vec<&str> = absent.iter().enumerate().filter_map(is_chosen).collect();
+        let mut value = base.clone();
+        for name in &chosen {
+            value[*name] = schema.properties.get(name).map_or(json!({}), zero);
+        }
+        (chosen, value)
     })
+}
+
+/// A value of a type.
+fn zero(schema: &Schema) -> Value {
+    match schema.kind {
+        SchemaType::String => json!(""),
+        SchemaType::Integer | SchemaType::Number => json!(0),
+        SchemaType::Boolean => json!(false),
+        SchemaType::Array => json!([]),
+        _ if schema.int_or_string => json!(0),
+        _ => json!({}),
+    }
 }
 
 /// Clauses that only require fields to be there.

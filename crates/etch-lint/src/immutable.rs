@@ -1,5 +1,7 @@
 //! ETCH014: defaults of fields that a transition rule forbids to change.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::rule::{Report, Rule, Severity};
@@ -7,8 +9,8 @@ use super::site::{Site, each};
 use super::subject::Subject;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::TrailStep;
-use kube_structural_schema::schema::Schema;
-use kube_validation_rules::{Program, RUNTIME_BUDGET};
+use kube_structural_schema::schema::{Rule as SchemaRule, Schema};
+use kube_validation_rules::{OwnRule, Program, RUNTIME_BUDGET};
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH014",
@@ -27,10 +29,11 @@ are not reported.",
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     for version in subject.in_use() {
+        let mut known = Known::new();
         each(&version.schema, &mut |site| {
             if let Some(default) = site.default()
                 && !site.is_copy_of_core()
-                && let Some(holder) = held_at(site, default)
+                && let Some(holder) = held_at(site, default, &mut known)
             {
                 let message = format!("a rule of {holder} compares the field with its old value");
                 report.add(&version.name, site.path(), message);
@@ -39,17 +42,23 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
     }
 }
 
+/// What rules compare with `oldSelf`, by where they are in memory: each is compiled once.
+type Known = BTreeMap<*const SchemaRule, Vec<Vec<String>>>;
+
 /// The place whose rule holds a field, or what it is part of, to its old value, as long as that is the
 /// default.
-fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
+fn held_at(site: &Site<'_>, default: &Value, known: &mut Known) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut at = site;
     loop {
-        let holds = |rule: &str| {
-            compared(rule).iter().any(|compared| names.starts_with(compared))
+        let mut holds = |rule: &SchemaRule| {
+            let is_whole = at.up.is_none() || at.schema.embedded_resource;
+            let compared =
+                known.entry(std::ptr::from_ref(rule)).or_insert_with(|| compared(rule, at.schema, is_whole));
+            compared.iter().any(|compared| begins_with(&names, compared))
                 && !allows_change_from_default(rule, &names, site.schema, default)
         };
-        if at.schema.rules.iter().any(|rule| holds(&rule.rule)) {
+        if at.schema.rules.iter().any(&mut holds) {
             return Some(at.path().to_string());
         }
         match at.step {
@@ -62,12 +71,25 @@ fn held_at(site: &Site<'_>, default: &Value) -> Option<String> {
     }
 }
 
+fn begins_with(names: &[&str], start: &[String]) -> bool {
+    names.len() >= start.len() && names.iter().zip(start).all(|(name, other)| name == other)
+}
+
+/// The fields of `oldSelf` that a rule compares with `==`: each as the names below its place.
+fn compared(rule: &SchemaRule, schema: &Schema, is_whole: bool) -> Vec<Vec<String>> {
+    if !rule.rule.contains("oldSelf") {
+        return Vec::new();
+    }
+    let own = OwnRule::compile(rule, schema, is_whole);
+    own.iter().flat_map(OwnRule::compared_with_old).map(<[String]>::to_vec).collect()
+}
+
 /// Whether a rule accepts every other value where the old one is the default, as
 /// `oldSelf != 'Active' || self == oldSelf` does for a field that begins as `Inactive`.
 ///
 /// It is evaluated over an object with this field alone. A rule that needs another one does not compile
 /// there, and counts as a ban.
-fn allows_change_from_default(rule: &str, names: &[&str], field: &Schema, default: &Value) -> bool {
+fn allows_change_from_default(rule: &SchemaRule, names: &[&str], field: &Schema, default: &Value) -> bool {
     let others = others(field, default);
     if others.is_empty() {
         return false;
@@ -79,7 +101,8 @@ fn allows_change_from_default(rule: &str, names: &[&str], field: &Schema, defaul
         json!({"type": field.kind.as_str()}),
         &|name, below| json!({"type": "object", "properties": {name: below}}),
     );
-    document["x-kubernetes-validations"] = json!([{"rule": rule}]);
+    document["x-kubernetes-validations"] =
+        json!([{"rule": rule.rule, "optionalOldSelf": rule.optional_old_self}]);
     let Some(program) = Schema::parse(&document).ok().and_then(|schema| Program::compile(&schema, false))
     else {
         return false;
@@ -115,51 +138,21 @@ fn others(field: &Schema, default: &Value) -> Vec<Value> {
     listed
 }
 
-/// The fields of `oldSelf` that a rule compares with those of `self`: each as the names below its place.
-///
-/// `has(oldSelf.x)` compares nothing, and a comparison for more or less is a limit, not a ban.
-fn compared(rule: &str) -> Vec<Vec<&str>> {
-    let mut found = Vec::new();
-    for (start, _) in rule.match_indices("oldSelf") {
-        let before = rule[..start].trim_end();
-        let chain = chain(&rule[start + "oldSelf".len()..]);
-        let Some((names, after)) = chain else { continue };
-        let is_word =
-            before.ends_with(|last: char| last.is_ascii_alphanumeric() || matches!(last, '_' | '.'));
-        let compares = after.trim_start().starts_with("==") || before.ends_with("==");
-        if !is_word && compares {
-            found.push(names);
-        }
-    }
-    found
-}
-
-/// The names of `.a.b`, and what follows; `None` if the chain ends in a call or an index.
-fn chain(mut rest: &str) -> Option<(Vec<&str>, &str)> {
-    let mut names = Vec::new();
-    while let Some(below) = rest.strip_prefix('.') {
-        let end =
-            below.find(|each: char| !each.is_ascii_alphanumeric() && each != '_').unwrap_or(below.len());
-        names.push(&below[..end]);
-        rest = &below[end..];
-    }
-    let ends =
-        !rest.starts_with(['(', '[', '_']) && !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
-    ends.then_some((names, rest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_rule_that_lets_go_of_the_default_bans_nothing() {
+        let allows = |rule: &str, names: &[&str], field: &Schema, default: &Value| {
+            allows_change_from_default(&own(rule, false), names, field, default)
+        };
         let allows_change_from_default = |rule: &str, field: Value| {
             let default = field["default"].clone();
             let field = Schema::parse(&field).expect("a schema");
             [
-                allows_change_from_default(rule, &[], &field, &default),
-                allows_change_from_default(&rule.replace("elf", "elf.a"), &["a"], &field, &default),
+                allows(rule, &[], &field, &default),
+                allows(&rule.replace("elf", "elf.a"), &["a"], &field, &default),
             ]
         };
         let state =
@@ -183,29 +176,42 @@ mod tests {
         );
         let field = Schema::parse(&text()).expect("a schema");
         let elsewhere = "self.a == oldSelf.a || oldSelf.b";
-        assert!(
-            !super::allows_change_from_default(elsewhere, &["a"], &field, &json!("")),
-            "it asks for another field"
-        );
+        assert!(!allows(elsewhere, &["a"], &field, &json!("")), "it asks for another field");
     }
 
     #[test]
     fn comparisons_with_the_old_value_are_found() {
-        let cases: [(&str, &[&[&str]]); 7] = [
+        let text = || json!({"type": "string"});
+        let schema = json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": text()}},
+            "c": text(), "x": text(), "a-b": text(), "namespace": text()}});
+        let schema = Schema::parse(&schema).expect("a schema");
+        let cases: [(&str, &[&[&str]]); 15] = [
             ("self == oldSelf", &[&[]]),
             ("oldSelf==self", &[&[]]),
             ("self.a.b == oldSelf.a.b && has(self.c) == has(oldSelf.c)", &[&["a", "b"]]),
             ("!has(oldSelf.x) || oldSelf.x == self.x", &[&["x"]]),
-            ("self >= oldSelf", &[]),
-            ("size(self) == size(oldSelf)", &[]),
-            ("self.size() == oldSelf.size()", &[]),
+            ("self.x >= oldSelf.x", &[]),
+            ("size(self.x) == size(oldSelf.x)", &[]),
+            ("self.x.size() == oldSelf.x.size()", &[]),
+            ("self.?x == oldSelf.?x", &[&["x"]]),
+            ("self.?a.?b.orValue('') == oldSelf.?a.?b.orValue('')", &[&["a", "b"]]),
+            ("self.a__dash__b == oldSelf.a__dash__b", &[&["a-b"]]),
+            ("self.__namespace__ == oldSelf.?namespace.value()", &[&["namespace"]]),
+            ("(oldSelf.x) == (self.x)", &[&["x"]]),
+            ("has(oldSelf.x) == has(self.x)", &[]),
+            ("'oldSelf == self' == self.x", &[]),
+            ("[self].all(oldSelf, oldSelf == self)", &[]),
         ];
         for (rule, expected) in cases {
-            assert_eq!(
-                compared(rule),
-                expected.iter().map(|names| names.to_vec()).collect::<Vec<_>>(),
-                "{rule}"
-            );
+            assert_eq!(compared(&own(rule, false), &schema, false), expected, "{rule}");
         }
+        let optional = own("!oldSelf.hasValue() || oldSelf.value().x == self.x", true);
+        assert_eq!(compared(&optional, &schema, false), [["x"]]);
+    }
+
+    fn own(rule: &str, optional_old_self: bool) -> SchemaRule {
+        let rule = json!({"rule": rule, "optionalOldSelf": optional_old_self});
+        let schema = json!({"type": "object", "x-kubernetes-validations": [rule]});
+        Schema::parse(&schema).expect("a schema").rules[0].clone()
     }
 }

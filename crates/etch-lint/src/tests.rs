@@ -21,6 +21,85 @@ fn object(properties: Value) -> Value {
     json!({"type": "object", "properties": properties})
 }
 
+/// Rules about fields with defaults, however they name them.
+#[test]
+fn rules_that_defaults_break_are_found_by_what_they_read() {
+    let found = |rule: Value, fields: Value| {
+        let mut schema = object(fields);
+        schema["x-kubernetes-validations"] = json!([rule]);
+        let found = found(object(json!({"o": schema, "other": {"type": "string"}})));
+        let of_rules =
+            found.into_iter().filter_map(|line| Some(line.strip_prefix("ETCH013 .spec.o ")?.to_owned()));
+        of_rules.collect::<Vec<_>>()
+    };
+    let int = |default: i64| json!({"type": "integer", "default": default});
+    let free = || json!({"type": "integer"});
+    let limits = || json!({"min": int(10), "max": int(5)});
+    let with = |mut fields: Value, name: &str| {
+        fields[name] = free();
+        fields
+    };
+    let dashed = || json!({"min-size": int(10), "max-size": int(5)});
+    let reserved = || json!({"namespace": int(10), "in": int(5)});
+    let broken = [
+        ("self.min <= self.max", limits()),
+        ("self.?min.orValue(0) <= self.?max.orValue(9)", limits()),
+        ("!has(self.min) || !has(self.max) || self.min <= self.max", limits()),
+        ("self.min <= self.max || 'self.z' == ''", with(limits(), "z")),
+        ("[self].all(s, s.min <= s.max)", with(limits(), "z")),
+        ("optional.of(self).optMap(s, s.min <= s.max).orValue(true)", with(limits(), "z")),
+        ("{'o': self}['o'].min <= (true ? self : self).max", with(limits(), "z")),
+        ("has(self.z) ? self.min <= self.max : self.min < self.max", with(limits(), "z")),
+        ("self.?z.hasValue() ? self.min <= self.max : self.min < self.max", with(limits(), "z")),
+        ("!has(self.min__dash__size) || self.min__dash__size <= self.max__dash__size", dashed()),
+        ("self.?min__dash__size.orValue(0) <= self.max__dash__size", dashed()),
+        ("self.__namespace__ <= self.__in__", reserved()),
+        ("self.namespace <= self.?__in__.orValue(9)", reserved()),
+    ];
+    for (rule, fields) in broken {
+        let expected = [format!("its defaults break a rule: failed rule: {rule}")];
+        assert_eq!(found(json!({"rule": rule}), fields), expected, "{rule}");
+    }
+    let x = || json!({"x": int(1), "z": free(), "w": free()});
+    let excluded = [
+        ("!(has(self.x) && has(self.z))", "z"),
+        ("!has(self.z) || !self.?x.hasValue()", "z"),
+        ("[has(self.x), has(self.z), has(self.w)].exists_one(is, is)", "z, w"),
+        ("(has(self.x) ? 1 : 0) + (has(self.z) ? 1 : 0) + (has(self.w) ? 1 : 0) <= 1", "z, w"),
+        ("!(has(self.z) && has(self.w)) || !has(self.x)", ""),
+    ];
+    for (rule, names) in excluded {
+        let lines: &[String] = &found(json!({"rule": rule}), x());
+        match names {
+            "" => assert_eq!(lines, [""; 0], "{rule}"),
+            _ => assert_eq!(lines, [format!("its defaults exclude {names} by a rule: {rule}")]),
+        }
+    }
+    let passing = [
+        // A user may have to set another field, or can set it to something that passes.
+        ("has(self.z)", with(limits(), "z")),
+        ("self.min <= self.max || has(self.z)", with(limits(), "z")),
+        ("self.min <= self.?z.orValue(5)", with(limits(), "z")),
+        ("self.min <= self.max && self == self", with(limits(), "z")),
+        ("[self].exists(s, s.min <= s.max || dyn(s).?z.hasValue())", with(limits(), "z")),
+        ("[dyn(self)].all(s, s.min <= s.max)", with(limits(), "z")),
+        // It is about values: another one of the field with the default passes.
+        ("self.min != 10 || !has(self.z)", with(limits(), "z")),
+        // The field can never be set, with the default or without it.
+        ("has(self.min) && !has(self.z)", with(limits(), "z")),
+        ("!has(self.z) || has(self.w)", x()),
+        ("!has(self.z) || self.z > 0 || !has(self.x)", x()),
+        ("self.min >= self.max", limits()),
+    ];
+    for (rule, fields) in passing {
+        assert_eq!(found(json!({"rule": rule}), fields), [""; 0], "{rule}");
+    }
+    let message = json!({"rule": "self.min <= self.max", "message": " no ", "messageExpression": "string(self.min) + ' is more'"});
+    assert_eq!(found(message, limits()), ["its defaults break a rule: 10 is more"]);
+    let twice = json!({"rule": "self.min <= self.max", "reason": "FieldValueDuplicate"});
+    assert_eq!(found(twice, limits()), ["its defaults break a rule: self.min <= self.max"]);
+}
+
 /// A case for each rule, and the most similar schema that the rule does not report.
 #[test]
 fn every_rule_finds_what_is_planted_and_nothing_else() {

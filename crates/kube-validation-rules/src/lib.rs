@@ -62,6 +62,7 @@ mod macros;
 mod model;
 mod names;
 mod old_items;
+mod own_rule;
 mod path_tokens;
 mod plan;
 mod price;
@@ -81,6 +82,7 @@ mod view;
 
 pub use expression::{ASSUMED, EvaluationError, Expression, Variables, Wanted};
 pub use judge::{Decl, Declared, Judgement, Known, judge};
+pub use own_rule::{NamedField, OwnRule};
 pub use path_tokens::{PathTokens, unquote};
 pub use program::{BrokenRule, Program};
 

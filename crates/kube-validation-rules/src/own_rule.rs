@@ -1,0 +1,257 @@
+//! One rule by itself: which fields of its object it names, and whether it holds over a value.
+//!
+//! It does not run the rules below the object, and knows no budget.
+
+use serde_json::Value as Json;
+
+use kube_structural_schema::schema::{Rule, Schema};
+
+use super::check::{Checked, Global, Reference};
+use super::data::read;
+use super::eval::{Inputs, evaluate};
+use super::library::Library;
+use super::macros::{MAP_INSERT, SORT_BY_KEYS};
+use super::model::Node;
+use super::names;
+use super::plan::Plan;
+use super::rule::{Expression, globals};
+use super::tree::{Expr, Id, Tree};
+use super::types::Type;
+use super::value::Value;
+
+/// Calls that pass values on as they are.
+const PASS_ON: [&str; 12] = [
+    "_?_:_",
+    "_[_]",
+    "_[?_]",
+    "_+_",
+    "optional.of",
+    "or",
+    "orValue",
+    "value",
+    "optional.unwrap",
+    "unwrapOpt",
+    MAP_INSERT,
+    SORT_BY_KEYS,
+];
+
+/// Calls that only count or find that there are values.
+const COUNT: [&str; 2] = ["hasValue", "size"];
+
+/// A rule of an object, compiled.
+#[derive(Debug)]
+pub struct OwnRule {
+    node: Node,
+    plan: Plan,
+    uses_old: bool,
+    is_optional: bool,
+    fields: Option<Box<[NamedField]>>,
+    compared: Box<[Box<[String]>]>,
+}
+
+/// A field that a rule names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedField {
+    /// As the schema spells it, not as CEL does.
+    pub name: String,
+    /// Whether the rule only asks whether the field is there, whatever its value is.
+    pub only_presence: bool,
+}
+
+impl OwnRule {
+    /// Compiles a rule of a schema; `None` if it does not compile or is blank. A resource root is the root of
+    /// a CRD's schema or an embedded resource.
+    pub fn compile(rule: &Rule, schema: &Schema, is_resource_root: bool) -> Option<Self> {
+        let node = Node::new(schema, is_resource_root);
+        let (plan, uses_old, fields, compared) = {
+            let globals = globals(rule, &node);
+            let expression = Expression::new(&rule.rule, &globals, &Type::Bool, Library::ALL).ok()?;
+            let Expression { tree, checked } = &expression;
+            let fields = Reader { tree, checked, node: &node }.fields();
+            (expression.plan().ok()?, expression.names_old(), fields, compared(tree, checked))
+        };
+        Some(Self {
+            node,
+            plan,
+            uses_old,
+            is_optional: rule.optional_old_self == Some(true),
+            fields,
+            compared,
+        })
+    }
+
+    /// The fields of the object that the rule names, each once, those of `oldSelf` among them; `None` if its
+    /// result may depend on others, as that of `self == self` does.
+    pub fn fields(&self) -> Option<&[NamedField]> {
+        self.fields.as_deref()
+    }
+
+    /// The fields of `oldSelf` that the rule compares with `==`: each as the names below the object, none of
+    /// them for the object itself.
+    ///
+    /// `has(oldSelf.x)` compares nothing, and a comparison for more or less is a limit.
+    pub fn compared_with_old(&self) -> impl Iterator<Item = &[String]> {
+        self.compared.iter().map(|names| &**names)
+    }
+
+    /// Whether it holds over a new value; `None` if its evaluation fails. One about a change holds.
+    pub fn holds(&self, value: &Json) -> Option<bool> {
+        if self.uses_old && !self.is_optional {
+            return Some(true);
+        }
+        let old = self.uses_old.then_some(Ok(Value::Optional(None)));
+        let inputs = Inputs { current: read(value, &self.node), old, named: Vec::new() };
+        match evaluate(&self.plan, &inputs).0 {
+            Ok(Value::Bool(holds)) => Some(holds),
+            _ => None,
+        }
+    }
+}
+
+/// What the types of an expression show about the fields of a node: a value of the node's type is `self` or
+/// `oldSelf`, whatever it is called there.
+struct Reader<'t> {
+    tree: &'t Tree,
+    checked: &'t Checked<'t>,
+    node: &'t Node,
+}
+
+impl<'t> Reader<'t> {
+    fn fields(&self) -> Option<Box<[NamedField]>> {
+        if !matches!(Type::of_node(self.node), Type::Object(_))
+            || self.live().any(|(id, _)| self.reads_all(id))
+        {
+            return None;
+        }
+        let is_tested = |id: Id| {
+            self.live().any(|(call, _)| self.called(call) == "hasValue" && self.target(call) == Some(id))
+        };
+        let mut fields: Vec<NamedField> = Vec::new();
+        for (id, _) in self.live() {
+            let Some((identifier, is_has)) = self.field(id) else { continue };
+            let name = names::unescape(identifier)?;
+            let only_presence = is_has || is_tested(id);
+            match fields.iter_mut().find(|field| field.name == name) {
+                Some(field) => field.only_presence &= only_presence,
+                None => fields.push(NamedField { name: name.into_owned(), only_presence }),
+            }
+        }
+        Some(fields.into())
+    }
+
+    /// The expressions that count.
+    fn live(&self) -> impl Iterator<Item = (Id, &'t Expr)> {
+        self.tree.iter().filter(|(id, _)| self.ty(*id).is_some())
+    }
+
+    fn ty(&self, id: Id) -> Option<&'t Type<'t>> {
+        self.checked.types[id.index()].as_ref()
+    }
+
+    /// The full name of the function that is called.
+    fn called(&self, id: Id) -> &'t str {
+        match &self.checked.references[id.index()] {
+            Reference::Call { name, .. } => name,
+            _ => "",
+        }
+    }
+
+    fn target(&self, id: Id) -> Option<Id> {
+        match self.tree.get(id) {
+            Expr::Call { target, .. } => *target,
+            _ => None,
+        }
+    }
+
+    /// The field of the object that an expression takes, as CEL spells it, and whether it is in `has()`.
+    fn field(&self, id: Id) -> Option<(&'t str, bool)> {
+        let (operand, field, test) = selected(self.tree, id)?;
+        let (ty, _) = self.ty(operand)?.unwrap_optional();
+        self.is_object(&ty).then_some((field, test))
+    }
+
+    /// Whether the result of an expression depends on more of the object than on the fields that it names.
+    fn reads_all(&self, id: Id) -> bool {
+        let parts: Vec<Id> = match self.tree.get(id) {
+            Expr::Call { .. } if selected(self.tree, id).is_some() || COUNT.contains(&self.called(id)) => {
+                return false;
+            }
+            Expr::Call { target, args, .. } => target.iter().chain(args).copied().collect(),
+            Expr::List(items) => items.iter().map(|(item, _)| *item).collect(),
+            Expr::Map(entries) => entries.iter().flat_map(|entry| [entry.key, entry.value]).collect(),
+            _ => return false,
+        };
+        // What becomes `dyn` is lost: its fields are no longer recognized.
+        let is_passed_on = self.holds_object(id)
+            && (!matches!(self.tree.get(id), Expr::Call { .. }) || PASS_ON.contains(&self.called(id)));
+        !is_passed_on && parts.into_iter().any(|part| self.holds_object(part))
+    }
+
+    /// Whether the value of an expression is the object, or has it inside.
+    fn holds_object(&self, id: Id) -> bool {
+        self.ty(id).is_some_and(|ty| self.is_in(ty))
+    }
+
+    fn is_in(&self, ty: &Type<'_>) -> bool {
+        match ty {
+            Type::List(inner) | Type::Optional(inner) | Type::Meta(inner) => self.is_in(inner),
+            Type::Map(entry) => self.is_in(&entry.0) || self.is_in(&entry.1),
+            other => self.is_object(other),
+        }
+    }
+
+    fn is_object(&self, ty: &Type<'_>) -> bool {
+        matches!(ty, Type::Object(node) if std::ptr::eq(*node, self.node))
+    }
+}
+
+/// What an expression takes a field of, the field as CEL spells it, and whether it is in `has()`.
+fn selected(tree: &Tree, id: Id) -> Option<(Id, &str, bool)> {
+    match tree.get(id) {
+        Expr::Select { operand, field, test } => Some((*operand, field, *test)),
+        Expr::Call { function, args, .. } if **function == *"_?._" => {
+            match (&args[..], tree.get(*args.get(1)?)) {
+                ([operand, _], Expr::Literal(Value::String(field))) => {
+                    Some((*operand, field.as_str(), false))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// The fields of `oldSelf` on either side of `==`.
+fn compared(tree: &Tree, checked: &Checked<'_>) -> Box<[Box<[String]>]> {
+    let is_live = |id: &Id| checked.types[id.index()].is_some();
+    let sides = tree.iter().filter(|(id, _)| is_live(id)).filter_map(|(_, expr)| match expr {
+        Expr::Call { function, args, .. } if **function == *"_==_" => Some(args),
+        _ => None,
+    });
+    sides.flatten().filter_map(|side| below_old(tree, checked, *side)).collect()
+}
+
+/// The names that lead from `oldSelf` to the value of an expression.
+fn below_old(tree: &Tree, checked: &Checked<'_>, mut id: Id) -> Option<Box<[String]>> {
+    let mut names = Vec::new();
+    loop {
+        id = match (tree.get(id), selected(tree, id)) {
+            (_, Some((_, _, true))) => return None,
+            (_, Some((operand, field, false))) => {
+                names.insert(0, names::unescape(field)?.into_owned());
+                operand
+            }
+            // The value, where there is one.
+            (Expr::Call { function, target: Some(target), .. }, _)
+                if matches!(&**function, "value" | "or" | "orValue") =>
+            {
+                *target
+            }
+            (Expr::Ident(_), _) => {
+                let reference = &checked.references[id.index()];
+                return matches!(reference, Reference::Global(Global::Old)).then(|| names.into());
+            }
+            _ => return None,
+        };
+    }
+}
