@@ -13,6 +13,7 @@ use super::spec::{
 use kube_crd_validation::{Prepared, defaults};
 use kube_structural_schema::compile::Compiled as Defaults;
 use kube_structural_schema::finding::Kind;
+use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 use kube_structural_schema::schema::rules::structural_errors;
 use kube_validation_rules::Wanted;
@@ -207,7 +208,11 @@ impl<'d> Compiler<'d> {
         }
         let prepared = Prepared::of(&schema);
         for broken in prepared.broken_rules() {
-            self.fail(format!("{AT}{}.x-kubernetes-validations", broken.place), broken.error);
+            let rule = broken.index.map(|index| format!("[{index}].rule")).unwrap_or_default();
+            self.fail(
+                format!("{AT}{}.x-kubernetes-validations{rule}", declared(&broken.place)),
+                broken.error,
+            );
         }
         Some(Extension { defaults: Defaults::new(&schema), prepared, schema })
     }
@@ -310,12 +315,14 @@ impl<'d> Compiler<'d> {
         if fields.is_empty() && missing != Missing::Merge {
             self.fail(format!("{at}.path"), "must end with a name, unless its value is merged");
         }
-        let lists = declared.path.rfind("[*]").map(|end| &declared.path[..end + 3]);
+        let lists = declared.path.rfind("[*]").filter(|_| !items.parts().is_empty());
+        let lists = lists.map(|end| &declared.path[..end + 3]);
         let scope = self.scope_of(about, lists.map(|text| (text, &items)));
         self.resources(&at, &declared.resources);
         let when = declared.when.as_deref();
         let when = when.map(|source| self.expression(&format!("{at}.when"), source, scope, Wanted::Bool));
-        let value = self.expression(&format!("{at}.value"), &declared.value, scope, Wanted::Any)?;
+        let wanted = if missing == Missing::Merge { Wanted::Object } else { Wanted::Any };
+        let value = self.expression(&format!("{at}.value"), &declared.value, scope, wanted)?;
         Some(CompiledDefault {
             scope: about,
             resources: declared.resources.clone(),
@@ -369,6 +376,16 @@ impl<'d> Compiler<'d> {
         let severity = declared.severity.unwrap_or(Severity::Warn);
         Some(CompiledReference { declared: declared.clone(), place, namespace, severity })
     }
+}
+
+/// Where a schema declares a place, as the API server writes it: `.properties[a].items`.
+fn declared(place: &Path) -> String {
+    let step = |step: &Step| match step {
+        Step::Field(name) | Step::Key(name) => format!(".properties[{name}]"),
+        Step::Items | Step::Index(_) => ".items".to_owned(),
+        Step::Values => ".additionalProperties".to_owned(),
+    };
+    place.steps().iter().map(step).collect()
 }
 
 fn kind_of(fault: spec::FaultType) -> Kind {

@@ -21,7 +21,7 @@ pub(super) type Location = Vec<Step>;
 impl Place {
     /// Reads a place: the form of paths elsewhere, with `[*]` for every item or value.
     pub(super) fn read(text: &str) -> Result<Self, PathError> {
-        let path: Path = text.replace("[*]", "[]").parse()?;
+        let path = Path::with_stars(text)?;
         let part = |step: &Step| match step {
             Step::Field(name) | Step::Key(name) => Part::Field(name.clone()),
             Step::Index(_) | Step::Items | Step::Values => Part::Each,

@@ -46,6 +46,8 @@ pub enum Wanted {
     Bool,
     /// A text.
     Text,
+    /// An object or a map, null, or an optional one.
+    Object,
     /// Any value that JSON can hold, or an optional one.
     Any,
 }
@@ -129,7 +131,10 @@ impl Expression {
         let expected = match wanted {
             Wanted::Bool => Some(Type::Bool),
             Wanted::Text => Some(Type::String),
-            Wanted::Any => None,
+            Wanted::Object if !may_be_object(&given) => {
+                return Err(format!("the expression must evaluate to an object, not to {given}"));
+            }
+            Wanted::Object | Wanted::Any => None,
         };
         if let Some(expected) = expected.filter(|ty| !ty.is(&given) && !matches!(given, Type::Dyn)) {
             return Err(format!("the expression must evaluate to {expected}, not to {given}"));
@@ -225,6 +230,12 @@ impl From<Fault> for EvaluationError {
         };
         Self { text, misfit }
     }
+}
+
+/// Whether a value of a type may be an object, or nothing at all.
+fn may_be_object(ty: &Type<'_>) -> bool {
+    let (ty, _) = ty.unwrap_optional();
+    matches!(ty, Type::Dyn | Type::Null | Type::Map(_) | Type::Mapping(_) | Type::Object(_))
 }
 
 /// Problems in one line.
@@ -358,6 +369,18 @@ mod tests {
         assert!(Expression::compile("self.size", &variables(), Wanted::Bool).is_err());
         assert!(Expression::compile("self", &Variables::new(), Wanted::Any).is_err());
         assert!(Expression::compile("object.x", &variables(), Wanted::Bool).is_ok());
+        for (source, fits) in [
+            ("self", true),
+            ("{'a': 1}", true),
+            ("object.x", true),
+            ("null", true),
+            ("self.?parts[0]", true),
+            ("self.name", false),
+            ("self.?name", false),
+            ("[{}]", false),
+        ] {
+            assert_eq!(Expression::compile(source, &variables(), Wanted::Object).is_ok(), fits, "{source}");
+        }
     }
 
     #[test]

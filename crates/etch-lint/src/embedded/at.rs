@@ -37,7 +37,8 @@ pub(super) fn parts(field: &str) -> Vec<Part> {
         for index in rest.split('[') {
             match index.trim_end_matches(']').parse() {
                 Ok(index) => parts.push(Part::Item(index)),
-                Err(_) => break,
+                Err(_) if index.is_empty() => {}
+                Err(_) => parts.push(Part::Field(index.trim_end_matches(']').to_owned())),
             }
         }
     }

@@ -31,8 +31,7 @@ pub(super) enum Reached {
 
 /// The steps of a path with `[*]`; `None` if it cannot be read.
 pub(super) fn steps(text: &str) -> Option<Vec<Step>> {
-    let path: Path = text.replace("[*]", "[]").parse().ok()?;
-    Some(path.steps().to_vec())
+    Path::with_stars(text).ok().map(|path| path.steps().to_vec())
 }
 
 pub(super) fn reach(schema: &Schema, steps: &[Step]) -> Reached {

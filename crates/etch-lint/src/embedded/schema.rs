@@ -26,8 +26,8 @@ Set maxItems, maxLength and maxProperties on the values that the rule reads.",
     check: None,
 };
 
-/// Where the schema is in the CRD that is made of it.
-const HERE: &str = "extension";
+/// Where the schema is in the CRD that is made of it: a name that no schema or message has by chance.
+const HERE: &str = "etchExtensionSchema";
 
 pub(super) fn check(declared: &Declaration, of_crd: OfCrd<'_>, found: &mut Vec<Finding>) {
     let Some(schema) = declared.schema.as_ref().map(|schema| &schema.open_api_v3_schema) else { return };
@@ -64,7 +64,9 @@ pub(super) fn check(declared: &Declaration, of_crd: OfCrd<'_>, found: &mut Vec<F
         }
         place.push(field("default"));
         let path = kube_structural_schema::path::Path::from(below.to_vec());
-        let mut finding = at(finding.rule, format!("spec.schema{path}"), finding.message);
+        // Messages name places in the CRD.
+        let message = finding.message.replace(&format!(".{HERE}"), "spec.schema");
+        let mut finding = at(finding.rule, format!("spec.schema{path}"), message);
         if let Some(refusal) = &mut finding.refusal {
             refusal.place = place;
         }

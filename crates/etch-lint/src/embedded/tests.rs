@@ -186,6 +186,62 @@ fn what_cannot_be_read_is_named_field_by_field() {
     let document = Json::from(json!({ "spec": { "targets": [], "enforcement": "Maybe", "rules": 1 } }));
     let places: Vec<String> = lint_embedded(&document, &[]).iter().map(Finding::place).collect();
     assert_eq!(places, ["spec.enforcement", "spec.rules"]);
+    let wrong = json!({
+        "rules": [{ "rule": "true" }, { "rule": 5, "message": [1] }, { "message": "m" }, 7, { "rule": "true", "severity": "No" }],
+        "defaults": [{ "path": ".size", "value": "'a'", "where": "Sometimes" }],
+        "facts": [{ "name": "a", "object": { "group": 1 } }],
+        "required": { "message": 1 },
+    });
+    let expected = [
+        "ETCH201 spec.defaults[0].where unknown value, expected one of `Absent`, `Empty`, `Merge`",
+        "ETCH201 spec.facts[0].object.group invalid type: integer, expected a string",
+        "ETCH201 spec.required.message invalid type: integer, expected a string",
+        "ETCH201 spec.rules[1].message invalid type: sequence, expected a string",
+        "ETCH201 spec.rules[1].rule invalid type: integer, expected a string",
+        "ETCH201 spec.rules[2] missing field `rule`",
+        "ETCH201 spec.rules[3] invalid type: integer, expected struct Rule",
+        "ETCH201 spec.rules[4].severity unknown value, expected `Deny` or `Warn`",
+    ];
+    assert_eq!(found(wrong), expected);
+}
+
+#[test]
+fn places_in_the_schema_are_the_servers_or_those_of_the_embedded_schema() {
+    let schema = |properties: Value, rules: Value| json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": properties, "x-kubernetes-validations": rules } } });
+    let typed = |rule: &str| json!([{ "rule": "true" }, { "rule": rule }]);
+    let places = |more: Value| -> Vec<String> {
+        let line = |line: String| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+        found(more).into_iter().map(line).collect()
+    };
+    let below = json!({ "l": { "type": "array", "items": { "type": "object", "x-kubernetes-validations": typed("self.x") } } });
+    assert_eq!(
+        places(schema(below, typed("self.y"))),
+        [
+            "ETCH202 spec.schema.openAPIV3Schema.properties[l].items.x-kubernetes-validations[1].rule",
+            "ETCH202 spec.schema.openAPIV3Schema.x-kubernetes-validations[1].rule",
+        ]
+    );
+    let held = json!({ "ob": { "type": "object", "properties": { "d": { "type": "string", "default": "x" } },
+        "x-kubernetes-validations": [{ "rule": "self.d == oldSelf.d" }] } });
+    let found = found(schema(held, json!([])));
+    let expected = "ETCH014 spec.schema.ob.d a rule of spec.schema.ob compares the field with its old value";
+    assert!(found.contains(&expected.to_owned()), "{found:?}");
+    assert!(!found.iter().any(|line| line.contains("etchExtension")), "{found:?}");
+}
+
+#[test]
+fn a_path_goes_through_lists_with_stars_and_a_merged_default_is_an_object() {
+    let default =
+        |path: &str, value: &str| json!({ "defaults": [{ "path": path, "value": value, "where": "Merge" }] });
+    assert_eq!(found(default(".disks[*]", "{'name': 'a'}")), [""; 0]);
+    assert_eq!(
+        found(default(".disks[].name", "{}")),
+        ["ETCH201 spec.defaults[0].path expected `.name` or `[*]` at character 8"]
+    );
+    assert_eq!(
+        found(default(".size", "'a'")),
+        ["ETCH202 spec.defaults[0].value the expression must evaluate to an object, not to string"]
+    );
 }
 
 #[test]
@@ -193,4 +249,16 @@ fn a_field_leads_to_its_line() {
     let (field, item) = (|name: &str| Part::Field(name.to_owned()), Part::Item);
     assert_eq!(parts("spec.rules[3].rule"), [field("spec"), field("rules"), item(3), field("rule")]);
     assert_eq!(parts("spec"), [field("spec")]);
+    assert_eq!(
+        parts("spec.properties[l].items.x-kubernetes-validations[1].rule"),
+        [
+            field("spec"),
+            field("properties"),
+            field("l"),
+            field("items"),
+            field("x-kubernetes-validations"),
+            item(1),
+            field("rule")
+        ]
+    );
 }

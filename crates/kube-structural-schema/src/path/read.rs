@@ -15,6 +15,12 @@ pub enum PathError {
         /// Counted from one.
         at: usize,
     },
+    /// The same, in a path with `[*]`.
+    #[error("expected `.name` or `[*]` at character {at}")]
+    NoStarStep {
+        /// Counted from one.
+        at: usize,
+    },
     /// A name in double quotes has no end, or an escape in it none of JSON's or of those that are shown.
     #[error("the quoted name is not closed or not well escaped before character {at}")]
     BadName {
@@ -28,23 +34,46 @@ impl FromStr for Path {
 
     /// Reads what `Display` writes; `.` alone is the whole object.
     fn from_str(text: &str) -> Result<Self, PathError> {
-        if text == "." {
-            return Ok(Self::root());
-        }
-        let mut reader = Reader { rest: text.chars().peekable(), at: 0 };
-        let mut path = Self::root();
-        while let Some(first) = reader.next() {
-            path.push(match first {
-                '.' => Step::Field(reader.name()?),
-                '[' if reader.next() == Some(']') => Step::Items,
-                '{' if reader.next() == Some('}') => Step::Values,
-                _ => return Err(PathError::NoStep { at: reader.at }),
-            });
-        }
-        match path.is_root() {
-            true => Err(PathError::NoStep { at: 1 }),
-            false => Ok(path),
-        }
+        read(text, |reader, first| match first {
+            '[' => (reader.next() == Some(']')).then_some(Step::Items),
+            '{' => (reader.next() == Some('}')).then_some(Step::Values),
+            _ => None,
+        })
+    }
+}
+
+impl Path {
+    /// Reads a path in which `[*]`, and nothing else, stands for the items of a list and the values of a map.
+    ///
+    /// # Errors
+    /// The text is no such path.
+    pub fn with_stars(text: &str) -> Result<Self, PathError> {
+        let star = |reader: &mut Reader<'_>, first: char| {
+            (first == '[' && reader.next() == Some('*') && reader.next() == Some(']')).then_some(Step::Items)
+        };
+        read(text, star).map_err(|error| match error {
+            PathError::NoStep { at } => PathError::NoStarStep { at },
+            other => other,
+        })
+    }
+}
+
+/// Reads a path. `element` reads what is no name, from its first character on.
+fn read(text: &str, element: fn(&mut Reader<'_>, char) -> Option<Step>) -> Result<Path, PathError> {
+    if text == "." {
+        return Ok(Path::root());
+    }
+    let mut reader = Reader { rest: text.chars().peekable(), at: 0 };
+    let mut path = Path::root();
+    while let Some(first) = reader.next() {
+        path.push(match first {
+            '.' => Step::Field(reader.name()?),
+            _ => element(&mut reader, first).ok_or(PathError::NoStep { at: reader.at })?,
+        });
+    }
+    match path.is_root() {
+        true => Err(PathError::NoStep { at: 1 }),
+        false => Ok(path),
     }
 }
 
@@ -128,6 +157,18 @@ mod tests {
             let path: Path = text.parse().expect(text);
             assert_eq!(path.to_string(), text);
         }
+    }
+
+    #[test]
+    fn a_path_with_stars_has_no_other_form_of_elements() {
+        let path = Path::with_stars(r#".a[*]."b[*]"[*]"#).expect("a path");
+        assert_eq!(path.to_string(), r#".a[]."b[*]"[]"#);
+        assert_eq!(Path::with_stars("."), Ok(Path::root()));
+        for (text, at) in [("a", 1), (".a[]", 4), (".a{}", 3), (".a[0]", 4), (".a[*", 5), (".a[*].b[]", 9)] {
+            let error = Path::with_stars(text).expect_err(text);
+            assert_eq!(error.to_string(), format!("expected `.name` or `[*]` at character {at}"), "{text}");
+        }
+        assert!(".a[*]".parse::<Path>().is_err());
     }
 
     #[test]
