@@ -36,7 +36,26 @@ impl FieldError {
     /// The error as a warning.
     pub(super) fn warning(&self) -> String {
         let place = if self.field.is_empty() { String::new() } else { format!("{}: ", self.field) };
-        shortened(format!("{place}{}", self.detail))
+        shortened(format!("{place}{}", self.problem()))
+    }
+
+    /// The error without its field, as the API server words it.
+    pub(super) fn body(&self) -> String {
+        let kind = self.kind.problem();
+        match &*self.detail {
+            "" => kind.to_owned(),
+            // Details of schemas are in the server's words, which may begin so.
+            detail if detail.starts_with(kind) => detail.to_owned(),
+            detail => format!("{kind}: {detail}"),
+        }
+    }
+
+    /// What is wrong, for readers who see no type beside it. "Invalid value" would add nothing to a detail.
+    pub(super) fn problem(&self) -> String {
+        match self.kind {
+            Kind::Invalid | Kind::TypeInvalid if !self.detail.is_empty() => self.detail.clone(),
+            _ => self.body(),
+        }
     }
 }
 

@@ -67,7 +67,7 @@ pub fn broken_by_defaults(schema: &Compiled) -> Vec<BrokenDefault> {
         let default = schema.defaults.iter().position(|default| {
             default.scope == Scope::Extension && format!(".{}", default.fields.join(".")) == *field
         });
-        let (field, requirement) = (below.to_owned(), error.detail.clone());
+        let (field, requirement) = (below.to_owned(), error.problem());
         is_new.then_some(BrokenDefault { default, field, requirement })
     });
     broken.collect()

@@ -279,6 +279,34 @@ fn a_schema_warns_until_it_denies() {
 }
 
 #[test]
+fn a_warning_names_the_problem_also_where_the_type_alone_shows_it() {
+    let text = json!({ "type": "string" });
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "required": ["k"], "properties": {
+        "k": text, "n": { "type": "integer", "maximum": 3 }, "e": { "type": "string", "enum": ["a"] },
+        "set": { "type": "array", "x-kubernetes-list-type": "set", "items": text },
+    } } });
+    let wrong = json!({ "n": 4, "e": "hunter2", "set": ["hunter2", "hunter2"] });
+    let expected = [
+        "spec.ext.e: Unsupported value: supported values: \"a\"",
+        "spec.ext.k: Required value",
+        "spec.ext.n: n in body should be less than or equal to 3",
+        "spec.ext.set[1]: Duplicate value",
+    ];
+    let sorted = |review: Review| {
+        let mut warnings = review.answer.warnings;
+        warnings.sort();
+        warnings
+    };
+    let warns = compile(json!({ "schema": schema, "enforcement": "Warn" }));
+    assert_eq!(sorted(created(&warns, wrong.clone())), expected);
+    // An old violation is a warning.
+    let ratchets = compile(json!({ "schema": schema }));
+    let mut changed = wrong.clone();
+    changed["new"] = json!(1);
+    assert_eq!(sorted(updated(&ratchets, wrong, changed)), expected);
+}
+
+#[test]
 fn each_extension_of_an_object_is_one_of_its_own() {
     let schema = compile(json!({
         "when": "extension != null && extension.?name.orValue('') != 'other'",

@@ -20,7 +20,7 @@ pub(super) struct About<'r> {
 pub(super) fn refusal(about: About<'_>, errors: &[FieldError]) -> Value {
     let About { group, kind, name } = about;
     let listed: Vec<String> =
-        errors.iter().map(|error| format!("{}: {}", error.field, body(error))).collect();
+        errors.iter().map(|error| format!("{}: {}", error.field, error.body())).collect();
     let listed = match &listed[..] {
         [one] => one.clone(),
         all => format!("[{}]", all.join(", ")),
@@ -28,7 +28,7 @@ pub(super) fn refusal(about: About<'_>, errors: &[FieldError]) -> Value {
     let qualified = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
     let causes = errors
         .iter()
-        .map(|error| json!({ "reason": error.kind.as_str(), "message": body(error), "field": error.field }));
+        .map(|error| json!({ "reason": error.kind.as_str(), "message": error.body(), "field": error.field }));
     json!({
         "apiVersion": "v1",
         "kind": "Status",
@@ -39,15 +39,4 @@ pub(super) fn refusal(about: About<'_>, errors: &[FieldError]) -> Value {
         "details": { "name": name, "group": group, "kind": kind, "causes": causes.collect::<Vec<_>>() },
         "code": 422,
     })
-}
-
-/// An error without its field.
-fn body(error: &FieldError) -> String {
-    let kind = error.kind.problem();
-    match &*error.detail {
-        "" => kind.to_owned(),
-        // Details of schemas are in the server's words, which may begin so.
-        detail if detail.starts_with(kind) => detail.to_owned(),
-        detail => format!("{kind}: {detail}"),
-    }
 }
