@@ -53,19 +53,19 @@ mod tests {
 
     #[test]
     fn lines_that_begin_with_a_separator_split() {
-        let cases: [(&str, &[(&str, usize, usize)]); 8] = [
-            ("", &[]),
-            ("a", &[("a", 0, 0)]),
-            ("---\na\n", &[("---\na\n", 0, 1)]),
-            ("a\n--- # c\nb\n---", &[("a\n", 0, 0), ("b\n", 2, 1)]),
-            ("a\n---\n---\nb\n", &[("a\n", 0, 0), ("---\nb\n", 2, 2)]),
-            ("a\r\n---\r\nb", &[("a\r\n", 0, 0), ("b", 2, 1)]),
-            ("a\n ---\nb", &[("a\n ---\nb", 0, 0)]),
-            ("a\n\n---\n\n---\nb", &[("a\n\n", 0, 0), ("\n", 3, 1), ("b", 5, 2)]),
+        let part = |text, lines, separators| Part { text, lines, separators };
+        let cases = [
+            ("", vec![]),
+            ("a", vec![part("a", 0, 0)]),
+            ("---\na\n", vec![part("---\na\n", 0, 1)]),
+            ("a\n--- # c\nb\n---", vec![part("a\n", 0, 0), part("b\n", 2, 1)]),
+            ("a\n---\n---\nb\n", vec![part("a\n", 0, 0), part("---\nb\n", 2, 2)]),
+            ("a\r\n---\r\nb", vec![part("a\r\n", 0, 0), part("b", 2, 1)]),
+            ("a\n ---\nb", vec![part("a\n ---\nb", 0, 0)]),
+            ("a\n\n---\n\n---\nb", vec![part("a\n\n", 0, 0), part("\n", 3, 1), part("b", 5, 2)]),
         ];
         for (text, expected) in cases {
             let read: Vec<_> = parts(text).map(|part| part.expect("a separator alone")).collect();
-            let read: Vec<_> = read.iter().map(|part| (part.text, part.lines, part.separators)).collect();
             assert_eq!(read, expected, "{text:?}");
         }
         for (text, line) in [("--- a", 1), ("----\n", 1), ("a: \"\n---b\"\n", 2), ("a\n---\nb\n--- {}\nc", 4)]

@@ -45,8 +45,8 @@ impl Scalar {
         Err(format!("the value does not fit its tag !!{tag}"))
     }
 
-    /// The scalar as a value of JSON. A whole float is written to JSON without its fraction, and is an integer
-    /// from then on.
+    /// The scalar as a value of JSON. A whole float is written to JSON without its fraction, and is an
+    /// integer from then on.
     pub(super) fn into_value(self) -> Result<Value, &'static str> {
         const LIMIT: f64 = 9_223_372_036_854_775_808.0;
         Ok(match self {
@@ -142,8 +142,8 @@ fn float_key(key: f64) -> String {
     }
 }
 
-/// What `!!binary` stands for: a text in base64. Each byte that is not UTF-8 becomes a replacement character on
-/// the way to JSON.
+/// What `!!binary` stands for: a text in base64. Each byte that is not UTF-8 becomes a replacement character
+/// on the way to JSON.
 pub(super) fn binary(text: &str) -> Option<String> {
     let compact: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
     let bytes = base64(compact.as_bytes())?;

@@ -103,7 +103,8 @@ fn the_last_of_two_values_with_one_key_counts() {
 
 #[test]
 fn a_key_that_a_merge_replaces_occurs_twice_and_one_that_replaces_a_merge_does_not() {
-    let text = "p: &p {a: 1, b: 1}\nq:\n- <<: *p\n  a: 2\n- a: 2\n  <<: [*p, *p]\n  <<: *p\n  b: 3\n  c: 4\n  c: 5\n";
+    let text = "p: &p {a: 1, b: 1}\nq:\n- <<: *p\n  a: 2\n- a: 2\n  <<: [*p, *p]\n  <<: *p\n\
+                \u{20}\u{20}b: 3\n  c: 4\n  c: 5\n";
     assert_eq!(
         duplicates(text),
         [
