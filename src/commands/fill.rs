@@ -14,7 +14,7 @@ use etch_core::object::Object;
 use etch_lint::published::{Document, TypeName};
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::{added, hand_over, hand_over_preserving, read, read_preserving};
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{Json, store_numbers};
 use kube_structural_schema::path::{Path, Trail};
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -220,6 +220,8 @@ impl Types {
             };
             read.map_err(|error| place(error.to_string()))?;
         }
+        // A default of a document may be `1.0`, which a server writes as `1`.
+        store_numbers(&mut filled);
         let defaults = added(object.json(), &filled);
         Ok(Filled { object: filled, defaults, dropped })
     }

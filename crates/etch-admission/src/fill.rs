@@ -10,7 +10,7 @@ use super::request::{Request, Subject};
 use super::run::{Failure, Run};
 use super::scope::Bound;
 use super::spec::{Missing, Scope, UnknownFields};
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{Json, store_numbers};
 use kube_structural_schema::path::Step;
 use kube_structural_schema::prune::prune;
 
@@ -199,12 +199,15 @@ impl Filling<'_, '_> {
         {
             return Ok(None);
         }
-        let value = self.run.value(&default.value, &values)?;
-        Ok(value.filter(|value| match default.missing {
-            Missing::Absent => !value.is_null(),
-            Missing::Empty => !is_empty(value),
-            Missing::Merge => value.is_object() && !is_empty(value),
-        }))
+        let value = self.run.value(&default.value, &values)?.filter(|value| !value.is_null());
+        let Some(mut value) = value else { return Ok(None) };
+        if default.missing == Missing::Merge && !value.is_object() {
+            return Ok(None);
+        }
+        // The schema's types are about the value that the API server stores.
+        store_numbers(&mut value);
+        let is_set = default.missing == Missing::Absent || !is_empty(&value);
+        Ok(is_set.then_some(value))
     }
 
     fn set(&mut self, default: &CompiledDefault, at: &Location, value: Value) -> bool {

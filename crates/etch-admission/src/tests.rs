@@ -307,6 +307,20 @@ fn a_warning_names_the_problem_also_where_the_type_alone_shows_it() {
 }
 
 #[test]
+fn a_computed_number_is_judged_as_an_api_server_stores_it() {
+    let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": {
+        "size": { "type": "integer", "x-kubernetes-validations": [{ "rule": "self > 0" }] },
+        "part": { "type": "object", "properties": {
+            "gb": { "type": "integer", "x-kubernetes-validations": [{ "rule": "self > 0" }] } } },
+    } } });
+    let defaults =
+        json!([{ "path": ".size", "value": "2.0" }, { "path": ".part", "value": "{'gb': double(3)}" }]);
+    let review = created(&compile(json!({ "schema": schema, "defaults": defaults })), json!({}));
+    assert_eq!(errors(&review), Vec::<String>::new());
+    assert_eq!(extension(&review).to_string(), r#"{"part":{"gb":3},"size":2}"#);
+}
+
+#[test]
 fn each_extension_of_an_object_is_one_of_its_own() {
     let schema = compile(json!({
         "when": "extension != null && extension.?name.orValue('') != 'other'",

@@ -21,8 +21,7 @@ pub enum Num {
 impl Num {
     /// Reads a number; what fits no 64 bits with a sign becomes a float.
     pub fn of(number: &Number) -> Self {
-        // A JSON text has `-0` as well, an integer to Go. Servers write no such thing, and here it is the
-        // float `-0.0`.
+        // A JSON text may have `-0` as well, an integer to Go: servers write `-0.0` so. Here it is the float.
         number.as_i64().map_or_else(|| Self::Float(number.as_f64().unwrap_or(f64::NAN)), Self::Int)
     }
 

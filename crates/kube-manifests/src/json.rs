@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::budget::Budget;
 use crate::document::{At, DuplicateKey, Found, ItemType, Piece, hand_over};
 use crate::malformed::Malformed;
-use kube_structural_schema::json::{DEPTH, Json};
+use kube_structural_schema::json::{DEPTH, Json, stored_number};
 use kube_structural_schema::mismatch::without_values;
 
 /// How far a text is JSON.
@@ -189,7 +189,8 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Json, E> {
-        Ok(Value::from(number).into())
+        // As kubectl writes it in a request.
+        Ok(stored_number(number).map_or(Value::Null, Value::Number).into())
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Json, E> {

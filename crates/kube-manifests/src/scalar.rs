@@ -5,6 +5,7 @@
 
 use std::str::Utf8Chunk;
 
+use kube_structural_schema::json::stored_number;
 use serde_json::{Number, Value};
 
 /// A number without a form in JSON.
@@ -48,15 +49,11 @@ impl Scalar {
     /// The scalar as a value of JSON. A whole float is written to JSON without its fraction, and is an
     /// integer from then on.
     pub(super) fn into_value(self) -> Result<Value, &'static str> {
-        const LIMIT: f64 = 9_223_372_036_854_775_808.0;
         Ok(match self {
             Self::Null => Value::Null,
             Self::Flag(flag) => flag.into(),
             Self::Integer(number) => number.into(),
-            Self::Float(float) if float.fract() == 0.0 && (-LIMIT..LIMIT).contains(&float) => {
-                (float as i64).into()
-            }
-            Self::Float(float) => Number::from_f64(float).ok_or(NOT_FINITE)?.into(),
+            Self::Float(float) => stored_number(float).ok_or(NOT_FINITE)?.into(),
             Self::Text(text) => text.into(),
         })
     }

@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use go_text::strconv::format_plain;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 /// How many objects and arrays of a document may be open at once, the document itself included.
 pub const DEPTH: usize = 1_000;
@@ -163,6 +164,35 @@ pub fn narrow(value: &mut Value) {
     }
 }
 
+/// A finite float as an API server holds it once it has written and read it: an integer if its digits are one
+/// of 64 bits with a sign. A webhook gets it so, too.
+pub fn stored_number(float: f64) -> Option<Number> {
+    // Up to here, a float is the integer that its digits show.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if float.fract() != 0.0 {
+        Number::from_f64(float)
+    } else if float.abs() <= EXACT {
+        Some(Number::from(float as i64))
+    } else {
+        let digits = (float.abs() < 1e19).then(|| format_plain(float).parse::<i64>().ok());
+        digits.flatten().map(Number::from).or_else(|| Number::from_f64(float))
+    }
+}
+
+/// Holds floats as [`stored_number`] does.
+pub fn store_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(stored) = number.as_f64().and_then(stored_number) {
+                *number = stored;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(store_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(store_numbers),
+        _ => {}
+    }
+}
+
 /// Appends a value, without insignificant space.
 pub fn write(value: &(impl Serialize + ?Sized), bytes: &mut Vec<u8>) {
     serde_json::to_writer(bytes, value).expect("JSON always has a text, and memory does not refuse bytes");
@@ -249,6 +279,25 @@ mod tests {
         let mut value = serde_json::json!({"a": [u64::MAX, i64::MAX, -1, 1.5, "x"]});
         narrow(&mut value);
         assert_eq!(value, serde_json::json!({"a": [18_446_744_073_709_551_615.0, i64::MAX, -1, 1.5, "x"]}));
+    }
+
+    #[test]
+    fn whole_floats_are_integers_once_they_are_stored() {
+        // As API server 1.37 sends them to webhooks.
+        for (sent, stored) in [
+            ("[1, 1.0, 1e3, 1E2, 0.1e1, -2.0]", "[1,1,1000,100,1,-2]"),
+            ("[-0.0, -0, 0.0, 0e5]", "[0,0,0,0]"),
+            ("[1.5, 1e-7, -0.5]", "[1.5,1e-7,-0.5]"),
+            ("[9007199254740993.0, 12345678901234567.0]", "[9007199254740992,12345678901234568]"),
+            ("[1234567890123456789.0, 9223372036854774784.0]", "[1234567890123456800,9223372036854775000]"),
+            ("[9223372036854775807, -9223372036854775808]", "[9223372036854775807,-9223372036854775808]"),
+            ("[9223372036854775808.0, 1e20, 1e300]", "[9.223372036854776e+18,1e+20,1e+300]"),
+            (r#"{"a": {"b": [1.0, "1.0", true, null]}}"#, r#"{"a":{"b":[1,"1.0",true,null]}}"#),
+        ] {
+            let mut value = Json::parse(sent.as_bytes()).expect("JSON");
+            store_numbers(&mut value);
+            assert_eq!(String::from_utf8_lossy(&value.to_vec()), stored, "{sent}");
+        }
     }
 
     #[test]

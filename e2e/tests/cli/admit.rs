@@ -109,3 +109,54 @@ fn an_admission_review_names_its_resource() -> Result<()> {
     ensure!(broken.err.contains("request.resource is not a group, a version and a resource"), "{broken:?}");
     Ok(())
 }
+
+#[test]
+fn json_is_answered_as_yaml_is() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let at = |name: &str| folder.path().join(name);
+    let count = json!({ "type": "integer", "x-kubernetes-validations": [{ "rule": "self >= 0" }] });
+    let properties = |default: &str| {
+        let schema =
+            json!({ "type": "object", "properties": { "count": count, "given": count } }).to_string();
+        schema.replacen("\"integer\"", &format!("\"integer\",\"default\":{default}"), 1)
+    };
+    let ask = |file: &str, count: &str, default: &str| {
+        let target = r#"{"group":"stable.example.com","version":"v1","resource":"os","path":".spec.ext"}"#;
+        let schema = format!(
+            r#"{{"apiVersion":"etch-operator.io/v1alpha1","kind":"EmbeddedSchema","metadata":{{"name":"o"}},"spec":{{"targets":[{target}],
+            "schema":{{"openAPIV3Schema":{}}},"defaults":[{{"path":".given","value":"2.0"}}],"enforcement":"Deny"}}}}"#,
+            properties(default)
+        );
+        fs::write(at("schema.json"), schema)?;
+        let count = if count.is_empty() { String::new() } else { format!("\"count\": {count}") };
+        let object = format!(
+            r#"{{"apiVersion": "stable.example.com/v1", "kind": "O", "metadata": {{"name": "a"}}, "spec": {{"ext": {{{count}}}}}}}"#
+        );
+        let (object, flag) = match file {
+            "requests.jsonl" => (format!("{{\"object\": {object}}}"), "--requests"),
+            // In front of a brace, it is YAML.
+            "object.yaml" => (format!("---\n{object}"), "--"),
+            _ => (object, "--"),
+        };
+        fs::write(at(file), object)?;
+        etch(&["admit", "--schema", text(&at("schema.json")), "-o", "json", flag, text(&at(file))])
+    };
+    for file in ["object.json", "object.yaml", "requests.jsonl"] {
+        for (count, default, expected) in [
+            ("1.0", "5", "1"),
+            ("1e3", "5", "1000"),
+            ("-0.0", "5", "0"),
+            ("", "1.0", "1"),
+            ("", "1e3", "1000"),
+        ] {
+            let ended = ask(file, count, default)?;
+            ensure!(ended.code == Some(0), "{file} {count}: {ended:?}");
+            let extension = ended.json()?["object"]["spec"]["ext"].to_string();
+            let expected = format!(r#"{{"count":{expected},"given":2}}"#);
+            ensure!(extension == expected, "{file} {count}: {ended:?}");
+        }
+        let ended = ask(file, "1.5", "5")?;
+        ensure!(ended.code == Some(1), "{file}: {ended:?}");
+    }
+    Ok(())
+}

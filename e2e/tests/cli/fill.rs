@@ -152,3 +152,26 @@ error: stdin, document 4: is not a Kubernetes object: apiVersion is missing
     ensure!(ended.out.contains("name: c\n") && ended.out.contains("replicas: 1\n"), "{ended:?}");
     Ok(())
 }
+
+#[test]
+fn numbers_are_those_that_the_server_shows() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let number = |default: &str| format!(r#"{{"type":"number","default":{default}}}"#);
+    let any = r#"{"x-kubernetes-preserve-unknown-fields":true}"#;
+    let crd = format!(
+        r#"{{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{{"name":"as.b.c"}},
+        "spec":{{"group":"b.c","names":{{"kind":"A","plural":"as"}},"scope":"Cluster","versions":[{{"name":"v1","served":true,"storage":true,
+        "schema":{{"openAPIV3Schema":{{"type":"object","properties":{{"any":{any},"i":{{"type":"integer"}},"one":{},"half":{}}}}}}}}}]}}}}"#,
+        number("1.0"),
+        number("0.5"),
+    );
+    let file = folder.path().join("crd.json");
+    fs::write(&file, crd)?;
+    let object =
+        r#"{"apiVersion":"b.c/v1","kind":"A","metadata":{"name":"a"},"i":1e3,"any":[1.0,-0.0,1.5,{"x":-0}]}"#;
+    let ended = etch_with(&["fill", "--crd", text(&file), "-o", "json", "-"], object.as_bytes())?;
+    let filled = ended.json()?;
+    let shown = ["i", "any", "one", "half"].map(|field| filled[field].to_string());
+    ensure!(shown == ["1000", r#"[1,0,1.5,{"x":0}]"#, "1", "0.5"], "{ended:?}");
+    Ok(())
+}

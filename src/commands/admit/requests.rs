@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, bail};
 use etch::source::Embedded;
 use etch_admission::{Compiled, Lookup, Named, Operation, Request, Review, plural, review};
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{Json, store_numbers};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -59,9 +59,10 @@ impl Asked {
     /// Reads a line.
     pub(super) fn parse(line: &[u8]) -> Result<Self> {
         // The object is in the request, which may be in an AdmissionReview.
-        let Value::Object(mut fields) = Json::parse_around(line, 2)?.into_inner() else {
-            bail!("is not a JSON object")
-        };
+        let mut json = Json::parse_around(line, 2)?.into_inner();
+        // As an API server sends them.
+        store_numbers(&mut json);
+        let Value::Object(mut fields) = json else { bail!("is not a JSON object") };
         if !fields.contains_key("request") {
             Json::parse_around(line, 1)?;
         }

@@ -18,7 +18,7 @@ use crate::request::{Lookup, Named, Request};
 use crate::spec::Operation;
 use etch_core::patch::{Change, patch};
 use etch_core::warning::shortened;
-use kube_structural_schema::json::{DEPTH, Json, JsonError};
+use kube_structural_schema::json::{DEPTH, Json, JsonError, store_numbers};
 
 /// What the API server wants to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,10 +119,12 @@ impl Asked {
     /// # Errors
     /// See [`Malformed`].
     pub fn parse(body: &[u8]) -> Result<Self, Malformed> {
-        let review = Json::parse_around(body, WRAPPING).map_err(|error| match error {
+        let mut review = Json::parse_around(body, WRAPPING).map_err(|error| match error {
             JsonError::TooDeep => Malformed::TooDeep(named(body)),
             JsonError::Malformed(_) => Malformed::NotJson,
         })?;
+        // An API server writes the float `-0.0` as `-0`.
+        store_numbers(&mut review);
         let is = |field: &str, wanted: &str| review.get(field).and_then(Value::as_str) == Some(wanted);
         if !is("apiVersion", "admission.k8s.io/v1") || !is("kind", "AdmissionReview") {
             return Err(Malformed::NotReview);
@@ -394,6 +396,32 @@ mod tests {
         assert!(message.contains("spec.value.count: Required value: the count has to be set"), "{message}");
         assert!(message.contains("spec.value.size: Too long: may not be more than 5 bytes"), "{message}");
         assert_eq!(answer["warnings"], json!(["spec.value.secret: it is not there"]));
+    }
+
+    #[test]
+    fn numbers_are_those_that_the_api_server_stores() {
+        let declaration = json!({
+            "targets": [{ "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" }],
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "count": {
+                "type": "integer", "x-kubernetes-validations": [{ "rule": "self >= 0" }] } } } },
+            "enforcement": "Deny",
+        });
+        let declaration = serde_json::from_value(declaration).expect("a declaration");
+        let schema = Arc::new(Compiled::new(&declaration).expect("it compiles"));
+        let schema = Served { schema, facts: json!({}), missing: Vec::new() };
+        for (count, expected) in [
+            ("1", Reviewed::Allowed),
+            ("-0", Reviewed::Allowed),
+            ("-0.0", Reviewed::Allowed),
+            ("1e3", Reviewed::Allowed),
+            ("-1", Reviewed::Denied),
+            ("1.5", Reviewed::Denied),
+        ] {
+            let review = asked("CREATE", json!({ "count": 77 }), Value::Null).review.to_vec();
+            let review = String::from_utf8(review).expect("JSON").replace("77", count);
+            let asked = Asked::parse(review.as_bytes()).expect("a review");
+            assert_eq!(response(Phase::Validate, &schema, &asked).1, expected, "{count}");
+        }
     }
 
     #[test]
