@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use super::openapi::{self, Live};
+use super::skipped::{note, without_parts};
 use super::{asynchronous, none_of, one_stdin};
 use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::{Format, Global};
@@ -90,11 +91,19 @@ impl Fill {
             let live = runtime.block_on(Live::connect(global))?;
             types.live = Some((runtime, live));
         }
-        let (mut failures, mut printed, mut broken) = (Vec::new(), Vec::new(), Ok(()));
+        let (mut failures, mut skipped, mut printed) = (Vec::new(), Vec::new(), Vec::new());
+        let mut broken = Ok(());
         let mut files = DistinctFiles::default();
         for path in &self.objects {
-            let mut is_empty = true;
+            let (mut is_empty, mut other) = (true, None);
             let flow = files.each(path, &mut io::stdin().lock(), &mut |document| {
+                if let Ok(document) = &document
+                    && document.is_for_kustomize()
+                {
+                    other = Some("something for kustomize only".to_owned());
+                    skipped.push(format!("{}: for kustomize only", document.origin));
+                    return ControlFlow::Continue(());
+                }
                 is_empty = false;
                 let filled = document
                     .and_then(source::object)
@@ -116,10 +125,11 @@ impl Fill {
                 break;
             }
             if is_empty && !files.has_repeated() {
-                failures.push(none_of("Kubernetes object", std::slice::from_ref(path), None));
+                failures.push(none_of("Kubernetes object", std::slice::from_ref(path), other));
             }
         }
         broken?;
+        skipped.iter().try_for_each(|document: &String| note(document))?;
         if self.output == Format::Json && (failures.is_empty() || !printed.is_empty()) {
             self.json(printed, out)?;
         }
@@ -175,7 +185,8 @@ impl Types {
         for path in crds {
             let found = files.documents(path, stdin)?;
             let before = types.crds.len();
-            for document in found.iter().filter(|document| document.is_crd()) {
+            let other = found.first().map(source::Document::what);
+            for document in without_parts(found)?.iter().filter(|document| document.is_crd()) {
                 let crd = source::crd(document)?;
                 if types.crds.iter().any(|known| known.group() == crd.group() && known.kind() == crd.kind()) {
                     bail!("{}: {} is given twice", document.origin, crd.name());
@@ -183,8 +194,7 @@ impl Types {
                 types.crds.push(crd);
             }
             if types.crds.len() == before && !files.has_repeated() {
-                let found = found.first().map(source::Document::what);
-                bail!(none_of("CustomResourceDefinition", std::slice::from_ref(path), found));
+                bail!(none_of("CustomResourceDefinition", std::slice::from_ref(path), other));
             }
         }
         types.documents = openapi::of_files(documents, stdin)?;

@@ -28,6 +28,7 @@ pub(crate) mod run;
 mod sample;
 mod scope;
 mod signals;
+mod skipped;
 pub(crate) mod status;
 mod values;
 pub(crate) mod version;

@@ -20,6 +20,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::policy::{Labels, labels};
+use super::skipped::without_parts;
 use super::{each, none_of};
 use crate::commands::emit::{emit_object, emit_objects};
 use crate::commands::global::Format;
@@ -281,7 +282,8 @@ async fn live(target: &Target) -> anyhow::Result<Found> {
 fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
     let mut found = Found::default();
     let documents = source::documents(files, &mut io::stdin().lock())?;
-    for document in &documents {
+    let other = documents.first().map(source::Document::what);
+    for document in &without_parts(documents)? {
         let origin = || document.origin.to_string();
         if document.is_crd() {
             found.crds.push(Known::read(&document.json).with_context(origin)?);
@@ -291,7 +293,7 @@ fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
         }
     }
     if found.crds.is_empty() && found.schemas.is_empty() {
-        bail!(none_of("CustomResourceDefinition", files, documents.first().map(source::Document::what)));
+        bail!(none_of("CustomResourceDefinition", files, other));
     }
     Ok(found)
 }

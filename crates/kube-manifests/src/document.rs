@@ -170,8 +170,28 @@ impl Document {
         self.is_crd() && changes
     }
 
+    /// Whether the document is for kustomize only: a kustomization, its configuration, or a JSON patch.
+    pub fn is_for_kustomize(&self) -> bool {
+        const FILES: [&str; 4] =
+            ["kustomization.yaml", "kustomization.yml", "kustomizeconfig.yaml", "kustomizeconfig.yml"];
+        let name = self.origin.file.rsplit(['/', '\\']).next().unwrap_or_default();
+        let is_operation = |item: &Value| ["op", "path"].iter().all(|field| item[*field].is_string());
+        let is_patch = || match &*self.json {
+            Value::Array(items) => !items.is_empty() && items.iter().all(is_operation),
+            _ => false,
+        };
+        match (self.api_version(), self.kind()) {
+            ("", "") => FILES.contains(&name) || is_patch(),
+            ("", kind) => ["Kustomization", "Component"].contains(&kind),
+            (version, _) => version.starts_with("kustomize.config.k8s.io/"),
+        }
+    }
+
     /// What the document is, in words: its kind and API version, or that it is not a Kubernetes object.
     pub fn what(&self) -> String {
+        if self.is_part_of_crd() {
+            return "a part of a CustomResourceDefinition, such as a patch of kustomize".to_owned();
+        }
         match (self.kind(), self.api_version()) {
             ("", _) => "something without a kind".to_owned(),
             (kind, "") => kind.to_owned(),

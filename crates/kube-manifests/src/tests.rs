@@ -326,3 +326,44 @@ fn beyond_a_thousand_levels_a_document_is_an_error_of_its_own() {
         );
     }
 }
+
+/// What is read from a file, in short: whether it is a part of a CRD, and whether it is for kustomize only.
+fn uses(name: &str, text: &str) -> (bool, bool) {
+    let mut found = None;
+    let _ = super::read(name, text.as_bytes().to_vec(), &mut |document| {
+        let document = document.expect("a document");
+        assert_eq!(document.what().starts_with("a part of a Custom"), document.is_part_of_crd(), "{text}");
+        found = Some((document.is_part_of_crd(), document.is_for_kustomize()));
+        ControlFlow::Continue(())
+    });
+    found.expect("a document")
+}
+
+#[test]
+fn what_kustomize_puts_together_is_known() {
+    let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c";
+    for more in ["}\nspec: {conversion: {strategy: None}}", ", annotations: {a: b}}", "}\n$patch: delete"] {
+        assert_eq!(uses("patch.yaml", &format!("{crd}{more}")), (true, false), "{more}");
+    }
+    for more in ["}\nspec: {group: b.c}", "}\nspec: {}", "}"] {
+        assert_eq!(uses("crd.yaml", &format!("{crd}{more}")), (false, false), "{more}");
+    }
+    for (name, text) in [
+        ("kustomization.yaml", "resources: [a.yaml]"),
+        ("config/crd/kustomization.yml", "namePrefix: a-"),
+        ("kustomizeconfig.yaml", "nameReference: []"),
+        ("a.yaml", "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component"),
+        ("stdin", "kind: Kustomization\nresources: []"),
+        ("patch.yaml", "- {op: add, path: /spec/a, value: 1}\n- {op: remove, path: /spec/b}"),
+    ] {
+        assert_eq!(uses(name, text), (false, true), "{text}");
+    }
+    for (name, text) in [
+        ("a.yaml", "resources: [a.yaml]"),
+        ("a.yaml", "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization"),
+        ("kustomization.yaml", "apiVersion: v1\nkind: Secret"),
+        ("a.yaml", "- {op: add}"),
+    ] {
+        assert_eq!(uses(name, text), (false, false), "{text}");
+    }
+}

@@ -1,6 +1,8 @@
 //! Inputs after public reports, in `cases`: `source.txt` names the report, and `expected.txt` has the answer
 //! of a real API server. Etch reads them as kubectl does, and finds what the server refuses or warns of.
 
+use std::fs;
+
 use anyhow::{Context, Result, ensure};
 
 use crate::process::{etch, file, text};
@@ -59,6 +61,49 @@ fn cases_are_answered_as_kubectl_and_the_server_do() -> Result<()> {
         }
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn what_is_for_kustomize_is_skipped_by_every_command_that_reads_crds() -> Result<()> {
+    let config = file("tests/cli/cases/kustomize-patches/config");
+    let patches = config.join("crd/patches");
+    let objects = tempfile::tempdir()?;
+    let write = |name: &str, content: &str| fs::write(objects.path().join(name), content);
+    write(
+        "a.yaml",
+        "apiVersion: bugs.test/v1\nkind: ListMapDup\nmetadata: {name: a}\nspec: {ports: [{port: 1}]}\n",
+    )?;
+    write("kustomization.yaml", "resources: [a.yaml]\n")?;
+    write("patch.yaml", "- {op: add, path: /spec/a, value: 1}\n")?;
+    let (config, patches, objects) = (text(&config), text(&patches), text(objects.path()));
+    let commands: [(&[&str], usize, &str); 6] = [
+        (&["fill", "--crd", config, objects], 3, "protocol: TCP"),
+        (&["rbac", config], 1, "listmapdups"),
+        (&["impact", "-f", config, "--old", config], 2, "listmapdups.bugs.test"),
+        (&["impact", "-f", config, "--old", config, "--objects", objects], 2, "listmapdups.bugs.test"),
+        (&["plan", "-f", config, "--old", config], 2, "listmapdups.bugs.test"),
+        (&["lint", "--old", config, config], 2, "1 CRD"),
+    ];
+    for (command, notes, shown) in commands {
+        let ended = etch(command)?;
+        let of = |line: &&str| line.starts_with("note: skipped: ");
+        ensure!(ended.err.lines().filter(of).count() == notes, "{command:?}: {ended:?}");
+        ensure!(ended.err.contains("a part of the CRD listmapdups.bugs.test"), "{command:?}: {ended:?}");
+        ensure!(ended.code.is_some_and(|code| code < 2), "{command:?}: {ended:?}");
+        ensure!(ended.out.contains(shown), "{command:?}: {ended:?}");
+    }
+    let commands: [&[&str]; 4] = [
+        &["fill", "--crd", patches, objects],
+        &["rbac", patches],
+        &["impact", "-f", patches, "--old", config],
+        &["lint", patches],
+    ];
+    for command in commands {
+        let ended = etch(command)?;
+        let found = "contains no CustomResourceDefinition: found a part of a CustomResourceDefinition";
+        ensure!(ended.code == Some(2) && ended.err.contains(found), "{command:?}: {ended:?}");
+    }
     Ok(())
 }
 

@@ -24,6 +24,7 @@ use kube_structural_schema::schema::DEEPEST;
 use super::super::etcd::{evidence, report_on};
 use super::super::failures::{remedy, way_out};
 use super::super::policy::{Known, Labels, first, labels};
+use super::super::skipped::without_parts;
 use super::super::{documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
 
@@ -206,18 +207,19 @@ pub(crate) fn given_before(
     new: &[PathBuf],
     stdin: &mut dyn io::Read,
 ) -> anyhow::Result<BTreeMap<String, Given>> {
-    among(&documents_before(paths, new, stdin)?, paths)
+    among(documents_before(paths, new, stdin)?, paths)
 }
 
 /// The CRDs in files, by name.
 pub(crate) fn given(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Result<BTreeMap<String, Given>> {
-    among(&source::documents(paths, stdin)?, paths)
+    among(source::documents(paths, stdin)?, paths)
 }
 
-fn among(documents: &[source::Document], paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Given>> {
+fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Given>> {
     let mut found = BTreeMap::new();
-    for document in documents.iter().filter(|document| document.is_crd() && !document.is_part_of_crd()) {
-        let crd = source::crd(document)?;
+    let other = documents.first().map(source::Document::what);
+    for document in without_parts(documents)?.into_iter().filter(source::Document::is_crd) {
+        let crd = source::crd(&document)?;
         if let Some(Version { name, .. }) =
             crd.versions().iter().find(|version| version.schema.depth() > DEEPEST)
         {
@@ -230,10 +232,10 @@ fn among(documents: &[source::Document], paths: &[PathBuf]) -> anyhow::Result<BT
             bail!("{}: CRD {} was given before", document.origin, crd.name());
         }
         let labels = labels(&document.json);
-        found.insert(crd.name().to_owned(), Given { crd, labels, written: document.json.clone() });
+        found.insert(crd.name().to_owned(), Given { crd, labels, written: document.json });
     }
     if found.is_empty() && !paths.is_empty() {
-        bail!(none_of("CustomResourceDefinition", paths, documents.first().map(source::Document::what)));
+        bail!(none_of("CustomResourceDefinition", paths, other));
     }
     Ok(found)
 }

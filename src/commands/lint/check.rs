@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use super::super::openapi::Live;
 use super::super::policy::first;
+use super::super::skipped::{part_of_crd, without_parts};
 use super::super::{asynchronous, documents_before, each, none_of};
 use super::place::place;
 use super::publishing::Publishing;
@@ -158,14 +159,8 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
         let _ = files.each(path, &mut io::stdin().lock(), &mut |document| {
             match document {
                 Ok(document) if document.is_part_of_crd() => {
-                    checked.parts.push(format!(
-                        "{}: a part of the CRD {}",
-                        document.origin,
-                        name_of(&document.json)
-                    ));
-                    others.insert(
-                        "a part of a CustomResourceDefinition, such as a patch of kustomize".to_owned(),
-                    );
+                    checked.parts.push(part_of_crd(&document));
+                    others.insert(document.what());
                 }
                 Ok(document) if document.is_crd() => {
                     crds += 1;
@@ -333,7 +328,7 @@ fn targets(schemas: &[(Json, Option<Document>)]) -> BTreeSet<(String, String)> {
 pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
     let documents = documents_before(paths, new, &mut io::stdin().lock()).context("--old")?;
     let other = documents.first().map(Document::what);
-    let crds = documents.into_iter().filter(|document| document.is_crd() && !document.is_part_of_crd());
+    let crds = without_parts(documents)?.into_iter().filter(Document::is_crd);
     let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();
     if crds.is_empty() && !paths.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, other));

@@ -23,6 +23,7 @@ use kube_crd_validation::crd::Release;
 
 use self::check::{Checked, Located, embedded, files, go, live, live_types, not_compared, old, openapi};
 use self::document::document;
+use super::skipped::note;
 use super::{failure, one_stdin};
 use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::{Format, Global};
@@ -137,7 +138,7 @@ impl Lint {
         }
         go(&mut checked, &self.go);
         for part in &checked.parts {
-            writeln!(io::stderr(), "note: skipped: {}", report::plain(part))?;
+            note(part)?;
         }
         let is_empty = checked.looked_at().all(|(count, _)| count == 0);
         if is_empty && !checked.failures.is_empty() {
