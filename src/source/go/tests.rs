@@ -111,6 +111,7 @@ fn what_is_no_go_is_an_error_and_the_rest_is_read() {
     let (packages, errors) = packages(&[folder.path().to_owned()]);
     let said: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(said.len(), 3, "{said:?}");
+    assert!(said[1].contains("bytes.go: line 1: is not Go"), "{said:?}");
     assert!(said[2].contains("open.go: line "), "{said:?}");
     assert!(said[0].contains("broken.go: line 7: is not Go"), "{said:?}");
     let findings = lint_go(&packages, &[]);
@@ -119,6 +120,39 @@ fn what_is_no_go_is_an_error_and_the_rest_is_read() {
     assert!(missing.iter().any(|error| error.to_string().contains("cannot be read: ")), "{missing:?}");
     let (_, empty) = super::packages(&[tempfile::tempdir().expect("a folder").path().join("...")]);
     assert_eq!(empty.len(), 1);
+}
+
+#[test]
+fn a_file_without_a_package_clause_is_an_error_unless_go_passes_over_it() {
+    let utf_16 = |mark: [u8; 2], unit: fn(u16) -> [u8; 2]| {
+        let text = "package a\n".encode_utf16().flat_map(unit);
+        mark.into_iter().chain(text).collect::<Vec<u8>>()
+    };
+    for (text, is_go) in [
+        (Vec::new(), false),
+        (b"\n\n".to_vec(), false),
+        (b"// Package a is none.\n".to_vec(), false),
+        (b"type A int\n".to_vec(), false),
+        (utf_16([0xff, 0xfe], u16::to_le_bytes), false),
+        (utf_16([0xfe, 0xff], u16::to_be_bytes), false),
+        (b"package a // \xe9\n".to_vec(), false),
+        (b"package a\n".to_vec(), true),
+        (b"\xef\xbb\xbfpackage a\n".to_vec(), true),
+        (b"//go:build ignore\n".to_vec(), true),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("fine.go"), "package a\n").expect("a file");
+        fs::write(folder.path().join("odd.go"), &text).expect("a file");
+        let (_, errors) = packages(&[folder.path().to_owned()]);
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        let is_named = errors.iter().any(|error| error.contains("odd.go: line 1: is not Go"));
+        assert!(errors.len() == usize::from(!is_go) && is_named != is_go, "{text:?}: {errors:?}");
+    }
+}
+
+/// Constants of which each is twice the one before.
+fn sums(count: usize) -> String {
+    (1..count).map(|index| format!("A{index} = A{0} + A{0}\n", index - 1)).collect()
 }
 
 /// Whatever the text: no panic, and no depth that the stack cannot bear.
@@ -138,6 +172,14 @@ fn any_text_can_be_read() {
         ),
         format!("package a\ntype A struct {{\n// +default={}\nB string `json:\"b\"`\n}}\n", "[".repeat(deep)),
         format!("package a\nconst A = {}1{}\n", "(".repeat(deep), ")".repeat(deep)),
+        format!("package a\nconst A = 1{}\n", "+ 1".repeat(deep)),
+        format!("package a\nconst (\nA0 = 1\n{})\ntype B struct {{\n// +default=ref(A999)\nB int\n}}\n", sums(1000)),
+        "package a\ntype A[T any] struct { A *A[[]T] `json:\"a\"`; B T `json:\"b\"` }\ntype B struct {\n\
+         // +default={\"a\":{\"a\":{\"b\":[[1]]}}}\nC A[int] `json:\"c\"`\n}\n"
+            .to_owned(),
+        "package a\ntype A[T any] = A[A[T]]\ntype B struct {\n// +default=1\nC A[int] `json:\"c\"`\n}\n".to_owned(),
+        "package a\ntype A[T any] struct { *A[[]T]; *A[T] }\ntype B struct {\n// +default=1\nC A[int] `json:\"c\"`\n}\n"
+            .to_owned(),
         "package a\nfunc (".to_owned(),
         "package a\ntype A struct { B struct { C `json:\"".to_owned(),
         "package a\ntype A = B\ntype B = A\ntype C struct { A; B }\n".to_owned(),

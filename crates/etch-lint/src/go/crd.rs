@@ -64,7 +64,7 @@ pub(super) fn check(packages: &Packages, crd: &Json, report: &mut Report) {
         let Some((package, fields)) = root(packages, &group, &version_name, &kind) else { continue };
         let mut compare =
             Compare { packages, crd: &name, version: &version_name, seen: BTreeSet::new(), report };
-        compare.fields(Struct { fields, package }, &kind, &schema, &Path::root());
+        compare.fields(Struct { fields, scope: package.into() }, &kind, &schema, &Path::root());
     }
 }
 
@@ -113,55 +113,39 @@ struct Compare<'a, 'r> {
 impl<'a> Compare<'a, '_> {
     fn fields(&mut self, of: Struct<'a>, owner: &str, schema: &Schema, at: &Path) {
         let mut fields = Vec::new();
-        of.each(self.packages, &mut |package, field| fields.push((package, field)));
-        for (package, field) in fields {
+        of.each(self.packages, &mut |scope, field| fields.push((scope.clone(), field)));
+        for (scope, field) in fields {
             let Some((name, property)) = field.json_name().and_then(|name| Some((name, schema.child(name)?)))
             else {
                 continue;
             };
             let here = at.join(Step::Field(name.to_owned()));
-            let resolved = self.packages.resolve_field(package, field);
-            self.field(package, field, owner, &resolved, property, &here);
-            self.below(package, owner, field, &resolved, property, &here);
+            let resolved = self.packages.resolve_field(scope.clone(), field);
+            self.field(scope.package, field, owner, &resolved, property, &here);
+            self.below(owner, field, &resolved, property, &here);
         }
     }
 
     /// What is inside of a field, of its items or its values. The schema bounds how deep this leads.
-    fn below(
-        &mut self,
-        package: &'a Package,
-        owner: &str,
-        field: &Field,
-        resolved: &Resolved<'a>,
-        schema: &Schema,
-        at: &Path,
-    ) {
+    fn below(&mut self, owner: &str, field: &Field, resolved: &Resolved<'a>, schema: &Schema, at: &Path) {
         let name = match resolved.declared.last() {
             Some((_, declared)) => declared.name.clone(),
             None => format!("{owner}.{}", field.name),
         };
-        self.shape(package, &name, resolved, schema, at);
+        self.shape(&name, resolved, schema, at);
     }
 
-    fn shape(
-        &mut self,
-        package: &'a Package,
-        name: &str,
-        resolved: &Resolved<'a>,
-        schema: &Schema,
-        at: &Path,
-    ) {
-        let home = resolved.declared.last().map_or(package, |(there, _)| *there);
-        let (of, schema, step) = match resolved.shape {
-            Shape::Struct(inner) => return self.fields(inner, name, schema, at),
-            Shape::List(of) => (of, schema.items.as_deref(), Step::Items),
-            Shape::Map(of) => (of, schema.additional_schema(), Step::Values),
+    fn shape(&mut self, name: &str, resolved: &Resolved<'a>, schema: &Schema, at: &Path) {
+        let (of, schema, step) = match &resolved.shape {
+            Shape::Struct(inner) => return self.fields(inner.clone(), name, schema, at),
+            Shape::List(of) => (*of, schema.items.as_deref(), Step::Items),
+            Shape::Map(of) => (*of, schema.additional_schema(), Step::Values),
             _ => return,
         };
         let Some(schema) = schema else { return };
-        let inner = self.packages.resolve(home, of);
+        let inner = self.packages.resolve(resolved.scope.clone(), of);
         let name = inner.declared.last().map_or(name, |(_, declared)| declared.name.as_str()).to_owned();
-        self.shape(home, &name, &inner, schema, &at.join(step));
+        self.shape(&name, &inner, schema, &at.join(step));
     }
 
     fn field(

@@ -38,13 +38,13 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     if keys.is_empty() {
         report.field(&RULE, site, "the list is of type map and has no +listMapKey");
     }
-    let Shape::Struct(item) = site.packages.resolve(site.package, items).shape else { return };
+    let Shape::Struct(item) = site.packages.resolve(site.resolved.scope.clone(), items).shape else { return };
     for key in keys {
         let message = match item.field(site.packages, key) {
             (None, true) => format!("the key {key} is not a field of the list's items"),
-            (Some((package, field)), _) if !field.is_required(package) => {
-                let resolved = site.packages.resolve_field(package, field);
-                if effective(site.packages, package, field, &resolved).is_some() {
+            (Some((scope, field)), _) if !field.is_required(scope.package) => {
+                let resolved = site.packages.resolve_field(scope.clone(), field);
+                if effective(site.packages, scope.package, field, &resolved).is_some() {
                     continue;
                 }
                 format!("the key {key} of the list's items is neither required nor has a default")

@@ -1,9 +1,11 @@
 //! ETCH106 to ETCH108: markers that give no default, a wrong one, or two.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::site::{self, Report};
-use crate::go_types::{self, MarkedDefault, Marker, Package, Packages, Resolved, Shape, Source, Type};
+use crate::go_types::{self, MarkedDefault, Marker, Package, Packages, Resolved, Shape, Source, Type, Whole};
 use crate::rule::{GoPlace, Rule, Severity};
 use crate::site::shown;
 use kube_structural_schema::json::same;
@@ -125,7 +127,7 @@ impl Holder<'_> {
         {
             return None;
         }
-        let (at, expected) = misfit(self.packages, self.package, &self.resolved, value, DEEPEST)?;
+        let (at, expected) = misfit(self.packages, &self.resolved, value, DEEPEST)?;
         let at = if at.is_empty() { at } else { format!(" at {}", at.trim_start_matches('.')) };
         Some(format!("the default {} is not {expected}{at}", shown(value)))
     }
@@ -144,35 +146,38 @@ impl Holder<'_> {
 /// Where a value does not fit a type, and what is expected there.
 fn misfit(
     packages: &Packages,
-    package: &Package,
     resolved: &Resolved<'_>,
     value: &Value,
     depth: usize,
-) -> Option<(String, &'static str)> {
-    let here = |fits: bool, expected| (!fits).then(|| (String::new(), expected));
-    let home = resolved.declared.last().map_or(package, |(there, _)| *there);
+) -> Option<(String, Cow<'static, str>)> {
+    let here = |fits: bool, expected| (!fits).then_some((String::new(), Cow::Borrowed(expected)));
     let below = |kind: &Type, value: &Value| match depth.checked_sub(1) {
         Some(depth) if !value.is_null() => {
-            misfit(packages, home, &packages.resolve(home, kind), value, depth)
+            misfit(packages, &packages.resolve(resolved.scope.clone(), kind), value, depth)
         }
         _ => None,
     };
-    match resolved.shape {
+    if let (Some(format), Value::String(text)) = (resolved.format, value) {
+        return here(format.fits(text), format.name());
+    }
+    match &resolved.shape {
         Shape::Text | Shape::Bytes => here(value.is_string(), "a string"),
         Shape::Bool => here(value.is_boolean(), "a boolean"),
-        Shape::Integer => {
-            let is_whole = |number: f64| number.fract() == 0.0;
-            here(value.as_f64().is_some_and(is_whole), "an integer")
-        }
+        Shape::Integer(whole) => integer(*whole, value).map(|expected| (String::new(), expected)),
         Shape::IntegerOrText => {
             let fits = value.is_string() || value.as_f64().is_some_and(|number| number.fract() == 0.0);
             here(fits, "an integer or a string")
         }
         Shape::Float => here(value.is_number(), "a number"),
         Shape::List(of) => match value {
-            Value::Array(items) => items.iter().enumerate().find_map(|(index, item)| {
-                below(of, item).map(|(at, expected)| (format!("[{index}]{at}"), expected))
-            }),
+            Value::Array(items) => match resolved.length(packages) {
+                Some(length) if items.len() as u64 > length => {
+                    Some((String::new(), format!("a list of at most {length} items").into()))
+                }
+                _ => items.iter().enumerate().find_map(|(index, item)| {
+                    below(of, item).map(|(at, expected)| (format!("[{index}]{at}"), expected))
+                }),
+            },
             _ => here(false, "a list"),
         },
         Shape::Map(of) => match value {
@@ -181,19 +186,31 @@ fn misfit(
             }),
             _ => here(false, "an object"),
         },
-        Shape::Struct(inner) => match value {
-            Value::Object(fields) => fields.iter().find_map(|(name, value)| {
+        Shape::Struct(_) => match (resolved.object(), value) {
+            (None, _) => None,
+            (Some(inner), Value::Object(fields)) => fields.iter().find_map(|(name, value)| {
                 let (found, is_complete) = inner.field(packages, name);
-                let Some((package, field)) = found else {
-                    return is_complete.then(|| (format!(".{name}"), "a field of the struct"));
+                let Some((scope, field)) = found else {
+                    return is_complete.then(|| (format!(".{name}"), "a field of the struct".into()));
                 };
                 let depth = depth.checked_sub(1).filter(|_| !value.is_null())?;
-                let resolved = packages.resolve_field(package, field);
-                misfit(packages, package, &resolved, value, depth)
+                let resolved = packages.resolve_field(scope, field);
+                misfit(packages, &resolved, value, depth)
                     .map(|(at, expected)| (format!(".{name}{at}"), expected))
             }),
             _ => here(false, "an object"),
         },
         Shape::Custom | Shape::Unknown => None,
+    }
+}
+
+/// What is expected instead of a value that is no whole number, or not one that a type holds.
+fn integer(whole: Whole, value: &Value) -> Option<Cow<'static, str>> {
+    match value {
+        Value::Number(number) if whole.holds(number) => None,
+        Value::Number(number) if number.as_f64().is_some_and(|float| float.fract() == 0.0) => {
+            Some(format!("an integer from {} to {}", whole.least, whole.largest).into())
+        }
+        _ => Some("an integer".into()),
     }
 }

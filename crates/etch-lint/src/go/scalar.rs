@@ -25,17 +25,24 @@ value as well, make the field a pointer.",
 };
 
 pub(super) fn check(site: &Site<'_>, report: &mut Report) {
-    let what = match site.resolved.unset(site.field) {
-        Unset::Value(_) if !site.resolved.writes_itself() => "the zero value".to_owned(),
-        Unset::Value(sent) => shown(&sent),
+    let sent = site.resolved.unset(site.packages, site.field);
+    let what = match &sent {
+        Unset::Value(sent) if site.resolved.writes_itself() || sent.is_array() => shown(sent),
+        Unset::Value(_) => "the zero value".to_owned(),
         Unset::Written => "what the method of its type writes".to_owned(),
         Unset::Absent | Unset::Null | Unset::Object | Unset::Unknown => return,
     };
-    let Some(default) = site.value().filter(|default| !site.resolved.is_zero(default)) else { return };
-    let why = if site.resolved.writes_itself() {
-        format!("{what} if they do not set the field: only omitzero or a pointer omits such a struct")
-    } else {
-        format!("{what} if they do not set the field: it has no omitempty")
+    let Some(default) = site.value() else { return };
+    if site.resolved.may_be_sent(site.packages, &sent, &default) {
+        return;
+    }
+    let why = match &sent {
+        _ if site.resolved.is_omitted(site.packages) => "it has no omitempty",
+        Unset::Value(sent) if sent.is_array() => "only omitzero or a pointer omits an array",
+        _ => "only omitzero or a pointer omits such a struct",
     };
-    report.field(&RULE, site, format!("the default is {}, but Go clients send {why}", shown(&default)));
+    let default = shown(&default);
+    let message =
+        format!("the default is {default}, but Go clients send {what} if they do not set the field: {why}");
+    report.field(&RULE, site, message);
 }

@@ -21,14 +21,15 @@ controller-gen markers are checked; not reported are required fields, which nobo
 };
 
 pub(super) fn check(site: &Site<'_>, report: &mut Report) {
-    let is_scalar = matches!(site.resolved.shape, Shape::Text | Shape::Bool | Shape::Integer | Shape::Float);
+    let is_scalar =
+        matches!(site.resolved.shape, Shape::Text | Shape::Bool | Shape::Integer(_) | Shape::Float);
     let is_optional = site.package.is_kubebuilder && !site.field.is_required(site.package);
     let is_of_status = site.declaration.name.ends_with("Status");
     if !is_scalar || site.resolved.writes_itself() || !is_optional || is_of_status || site.default().is_some()
     {
         return;
     }
-    if let Unset::Value(sent) = site.resolved.unset(site.field) {
+    if let Unset::Value(sent) = site.resolved.unset(site.packages, site.field) {
         let message =
             format!("Go clients send {} if they do not set the field, and others omit it", shown(&sent));
         report.field(&RULE, site, message);

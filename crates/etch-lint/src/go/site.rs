@@ -74,7 +74,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn below(&self, kind: &'a Type, name: &str, depth: usize, visit: &mut dyn FnMut(&Site<'a>)) {
         match kind {
-            Type::Pointer(of) | Type::List(of) | Type::Array(of) | Type::Map(of) if depth < DEEPEST => {
+            Type::Pointer(of) | Type::List(of) | Type::Array(of, _) | Type::Map(of) if depth < DEEPEST => {
                 self.below(of, name, depth + 1, visit);
             }
             Type::Struct(fields) if depth < DEEPEST => {

@@ -1,7 +1,7 @@
 //! ETCH103: structs that Go clients always send, and others need not.
 
 use super::site::{Report, Site, effective};
-use crate::go_types::{Marker, Packages, Shape, Struct};
+use crate::go_types::{Marker, Packages, Struct};
 use crate::rule::{Rule, Severity};
 use crate::site::is_zero;
 
@@ -25,7 +25,7 @@ refuse `default: {}`: a field in it is required, even if that has a default, or 
 const DEEPEST: usize = 8;
 
 pub(super) fn check(site: &Site<'_>, report: &mut Report) {
-    let Shape::Struct(inner) = site.resolved.shape else { return };
+    let Some(inner) = site.resolved.object() else { return };
     let is_sent = !site.resolved.is_pointer && !site.field.tag.as_ref().is_some_and(|tag| tag.omitzero);
     if !is_sent || !site.package.is_kubebuilder || site.is_spec_or_status() || site.default().is_some() {
         return;
@@ -40,16 +40,16 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
 }
 
 /// The first field with a default that matters, as JSON names it; structs that may be absent are passed over.
-fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<String> {
+fn default_inside(packages: &Packages, of: &Struct<'_>, depth: usize) -> Option<String> {
     let mut found = None;
-    of.each(packages, &mut |package, field| {
+    of.each(packages, &mut |scope, field| {
         let Some(name) = field.json_name().filter(|_| found.is_none()) else { return };
-        let resolved = packages.resolve_field(package, field);
-        let default = effective(packages, package, field, &resolved);
+        let resolved = packages.resolve_field(scope.clone(), field);
+        let default = effective(packages, scope.package, field, &resolved);
         let value = default.and_then(|(default, _)| default.value.ok().flatten());
         if value.is_some_and(|value| !is_zero(&value)) {
             found = Some(name.to_owned());
-        } else if let Shape::Struct(inner) = resolved.shape
+        } else if let Some(inner) = resolved.object()
             && !resolved.is_pointer
             && depth > 0
         {
@@ -61,12 +61,12 @@ fn default_inside(packages: &Packages, of: Struct<'_>, depth: usize) -> Option<S
 
 /// Whether the API server takes `{}` as a default: it counts no defaults inside, so nothing may be required
 /// there, neither by a field nor by a marker.
-fn can_be_empty(site: &Site<'_>, of: Struct<'_>) -> bool {
+fn can_be_empty(site: &Site<'_>, of: &Struct<'_>) -> bool {
     let declared = site.resolved.declared.iter().flat_map(|(_, type_)| &type_.markers);
     let mut is_complete = !site.field.markers.iter().chain(declared).any(asks_for_fields);
     // What an embedded struct from elsewhere requires is not known.
-    of.each(site.packages, &mut |package, field| {
-        is_complete &= field.json_name().is_none() || !field.is_required(package);
+    of.each(site.packages, &mut |scope, field| {
+        is_complete &= field.json_name().is_none() || !field.is_required(scope.package);
     }) && is_complete
 }
 

@@ -1,7 +1,5 @@
 //! The markers that give a field or a type its default.
 
-use serde_json::Value;
-
 use super::kubebuilder;
 use super::package::{Marker, Packages};
 use super::quote::cut;
@@ -109,6 +107,6 @@ fn constant(reference: &str, packages: &Packages, package: &str) -> Result<Optio
             Err(Unreadable(format!("{path} has no constant {name}")))
         }
         // A package elsewhere may have it.
-        _ => Ok(packages.constant(path, name).map(|value: &Value| Json::from(value.clone()))),
+        _ => Ok(packages.constant(path, name).map(Json::from)),
     }
 }

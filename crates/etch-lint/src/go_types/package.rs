@@ -28,9 +28,29 @@ pub struct Package {
     /// Its constants by name.
     pub constants: BTreeMap<String, Constant>,
     /// The types that write or read their JSON themselves.
-    pub custom: BTreeSet<String>,
-    /// Those of them that write it, and no null as far as their method shows.
-    pub written: BTreeSet<String>,
+    pub custom: BTreeMap<String, Methods>,
+    /// The import paths whose names its files use without a qualifier (`import . "path"`).
+    pub dots: BTreeSet<String>,
+}
+
+/// The methods by which a type takes its JSON, or its schema, into its own hands.
+#[derive(Debug, Default)]
+pub struct Methods {
+    /// Whether one of them writes its JSON.
+    pub is_writer: bool,
+    /// The one that does; `None` if it may write null.
+    pub writer: Option<Writer>,
+}
+
+/// A method that writes JSON, and no null as far as it shows.
+#[derive(Debug, Default)]
+pub struct Writer {
+    /// The string literals in it.
+    pub literals: BTreeSet<String>,
+    /// The names in it, some of which may be constants.
+    pub names: BTreeSet<String>,
+    /// Whether it looks up nothing, and calls nothing that may name values: `String()`, a table.
+    pub is_plain: bool,
 }
 
 /// A place in a file.
@@ -67,12 +87,14 @@ pub enum Type {
     /// `[]T`
     List(Box<Self>),
     /// `[N]T`
-    Array(Box<Self>),
+    Array(Box<Self>, Constant),
     /// `map[K]T`
     Map(Box<Self>),
     /// `struct { … }`
     Struct(Vec<Field>),
-    /// An interface, function, channel, the parameter of a generic type, or a type that is nested too deep.
+    /// The parameter of the generic type around it, counted from 0.
+    Parameter(usize),
+    /// An interface, function or channel, or a type that is nested too deep.
     Other,
 }
 
@@ -83,6 +105,8 @@ pub struct TypeName {
     pub package: String,
     /// The name in the package.
     pub name: String,
+    /// What the parameters of a generic type stand for.
+    pub arguments: Vec<Type>,
 }
 
 /// A field of a struct.
@@ -131,8 +155,10 @@ pub enum Place {
 /// A `json` tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JsonTag {
-    /// The name; empty where the tag gives none, `-` where the field is left out.
+    /// The name; empty where the tag gives none.
     pub name: String,
+    /// Whether the field is left out: the tag is `-`.
+    pub is_skipped: bool,
     /// `omitempty`
     pub omitempty: bool,
     /// `omitzero`, which leaves out structs as well.
@@ -152,14 +178,27 @@ pub struct Marker {
     pub at: Spot,
 }
 
-/// The value of a constant.
+/// A constant expression.
 #[derive(Debug)]
 pub enum Constant {
-    /// A literal.
+    /// A literal, or `iota`.
     Literal(Value),
     /// Another constant, by the import path of its package and its name.
     Reference(String, String),
-    /// One that has to be computed.
+    /// A value of a type: `T(value)`, which may also be a call of `len`, or `const A T = value`.
+    Typed {
+        /// The type.
+        kind: Box<Type>,
+        /// What is converted.
+        value: Box<Self>,
+        /// Whether it is `T(value)`.
+        is_call: bool,
+    },
+    /// An operator before an operand.
+    Unary(String, Box<Self>),
+    /// An operator between two operands.
+    Binary(String, Box<Self>, Box<Self>),
+    /// Another one, whose value is not known.
     Computed,
 }
 
@@ -172,20 +211,6 @@ impl Packages {
     /// The requested packages.
     pub fn asked(&self) -> impl Iterator<Item = &Package> {
         self.0.values().filter(|package| package.is_asked)
-    }
-
-    /// The value of a constant; `None` if it is not known.
-    pub fn constant(&self, package: &str, name: &str) -> Option<&Value> {
-        const LONGEST_CHAIN: usize = 8;
-        let (mut package, mut name) = (package, name);
-        for _ in 0..LONGEST_CHAIN {
-            match self.get(package)?.constants.get(name)? {
-                Constant::Literal(value) => return Some(value),
-                Constant::Reference(path, next) => (package, name) = (path, next),
-                Constant::Computed => return None,
-            }
-        }
-        None
     }
 }
 
@@ -240,7 +265,7 @@ impl Field {
         let is_exported = self.name.chars().next().is_some_and(char::is_uppercase);
         match &self.tag {
             _ if self.is_inline() || !is_exported => None,
-            Some(tag) if tag.name == "-" => None,
+            Some(tag) if tag.is_skipped => None,
             Some(tag) if !tag.name.is_empty() => Some(&tag.name),
             _ => Some(&self.name),
         }

@@ -1,9 +1,11 @@
 //! What a type resolves to, through names, aliases and packages. A type that is declared elsewhere is
 //! unknown, but for those that every API uses.
 
-use super::package::{Declaration, Field, Marker, Package, Packages, Type};
-use super::shape::{Shape, Struct};
-use super::well_known::{Zero, well_known};
+use super::format::Format;
+use super::package::{Constant, Declaration, Field, Marker, Package, Packages, Type, TypeName, Writer};
+use super::scope::Scope;
+use super::shape::{Shape, Struct, Whole};
+use super::well_known::{WellKnown, Zero, is_plain, well_known};
 
 /// How many names may lead from one to the next.
 const LONGEST_CHAIN: usize = 32;
@@ -19,44 +21,92 @@ pub struct Resolved<'a> {
     pub shape: Shape<'a>,
     /// Whether a pointer is on the way.
     pub is_pointer: bool,
-    /// Whether the list has a fixed length, so that it is never empty.
-    pub is_array: bool,
-    /// What its zero value is written as, where it writes its JSON itself.
-    pub(super) zero: Option<Zero>,
+    /// The length of the list, where it is fixed.
+    pub length: Option<&'a Constant>,
+    /// The form of its strings.
+    pub format: Option<Format>,
+    /// How it writes its JSON, if it does that itself.
+    pub(super) own: Option<Own<'a>>,
+    /// What a type is written as that only reads its JSON itself.
+    pub(super) written: Shape<'a>,
+    /// Whether a struct that embeds it may inherit how it reads or writes its JSON.
+    is_inherited: bool,
+    /// Whether a struct may inherit methods for JSON from what is embedded in it, so that it is an object
+    /// only perhaps.
+    is_unsure: bool,
+    /// Where the types in the shape are written.
+    pub scope: Scope<'a>,
     /// The declarations on the way, the nearest one first, each with its package.
     pub declared: Vec<(&'a Package, &'a Declaration)>,
 }
 
+/// How a type writes its JSON itself.
+#[derive(Clone, Debug)]
+pub(super) struct Own<'a> {
+    /// Its zero value.
+    pub(super) zero: Zero,
+    /// Whether `omitempty` omits that.
+    pub(super) is_omitted: bool,
+    /// The method, with the package in which it is.
+    pub(super) writer: Option<(&'a Package, &'a Writer)>,
+}
+
+/// What counts where names are followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    /// Values as they are read and written.
+    Json,
+    /// What Go makes of them, whatever methods and markers there are.
+    Go,
+}
+
 impl Packages {
-    /// Follows the names of a type that is used in a package.
-    pub fn resolve<'a>(&'a self, package: &'a Package, kind: &'a Type) -> Resolved<'a> {
-        self.resolve_within(package, kind, DEEPEST_INHERITANCE)
+    /// Follows the names of a type that is used in a scope.
+    pub fn resolve<'a>(&'a self, scope: impl Into<Scope<'a>>, kind: &'a Type) -> Resolved<'a> {
+        self.resolve_within(scope.into(), kind, View::Json, DEEPEST_INHERITANCE)
     }
 
     /// Follows the type of a field, unless its markers set its schema.
-    pub fn resolve_field<'a>(&'a self, package: &'a Package, field: &'a Field) -> Resolved<'a> {
-        let mut resolved = self.resolve(package, &field.kind);
+    pub fn resolve_field<'a>(&'a self, scope: impl Into<Scope<'a>>, field: &'a Field) -> Resolved<'a> {
+        let mut resolved = self.resolve(scope, &field.kind);
         let is_marked = |name: &str| field.has_marker(&format!("kubebuilder:validation:{name}"));
         if field.markers.iter().any(Marker::replaces_object) || is_marked("Schemaless") {
             resolved.shape = Shape::Custom;
-            resolved.zero = Some(resolved.zero.unwrap_or(Zero::Unknown));
+            let unknown = Own { zero: Zero::Unknown, is_omitted: false, writer: None };
+            resolved.own.get_or_insert(unknown);
         } else if is_marked("XIntOrString") {
-            resolved.shape = Shape::IntegerOrText;
+            (resolved.shape, resolved.format) = (Shape::IntegerOrText, None);
         }
         resolved
     }
 
-    fn resolve_within<'a>(&'a self, package: &'a Package, kind: &'a Type, depth: usize) -> Resolved<'a> {
-        let (mut package, mut kind) = (package, kind);
+    /// What a type is to Go, whatever it does with JSON.
+    pub(super) fn underlying<'a>(&'a self, package: &'a Package, kind: &'a Type) -> Shape<'a> {
+        self.resolve_within(package.into(), kind, View::Go, 0).shape
+    }
+
+    fn resolve_within<'a>(
+        &'a self,
+        scope: Scope<'a>,
+        kind: &'a Type,
+        view: View,
+        depth: usize,
+    ) -> Resolved<'a> {
+        let mut kind = kind;
         let mut resolved = Resolved {
             shape: Shape::Unknown,
             is_pointer: false,
-            is_array: false,
-            zero: None,
+            length: None,
+            format: None,
+            own: None,
+            written: Shape::Unknown,
+            is_inherited: false,
+            is_unsure: false,
+            scope,
             declared: Vec::new(),
         };
         // A type that is defined as another one has none of its methods.
-        let mut has_methods = true;
+        let mut has_methods = view == View::Json;
         for _ in 0..LONGEST_CHAIN {
             match kind {
                 Type::Pointer(to) => {
@@ -64,40 +114,63 @@ impl Packages {
                     kind = to;
                     continue;
                 }
-                Type::List(of) if is_byte(of) => resolved.shape = Shape::Bytes,
+                Type::Parameter(index) => {
+                    if let Some((scope, argument)) = resolved.scope.argument(*index) {
+                        (resolved.scope, kind) = (scope, argument);
+                        continue;
+                    }
+                }
+                Type::List(of) if self.is_byte(&resolved.scope, of) => {
+                    (resolved.shape, resolved.format) = (Shape::Bytes, Some(Format::Bytes));
+                }
                 Type::List(of) => resolved.shape = Shape::List(of),
-                Type::Array(of) => {
-                    resolved.shape = Shape::List(of);
-                    resolved.is_array = true;
+                Type::Array(of, length) => {
+                    (resolved.shape, resolved.length) = (Shape::List(of), Some(length));
                 }
                 Type::Map(of) => resolved.shape = Shape::Map(of),
-                Type::Struct(fields) => match self.inherited(package, fields, depth) {
-                    Some((shape, zero)) => (resolved.shape, resolved.zero) = (shape, zero),
-                    None => resolved.shape = Shape::Struct(Struct { fields, package }),
-                },
+                Type::Struct(fields) => {
+                    resolved.shape = Shape::Struct(Struct { fields, scope: resolved.scope.clone() });
+                    if view == View::Json {
+                        self.inherit(fields, depth, &mut resolved);
+                    }
+                }
                 Type::Other => {}
                 Type::Named(name) => {
-                    let declared =
-                        self.get(&name.package).and_then(|there| Some((there, there.types.get(&name.name)?)));
-                    if let Some((there, declaration)) = declared {
+                    if let Some((there, declaration)) = self.declared(name) {
                         resolved.declared.push((there, declaration));
-                        let is_custom = has_methods && there.custom.contains(&name.name);
-                        if !is_custom && !declaration.markers.iter().any(Marker::replaces_object) {
-                            has_methods = declaration.is_alias;
-                            (package, kind) = (there, &declaration.kind);
+                        let methods = there.custom.get(&declaration.name).filter(|_| has_methods);
+                        let is_replaced = declaration.markers.iter().any(Marker::replaces_object);
+                        let scope = resolved.scope.within(there, name);
+                        if view == View::Go || methods.is_none() && !is_replaced {
+                            has_methods &= declaration.is_alias;
+                            (resolved.scope, kind) = (scope, &declaration.kind);
                             continue;
                         }
                         resolved.shape = Shape::Custom;
-                        let is_struct = matches!(declaration.kind, Type::Struct(_));
-                        let is_written = is_struct && there.written.contains(&name.name);
-                        let zero = if is_written { Zero::Written } else { Zero::Unknown };
-                        resolved.zero = is_custom.then_some(zero);
-                    } else if name.package == package.path {
-                        resolved.shape = predeclared(&name.name);
-                    } else if let Some(known) = well_known(&name.package, &name.name)
+                        if let Some(methods) = methods {
+                            resolved.is_inherited = true;
+                            let plain = self.resolve_within(scope, &declaration.kind, View::Go, 0);
+                            let is_known = !matches!(plain.shape, Shape::Unknown) && !plain.is_pointer;
+                            let is_struct = matches!(plain.shape, Shape::Struct(_));
+                            let writer =
+                                methods.writer.as_ref().filter(|writer| is_struct || writer.is_plain);
+                            (resolved.length, resolved.scope) = (plain.length, plain.scope);
+                            resolved.own = methods.is_writer.then(|| Own {
+                                zero: writer.filter(|_| is_known).map_or(Zero::Unknown, |_| Zero::Written),
+                                is_omitted: !is_struct && plain.length.is_none(),
+                                writer: writer.map(|writer| (there, writer)),
+                            });
+                            resolved.written = plain.shape;
+                        }
+                    } else if let Some(shape) = predeclared(&name.name) {
+                        resolved.shape = shape;
+                    } else if let Some(known) = self.well_known(name)
                         && (has_methods || known.zero.is_none())
                     {
-                        (resolved.shape, resolved.zero) = (known.shape, known.zero);
+                        (resolved.shape, resolved.format) = (known.shape, known.format);
+                        resolved.is_inherited = known.is_inherited;
+                        let is_omitted = known.is_omitted;
+                        resolved.own = known.zero.map(|zero| Own { zero, is_omitted, writer: None });
                     }
                 }
             }
@@ -106,34 +179,110 @@ impl Packages {
         resolved
     }
 
-    /// How a struct writes its JSON by the methods of the one struct that is embedded in it and has them;
-    /// whatever other fields it has, JSON lacks them.
-    fn inherited<'a>(
-        &'a self,
-        package: &'a Package,
-        fields: &'a [Field],
-        depth: usize,
-    ) -> Option<(Shape<'a>, Option<Zero>)> {
-        let depth = depth.checked_sub(1)?;
+    /// The declaration that a name stands for.
+    fn declared(&self, name: &TypeName) -> Option<(&Package, &Declaration)> {
+        self.paths(name).find_map(|path| {
+            let there = self.get(path)?;
+            Some((there, there.types.get(&name.name)?))
+        })
+    }
+
+    fn well_known(&self, name: &TypeName) -> Option<WellKnown> {
+        self.paths(name).find_map(|path| well_known(path, &name.name))
+    }
+
+    /// The packages that may declare a name.
+    fn paths<'a>(&'a self, name: &'a TypeName) -> impl Iterator<Item = &'a str> {
+        let dots = self.get(&name.package).into_iter().flat_map(|package| &package.dots);
+        std::iter::once(name.package.as_str()).chain(dots.map(String::as_str))
+    }
+
+    /// How a struct reads and writes its JSON by the methods of the one type that is embedded in it and has
+    /// them; whatever other fields it has, JSON lacks them.
+    fn inherit<'a>(&'a self, fields: &'a [Field], depth: usize, into: &mut Resolved<'a>) {
         let mut found = None;
         for field in fields.iter().filter(|field| field.is_embedded) {
-            let embedded = self.resolve_within(package, &field.kind, depth);
-            if let Some(zero) = embedded.zero {
-                // Go takes neither of two methods.
-                if found.is_some() {
-                    return None;
-                }
-                found = Some((embedded.shape, Some(if embedded.is_pointer { Zero::Unknown } else { zero })));
+            let Some(depth) = depth.checked_sub(1) else {
+                into.is_unsure = true;
+                return;
+            };
+            let embedded = self.resolve_within(into.scope.clone(), &field.kind, View::Json, depth);
+            if embedded.is_inherited {
+                // Which of two methods Go takes, or neither, depends on their depths.
+                into.is_unsure |= found.is_some();
+                found = Some(embedded);
+            } else {
+                let is_unknown = matches!(embedded.shape, Shape::Unknown) && !self.is_plain(&field.kind);
+                into.is_unsure |= embedded.is_unsure || is_unknown;
             }
         }
-        found
+        let Some(embedded) = found.filter(|_| !into.is_unsure) else { return };
+        let own = embedded.own.filter(|_| !embedded.is_pointer);
+        let unknown = Own { zero: Zero::Unknown, is_omitted: false, writer: None };
+        into.own = Some(own.map_or(unknown, |own| Own { is_omitted: false, ..own }));
+        (into.shape, into.format, into.is_inherited) = (embedded.shape, embedded.format, true);
+    }
+
+    /// Whether a type that is not known has no methods for JSON in any case.
+    fn is_plain(&self, kind: &Type) -> bool {
+        match kind {
+            Type::Pointer(to) => self.is_plain(to),
+            Type::Named(name) => {
+                let is_by_dot = || self.get(&name.package).is_some_and(|package| !package.dots.is_empty());
+                is_plain(&name.package, &name.name) && !is_by_dot()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a list of values of a type is written as base64.
+    fn is_byte<'a>(&'a self, scope: &Scope<'a>, of: &'a Type) -> bool {
+        let (mut scope, mut kind, mut has_methods) = (scope.clone(), of, true);
+        for _ in 0..LONGEST_CHAIN {
+            match kind {
+                Type::Parameter(index) => match scope.argument(*index) {
+                    Some(argument) => (scope, kind) = argument,
+                    None => return false,
+                },
+                Type::Named(name) => match self.declared(name) {
+                    Some((there, declaration)) => {
+                        let methods = there.custom.get(&declaration.name).filter(|_| has_methods);
+                        if methods.is_some_and(|methods| methods.is_writer) {
+                            return false;
+                        }
+                        has_methods &= declaration.is_alias;
+                        (scope, kind) = (scope.within(there, name), &declaration.kind);
+                    }
+                    None => return Whole::of(&name.name) == Some(Whole::BYTES),
+                },
+                _ => return false,
+            }
+        }
+        false
+    }
+}
+
+impl Resolved<'_> {
+    /// Whether it writes its JSON itself.
+    pub fn writes_itself(&self) -> bool {
+        self.own.is_some()
+    }
+}
+
+impl<'a> Resolved<'a> {
+    /// The struct, where it is an object in JSON for sure.
+    pub fn object(&self) -> Option<&Struct<'a>> {
+        match &self.shape {
+            Shape::Struct(of) if !self.is_unsure => Some(of),
+            _ => None,
+        }
     }
 }
 
 impl<'a> Struct<'a> {
-    /// Visits the fields that JSON has, those of embedded structs as well, each with the package in which it
-    /// is declared. False where an embedded struct is not known, so that there may be more.
-    pub fn each(&self, packages: &'a Packages, visit: &mut dyn FnMut(&'a Package, &'a Field)) -> bool {
+    /// Visits the fields that JSON has, those of embedded structs as well, each with the scope in which it is
+    /// written. False where an embedded struct is not known, so that there may be more.
+    pub fn each(&self, packages: &'a Packages, visit: &mut dyn FnMut(&Scope<'a>, &'a Field)) -> bool {
         self.each_below(packages, DEEPEST_EMBEDDING, visit)
     }
 
@@ -141,15 +290,15 @@ impl<'a> Struct<'a> {
         &self,
         packages: &'a Packages,
         depth: usize,
-        visit: &mut dyn FnMut(&'a Package, &'a Field),
+        visit: &mut dyn FnMut(&Scope<'a>, &'a Field),
     ) -> bool {
         let mut is_complete = true;
         for field in self.fields {
             if !field.is_inline() {
-                visit(self.package, field);
+                visit(&self.scope, field);
                 continue;
             }
-            is_complete &= match packages.resolve(self.package, &field.kind).shape {
+            is_complete &= match packages.resolve(self.scope.clone(), &field.kind).shape {
                 Shape::Struct(inner) if depth > 0 => inner.each_below(packages, depth - 1, visit),
                 _ => false,
             };
@@ -158,28 +307,22 @@ impl<'a> Struct<'a> {
     }
 
     /// The field with a name in JSON, if it is known, and whether all fields are.
-    pub fn field(&self, packages: &'a Packages, name: &str) -> (Option<(&'a Package, &'a Field)>, bool) {
+    pub fn field(&self, packages: &'a Packages, name: &str) -> (Option<(Scope<'a>, &'a Field)>, bool) {
         let mut found = None;
-        let is_complete = self.each(packages, &mut |package, field| {
+        let is_complete = self.each(packages, &mut |scope, field| {
             if field.json_name() == Some(name) && found.is_none() {
-                found = Some((package, field));
+                found = Some((scope.clone(), field));
             }
         });
         (found, is_complete)
     }
 }
 
-fn is_byte(kind: &Type) -> bool {
-    matches!(kind, Type::Named(name) if matches!(name.name.as_str(), "byte" | "uint8"))
-}
-
-fn predeclared<'a>(name: &str) -> Shape<'a> {
+fn predeclared<'a>(name: &str) -> Option<Shape<'a>> {
     match name {
-        "string" => Shape::Text,
-        "bool" => Shape::Bool,
-        "float32" | "float64" => Shape::Float,
-        "int" | "int8" | "int16" | "int32" | "int64" | "uint" | "uint8" | "uint16" | "uint32" | "uint64"
-        | "byte" | "rune" | "uintptr" => Shape::Integer,
-        _ => Shape::Unknown,
+        "string" => Some(Shape::Text),
+        "bool" => Some(Shape::Bool),
+        "float32" | "float64" => Some(Shape::Float),
+        _ => Whole::of(name).map(Shape::Integer),
     }
 }

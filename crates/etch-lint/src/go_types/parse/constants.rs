@@ -1,89 +1,121 @@
-//! Constants with a literal value.
-//! None is computed.
+//! Constants as they are written.
+//! `constant` computes them.
 
 use serde_json::{Number, Value};
 use tree_sitter::Node;
 
+use super::kinds::{kind, named};
 use super::source::Source;
-use crate::go_types::{Constant, Package, unquote};
+use crate::go_types::{Constant, Package, Type, unquote};
 
-/// How deep conversions and parentheses may be nested.
-const DEEPEST: usize = 16;
+/// How deep expressions may be nested.
+const DEEPEST: usize = 64;
 
-/// Reads the constants of one specification.
-pub(super) fn read(source: &Source<'_>, spec: Node<'_>, package: &mut Package) {
-    let mut cursor = spec.walk();
-    let names: Vec<_> = spec
-        .children_by_field_name("name", &mut cursor)
-        .filter(|name| name.kind() == "identifier")
-        .map(|name| source.text(name).to_owned())
-        .collect();
-    let values = spec.child_by_field_name("value");
-    for (index, name) in names.into_iter().enumerate() {
-        let index = u32::try_from(index).unwrap_or(u32::MAX);
-        let value = values.and_then(|values| values.named_child(index));
-        let constant = value.map_or(Constant::Computed, |value| constant(source, value, 0));
-        package.constants.entry(name).or_insert(constant);
+/// Reads the constants of one declaration.
+pub(super) fn read(source: &Source<'_>, declaration: Node<'_>, package: &mut Package) {
+    let mut cursor = declaration.walk();
+    let specs = declaration.named_children(&mut cursor).filter(|spec| spec.kind() == "const_spec");
+    let mut last = None;
+    for (iota, spec) in specs.enumerate() {
+        let source = Source { iota, ..source.clone() };
+        // One without a value repeats the expression before, with its own `iota`.
+        let with_value = spec.child_by_field_name("value").map(|_| spec).or(last);
+        last = with_value;
+        let part = |name| with_value.and_then(|spec| spec.child_by_field_name(name));
+        let mut cursor = spec.walk();
+        let names = spec.children_by_field_name("name", &mut cursor);
+        for (index, name) in names.filter(|name| name.kind() == "identifier").enumerate() {
+            let value = u32::try_from(index).ok().and_then(|index| part("value")?.named_child(index));
+            let value = value.map_or(Constant::Computed, |value| constant(&source, value, 0));
+            let value = match part("type") {
+                Some(written) => typed(kind(&source, written, 0, &mut |_| {}), value, false),
+                None => value,
+            };
+            package.constants.entry(source.text(name).to_owned()).or_insert(value);
+        }
     }
 }
 
-fn constant(source: &Source<'_>, node: Node<'_>, depth: usize) -> Constant {
+fn typed(kind: Type, value: Constant, is_call: bool) -> Constant {
+    Constant::Typed { kind: Box::new(kind), value: Box::new(value), is_call }
+}
+
+/// The constant that an expression stands for.
+pub(super) fn constant(source: &Source<'_>, node: Node<'_>, depth: usize) -> Constant {
+    read_expression(source, node, depth).unwrap_or(Constant::Computed)
+}
+
+fn read_expression(source: &Source<'_>, node: Node<'_>, depth: usize) -> Option<Constant> {
     let text = source.text(node);
-    let inner = |node: Option<Node<'_>>| match node {
-        Some(node) if depth < DEEPEST => constant(source, node, depth + 1),
-        _ => Constant::Computed,
+    let part = |name| node.child_by_field_name(name);
+    let inner = |node: Option<Node<'_>>| {
+        node.filter(|_| depth < DEEPEST).and_then(|node| read_expression(source, node, depth + 1))
     };
-    match node.kind() {
+    let operand = |name| inner(part(name)).map(Box::new);
+    let operator = || part("operator").map(|operator| source.text(operator).to_owned());
+    Some(match node.kind() {
         "interpreted_string_literal" | "raw_string_literal" => {
-            unquote(text).map_or(Constant::Computed, |text| Constant::Literal(Value::String(text)))
+            Constant::Literal(Value::String(unquote(text)?))
         }
-        "int_literal" => whole(text).map_or(Constant::Computed, |number| Constant::Literal(number.into())),
+        "int_literal" => Constant::Literal(Value::Number(whole(text)?)),
         "float_literal" => {
             let number = text.replace('_', "").parse().ok().and_then(Number::from_f64);
-            number.map_or(Constant::Computed, |number| Constant::Literal(Value::Number(number)))
+            Constant::Literal(Value::Number(number?))
         }
+        "rune_literal" => Constant::Literal(u32::from(rune(text)?).into()),
         "true" | "false" => Constant::Literal(Value::Bool(node.kind() == "true")),
-        "identifier" if text != "iota" => Constant::Reference(source.own.to_owned(), text.to_owned()),
+        "iota" => Constant::Literal(source.iota.into()),
+        "identifier" => Constant::Reference(source.own.to_owned(), text.to_owned()),
         "selector_expression" => {
-            let part = |name| node.child_by_field_name(name).map(|part| source.text(part));
-            let package = part("operand").and_then(|qualifier| source.import(qualifier));
-            match (package, part("field")) {
-                (Some(package), Some(name)) => Constant::Reference(package.to_owned(), name.to_owned()),
-                _ => Constant::Computed,
-            }
+            let (package, name) = selected(source, node)?;
+            Constant::Reference(package.to_owned(), name.to_owned())
         }
-        "parenthesized_expression" => inner(node.named_child(0)),
+        "parenthesized_expression" => return inner(node.named_child(0)),
         // `Protocol("TCP")`
-        "call_expression" | "type_conversion_expression" => {
-            let arguments = node.child_by_field_name("arguments");
-            match arguments.filter(|arguments| arguments.named_child_count() == 1) {
-                Some(arguments) => inner(arguments.named_child(0)),
-                None => inner(node.child_by_field_name("operand")),
-            }
+        "call_expression" => {
+            let function = part("function")?;
+            let kind = match function.kind() {
+                "identifier" => named(source.own, source.text(function)),
+                "selector_expression" => {
+                    let (package, name) = selected(source, function)?;
+                    named(package, name)
+                }
+                _ => return None,
+            };
+            let arguments = part("arguments").filter(|arguments| arguments.named_child_count() == 1)?;
+            typed(kind, inner(arguments.named_child(0))?, true)
         }
-        "unary_expression" => match inner(node.child_by_field_name("operand")) {
-            Constant::Literal(Value::Number(number)) if text.starts_with('-') => negative(&number),
-            _ => Constant::Computed,
-        },
-        _ => Constant::Computed,
-    }
+        "unary_expression" => Constant::Unary(operator()?, operand("operand")?),
+        "binary_expression" => Constant::Binary(operator()?, operand("left")?, operand("right")?),
+        _ => return None,
+    })
 }
 
-fn negative(number: &Number) -> Constant {
-    let negative = match number.as_i64() {
-        Some(whole) => whole.checked_neg().map(Number::from),
-        None => number.as_f64().and_then(|float| Number::from_f64(-float)),
-    };
-    negative.map_or(Constant::Computed, |number| Constant::Literal(Value::Number(number)))
+/// The package and the name in `qualifier.Name`.
+fn selected<'a>(source: &'a Source<'_>, node: Node<'_>) -> Option<(&'a str, &'a str)> {
+    let part = |name| node.child_by_field_name(name).map(|part| source.text(part));
+    Some((source.import(part("operand")?)?, part("field")?))
 }
 
-fn whole(text: &str) -> Option<i64> {
+fn whole(text: &str) -> Option<Number> {
     let plain = text.replace('_', "").to_lowercase();
     let radix = [("0x", 16), ("0o", 8), ("0b", 2)];
     let found = radix.iter().find_map(|(prefix, radix)| Some((plain.strip_prefix(prefix)?, *radix)));
-    match found {
-        Some((digits, radix)) => i64::from_str_radix(digits, radix).ok(),
-        None if plain.len() > 1 && plain.starts_with('0') => i64::from_str_radix(&plain, 8).ok(),
-        None => plain.parse().ok(),
-    }
+    let number = match found {
+        Some((digits, radix)) => u64::from_str_radix(digits, radix),
+        None if plain.len() > 1 && plain.starts_with('0') => u64::from_str_radix(&plain, 8),
+        None => plain.parse(),
+    };
+    number.ok().map(Number::from)
+}
+
+fn rune(literal: &str) -> Option<char> {
+    let inside = literal.strip_prefix('\'')?.strip_suffix('\'')?;
+    let text = match inside {
+        "\"" | "\\'" => inside[inside.len() - 1..].to_owned(),
+        _ => unquote(&format!("\"{inside}\""))?,
+    };
+    let mut letters = text.chars();
+    // Bytes are no letters.
+    letters.next().filter(|letter| *letter != '\u{fffd}' && letters.next().is_none())
 }

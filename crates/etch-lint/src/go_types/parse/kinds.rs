@@ -5,8 +5,8 @@ use tree_sitter::Node;
 
 use super::comments::{About, Comments};
 use super::source::Source;
-use super::tag;
-use crate::go_types::{Field, Spot, Type, TypeName};
+use super::{constants, tag};
+use crate::go_types::{Constant, Field, Spot, Type, TypeName};
 
 /// How deep types may be nested in one declaration.
 const DEEPEST: usize = 64;
@@ -18,29 +18,56 @@ pub(super) fn kind(source: &Source<'_>, node: Node<'_>, depth: usize, uses: &mut
     }
     let mut inner = |node: Option<Node<'_>>| node.map(|node| Box::new(kind(source, node, depth + 1, uses)));
     let built = match node.kind() {
-        "type_identifier" if source.parameters.contains(source.text(node)) => None,
         "type_identifier" => {
-            Some(Type::Named(TypeName { package: source.own.to_owned(), name: source.text(node).to_owned() }))
+            let name = source.text(node);
+            Some(match source.parameters.iter().position(|parameter| parameter == name) {
+                Some(index) => Type::Parameter(index),
+                None => named(source.own, name),
+            })
         }
         "qualified_type" => {
             let part = |name| node.child_by_field_name(name).map(|part| source.text(part));
             let package = part("package").and_then(|qualifier| source.import(qualifier));
             package.zip(part("name")).map(|(package, name)| {
                 uses(package);
-                Type::Named(TypeName { package: package.to_owned(), name: name.to_owned() })
+                named(package, name)
             })
         }
         "pointer_type" => inner(node.named_child(0)).map(Type::Pointer),
         "slice_type" => inner(node.child_by_field_name("element")).map(Type::List),
-        "array_type" => inner(node.child_by_field_name("element")).map(Type::Array),
-        // What its arguments stand for stays unknown.
-        "generic_type" => inner(node.child_by_field_name("type")).map(|inner| *inner),
+        "array_type" => {
+            let length = node.child_by_field_name("length");
+            let length = length.map_or(Constant::Computed, |length| constants::constant(source, length, 0));
+            inner(node.child_by_field_name("element")).map(|of| Type::Array(of, length))
+        }
+        "generic_type" => inner(node.child_by_field_name("type")).map(|generic| match *generic {
+            Type::Named(name) => {
+                Type::Named(TypeName { arguments: arguments(source, node, depth + 1, uses), ..name })
+            }
+            other => other,
+        }),
         "map_type" => inner(node.child_by_field_name("value")).map(Type::Map),
         "parenthesized_type" => inner(node.named_child(0)).map(|inner| *inner),
         "struct_type" => node.named_child(0).map(|list| Type::Struct(fields(source, list, depth + 1, uses))),
         _ => None,
     };
     built.unwrap_or(Type::Other)
+}
+
+/// What a generic type is used with.
+fn arguments(source: &Source<'_>, node: Node<'_>, depth: usize, uses: &mut dyn FnMut(&str)) -> Vec<Type> {
+    let Some(list) = node.child_by_field_name("type_arguments") else { return Vec::new() };
+    let mut cursor = list.walk();
+    let written = list.named_children(&mut cursor).map(|argument| match argument.kind() {
+        "type_elem" => argument.named_child(0).unwrap_or(argument),
+        _ => argument,
+    });
+    written.map(|argument| kind(source, argument, depth, uses)).collect()
+}
+
+/// A type without arguments.
+pub(super) fn named(package: &str, name: &str) -> Type {
+    Type::Named(TypeName { package: package.to_owned(), name: name.to_owned(), arguments: Vec::new() })
 }
 
 fn fields(source: &Source<'_>, list: Node<'_>, depth: usize, uses: &mut dyn FnMut(&str)) -> Vec<Field> {

@@ -4,6 +4,7 @@
 mod comments;
 mod constants;
 mod kinds;
+mod methods;
 mod source;
 mod tag;
 
@@ -15,10 +16,6 @@ use tree_sitter::{Node, Parser};
 use self::comments::Comments;
 use self::source::Source;
 use super::{Declaration, Field, Marker, Package, Spot, Type, unquote};
-
-/// The methods by which a type takes its JSON, or its schema, into its own hands.
-const OWN_JSON: [&str; 5] =
-    ["MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText", "OpenAPISchemaType"];
 
 /// The name of a package that the go command passes over.
 const DOCUMENTATION: &str = "documentation";
@@ -79,10 +76,15 @@ fn read(
         file: &file,
         own: &own,
         imports: BTreeMap::new(),
-        parameters: BTreeSet::new(),
+        parameters: Vec::new(),
+        iota: 0,
     };
     let mut reader = Declarations { package, uses, comments: Comments::default(), wrong: None };
     let root = tree.root_node();
+    let mut cursor = root.walk();
+    if !root.named_children(&mut cursor).any(|node| node.kind() == "package_clause") {
+        return Err(NotGo { line: 1, problem: "is not Go: expected 'package'".to_owned() });
+    }
     if root.is_error() {
         reader.wrong = Some(1);
     }
@@ -103,20 +105,17 @@ fn read(
                 reader.free(node);
             }
             "import_declaration" => {
-                imports(&mut source, node);
+                imports(&mut source, node, reader.package, reader.uses);
                 reader.free(node);
             }
             "type_declaration" => reader.types(&source, node),
             "const_declaration" => {
                 reader.free(node);
-                let mut cursor = node.walk();
-                for spec in node.named_children(&mut cursor).filter(|spec| spec.kind() == "const_spec") {
-                    constants::read(&source, spec, reader.package);
-                }
+                constants::read(&source, node, reader.package);
             }
             "method_declaration" => {
                 reader.free(node);
-                reader.method(&source, node);
+                methods::read(&source, node, reader.package);
             }
             _ => reader.free(node),
         }
@@ -193,51 +192,11 @@ impl Declarations<'_, '_> {
         // A second declaration is an error of Go's, which its compiler reports.
         self.package.types.entry(name.clone()).or_insert(Declaration { name, at, markers, kind, is_alias });
     }
-
-    fn method(&mut self, source: &Source<'_>, node: Node<'_>) {
-        let name = node.child_by_field_name("name").map(|name| source.text(name));
-        if !name.is_some_and(|name| OWN_JSON.contains(&name)) {
-            return;
-        }
-        let body = node.child_by_field_name("body").map(|body| source.text(body));
-        let is_written = match name {
-            // An error, or a text.
-            Some("MarshalText") => true,
-            Some("MarshalJSON") => body.is_some_and(|body| !may_write_null(body)),
-            _ => false,
-        };
-        let receiver = node.child_by_field_name("receiver").and_then(|list| list.named_child(0));
-        let mut kind = receiver.and_then(|receiver| receiver.child_by_field_name("type"));
-        if let Some(pointer) = kind.filter(|kind| kind.kind() == "pointer_type") {
-            kind = pointer.named_child(0);
-        }
-        if let Some(generic) = kind.filter(|kind| kind.kind() == "generic_type") {
-            kind = generic.child_by_field_name("type");
-        }
-        if let Some(kind) = kind.filter(|kind| kind.kind() == "type_identifier") {
-            let name = source.text(kind).to_owned();
-            if is_written {
-                self.package.written.insert(name.clone());
-            }
-            self.package.custom.insert(name);
-        }
-    }
-}
-
-/// Whether the body of a `MarshalJSON` may write null: by that word, by another such method, or by handing a
-/// field or variable, which may be a pointer, to the encoder.
-fn may_write_null(body: &str) -> bool {
-    let may_be_nil = |argument: &str| {
-        let argument = argument.split(')').next().unwrap_or_default();
-        !argument.contains('(')
-            && !argument.starts_with(|first: char| first.is_uppercase() || matches!(first, '"' | '`'))
-    };
-    body.contains("null") || body.contains("MarshalJSON(") || body.split("Marshal(").skip(1).any(may_be_nil)
 }
 
 /// The names of the parameters of a generic type.
-fn parameters(source: &Source<'_>, list: Node<'_>) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
+fn parameters(source: &Source<'_>, list: Node<'_>) -> Vec<String> {
+    let mut names = Vec::new();
     let mut cursor = list.walk();
     for declared in list.named_children(&mut cursor) {
         let mut cursor = declared.walk();
@@ -255,7 +214,7 @@ fn fields_of(kind: &Type) -> &[Field] {
 }
 
 /// The qualifiers that an import declaration brings.
-fn imports(source: &mut Source<'_>, node: Node<'_>) {
+fn imports(source: &mut Source<'_>, node: Node<'_>, package: &mut Package, uses: &mut BTreeSet<String>) {
     let mut cursor = node.walk();
     let mut specs: Vec<_> = node.named_children(&mut cursor).collect();
     if let [list] = specs[..]
@@ -268,6 +227,11 @@ fn imports(source: &mut Source<'_>, node: Node<'_>) {
         let path = spec.child_by_field_name("path").and_then(|path| unquote(source.text(path)));
         let Some(path) = path else { continue };
         let name = spec.child_by_field_name("name").map(|name| source.text(name).to_owned());
+        if name.as_deref() == Some(".") {
+            uses.insert(path.clone());
+            package.dots.insert(path);
+            continue;
+        }
         source.imports.insert(name.unwrap_or_else(|| qualifier(&path).to_owned()), path);
     }
 }

@@ -1,6 +1,6 @@
 //! The text of a Go file, and what its names stand for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tree_sitter::Node;
@@ -14,8 +14,10 @@ pub(super) struct Source<'a> {
     pub(super) own: &'a str,
     /// Import paths by qualifier.
     pub(super) imports: BTreeMap<String, String>,
-    /// The names of types that a generic type has as parameters, while it is read.
-    pub(super) parameters: BTreeSet<String>,
+    /// The names of types that a generic type has as parameters, in their order, while it is read.
+    pub(super) parameters: Vec<String>,
+    /// The value of `iota`, while a constant is read.
+    pub(super) iota: usize,
 }
 
 impl<'a> Source<'a> {

@@ -32,7 +32,7 @@ fn read(value: &str) -> JsonTag {
     let name = parts.next().unwrap_or_default().to_owned();
     // `-,` is a field with this name.
     if name == "-" && !value.contains(',') {
-        return JsonTag { name, ..JsonTag::default() };
+        return JsonTag { is_skipped: true, ..JsonTag::default() };
     }
     let mut tag = JsonTag { name, ..JsonTag::default() };
     for option in parts {
@@ -53,13 +53,14 @@ mod tests {
     #[test]
     fn tags_are_read_as_go_reads_them() {
         let tag = |name: &str, omitempty: bool, inline: bool| {
-            Some(JsonTag { name: name.to_owned(), omitempty, omitzero: false, inline })
+            Some(JsonTag { name: name.to_owned(), omitempty, inline, ..JsonTag::default() })
         };
         for (literal, expected) in [
             (r#"`json:"a,omitempty"`"#, tag("a", true, false)),
             (r#"`protobuf:"bytes,1,opt,name=a" json:",inline" yaml:"b"`"#, tag("", false, true)),
             (r#""json:\"a\"""#, tag("a", false, false)),
-            (r#"`json:"-"`"#, tag("-", false, false)),
+            (r#"`json:"-"`"#, Some(JsonTag { is_skipped: true, ..JsonTag::default() })),
+            (r#"`json:"-,"`"#, tag("-", false, false)),
             (r#"`yaml:"a\"b" json:"c"`"#, tag("c", false, false)),
             (r#"`yaml:"a"`"#, None),
             ("`json:a`", None),

@@ -52,7 +52,7 @@ type Markers struct {
 	// +default=1.0
 	Whole *int `json:"whole,omitempty"`
 	// +kubebuilder:default="10.0.0.0/8"
-	Bytes []byte `json:"bytes,omitempty"`
+	Bytes []byte `json:"bytes,omitempty"` // want -1 ETCH107
 	// +default={"any": ["thing"]}
 	Any any `json:"any,omitempty"`
 	// +default={"name": null}

@@ -87,7 +87,7 @@ type Fine struct {
 	// +kubebuilder:default="YQ=="
 	Bytes []byte `json:"bytes"`
 	// +kubebuilder:default="YQ=="
-	ArrayOfBytes [1]byte `json:"arrayOfBytes"` // want -1 ETCH107
+	ArrayOfBytes [1]byte `json:"arrayOfBytes"` // want ETCH101 -1 ETCH107
 
 	// +kubebuilder:default="5m"
 	OwnNull OwnNull `json:"ownNull,omitempty"`

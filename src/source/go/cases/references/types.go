@@ -33,7 +33,7 @@ type References struct {
 	// +default=ref(Zero)
 	Zero int `json:"zero"`
 	// +default=ref(Computed)
-	Computed string `json:"computed"`
+	Computed string `json:"computed"` // want ETCH101
 	// +default=ref(example.com/other.Constant)
 	Other string `json:"other"`
 	Type  other.Type `json:"type"`

@@ -54,9 +54,11 @@ type Thing struct {
 	List []string `json:"list"`
 	// +default="0"
 	Quantity resource.Quantity `json:"quantity"`
-	Custom   Own               `json:"custom"`
+	Custom   Own               `json:"custom"` // want ETCH101
 	// +default="x"
 	Skipped string `json:"-"`
+	// +default="x"
+	Dash string `json:"-,"` // want ETCH101
 	// +default="x"
 	unexported string
 	Plain      string `json:"plain"`
