@@ -152,7 +152,9 @@ fn a_file_without_a_package_clause_is_an_error_unless_go_passes_over_it() {
 
 /// Constants of which each is twice the one before.
 fn sums(count: usize) -> String {
-    (1..count).map(|index| format!("A{index} = A{0} + A{0}\n", index - 1)).collect()
+    let sums: String = (1..count).map(|index| format!("A{index} = A{0} + A{0}\n", index - 1)).collect();
+    let last = count - 1;
+    format!("package a\nconst (\nA0 = 1\n{sums})\ntype B struct {{\n// +default=ref(A{last})\nB int\n}}\n")
 }
 
 /// Whatever the text: no panic, and no depth that the stack cannot bear.
@@ -160,6 +162,7 @@ fn sums(count: usize) -> String {
 fn any_text_can_be_read() {
     let folder = tempfile::tempdir().expect("a folder");
     let deep = 20_000;
+    let uses = "type B struct {\n// +default=1\nC A[int] `json:\"c\"`\n}\n";
     for text in [
         String::new(),
         "package".to_owned(),
@@ -173,13 +176,14 @@ fn any_text_can_be_read() {
         format!("package a\ntype A struct {{\n// +default={}\nB string `json:\"b\"`\n}}\n", "[".repeat(deep)),
         format!("package a\nconst A = {}1{}\n", "(".repeat(deep), ")".repeat(deep)),
         format!("package a\nconst A = 1{}\n", "+ 1".repeat(deep)),
-        format!("package a\nconst (\nA0 = 1\n{})\ntype B struct {{\n// +default=ref(A999)\nB int\n}}\n", sums(1000)),
+        sums(1000),
         "package a\ntype A[T any] struct { A *A[[]T] `json:\"a\"`; B T `json:\"b\"` }\ntype B struct {\n\
          // +default={\"a\":{\"a\":{\"b\":[[1]]}}}\nC A[int] `json:\"c\"`\n}\n"
             .to_owned(),
-        "package a\ntype A[T any] = A[A[T]]\ntype B struct {\n// +default=1\nC A[int] `json:\"c\"`\n}\n".to_owned(),
-        "package a\ntype A[T any] struct { *A[[]T]; *A[T] }\ntype B struct {\n// +default=1\nC A[int] `json:\"c\"`\n}\n"
-            .to_owned(),
+        format!("package a\ntype A[T any] = A[A[T]]\n{uses}"),
+        format!("package a\ntype A[T any] struct {{ *A[[]T]; *A[T] }}\n{uses}"),
+        format!("package a\ntype A[T any] []A[T]\n{uses}"),
+        format!("package a\ntype A[T any] [1]A[T]\n{uses}"),
         "package a\nfunc (".to_owned(),
         "package a\ntype A struct { B struct { C `json:\"".to_owned(),
         "package a\ntype A = B\ntype B = A\ntype C struct { A; B }\n".to_owned(),

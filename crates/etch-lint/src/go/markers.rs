@@ -31,8 +31,9 @@ pub(super) const MISFIT: Rule = Rule {
     severity: Severity::Error,
     summary: "a default does not fit the Go type of its field",
     help: "\
-The server refuses a CRD whose default does not have the type of its field; for a built-in type the program that reads it
-fails. A frequent cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces.
+The server refuses a CRD whose default does not have the type of its field. It may accept one that the Go type cannot hold,
+such as 256 in uint8 or \"soon\" in metav1.Duration: then the program that reads it fails, or loses items of a list. A frequent
+cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces.
 
 Write a value of the field's type: an empty list is `+kubebuilder:default={}` there, and `+default=[]` elsewhere.",
     check: None,

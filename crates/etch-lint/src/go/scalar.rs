@@ -16,11 +16,11 @@ Go clients never get the default, and users of YAML do; for built-in types the d
 purpose. KEP-1929 (Non-pointer scalar fields) requires omitempty unless the default is the zero value.
 
 The same holds for structs that write their JSON themselves, such as metav1.Duration, resource.Quantity, intstr.IntOrString
-and those with a MarshalJSON of their own, with omitempty as well: that omits no struct. An unset metav1.Time is null, which
-the server replaces with the default.
+and those with a MarshalJSON of their own, and for arrays such as [2]int32, with omitempty as well: that omits neither. An
+unset metav1.Time is null, which the server replaces with the default.
 
-Add `omitempty` to the json tag; for such a struct make it `omitzero`, from Go 1.24 on. If users must be able to set the zero
-value as well, make the field a pointer.",
+Add `omitempty` to the json tag; for a struct or an array make it `omitzero`, from Go 1.24 on. If users must be able to set the
+zero value as well, make the field a pointer.",
     check: None,
 };
 

@@ -82,7 +82,7 @@ fn read(
     let mut reader = Declarations { package, uses, comments: Comments::default(), wrong: None };
     let root = tree.root_node();
     let mut cursor = root.walk();
-    if !root.named_children(&mut cursor).any(|node| node.kind() == "package_clause") {
+    if !root.is_error() && !root.named_children(&mut cursor).any(|node| node.kind() == "package_clause") {
         return Err(NotGo { line: 1, problem: "is not Go: expected 'package'".to_owned() });
     }
     if root.is_error() {
