@@ -7,7 +7,7 @@ use super::package::{Constant, Package, Packages, Type};
 use super::shape::Shape;
 
 /// How many parts an expression may have, those of the constants in it included.
-const LARGEST: usize = 1_000;
+const LARGEST: usize = 300;
 /// How many digits behind the point a number may have.
 const DECIMALS: usize = 18;
 /// The largest whole number from which on a float rounds.

@@ -214,6 +214,13 @@ impl Packages {
     }
 }
 
+impl Type {
+    /// The type of a name, without arguments.
+    pub(super) fn named(package: &str, name: &str) -> Self {
+        Self::Named(TypeName { package: package.to_owned(), name: name.to_owned(), arguments: Vec::new() })
+    }
+}
+
 impl Marker {
     /// Whether it is the marker of this name, as controller-gen looks it up: where there is a value, the last
     /// part of a name may be the name of an argument, and in `name:=value` that is empty. Spaces and case

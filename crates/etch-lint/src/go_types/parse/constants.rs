@@ -4,15 +4,19 @@
 use serde_json::{Number, Value};
 use tree_sitter::Node;
 
-use super::kinds::{kind, named};
 use super::source::Source;
 use crate::go_types::{Constant, Package, Type, unquote};
 
 /// How deep expressions may be nested.
 const DEEPEST: usize = 64;
 
-/// Reads the constants of one declaration.
-pub(super) fn read(source: &Source<'_>, declaration: Node<'_>, package: &mut Package) {
+/// Reads the constants of one declaration; `kind` reads their types.
+pub(super) fn read(
+    source: &Source<'_>,
+    declaration: Node<'_>,
+    package: &mut Package,
+    kind: &dyn Fn(&Source<'_>, Node<'_>) -> Type,
+) {
     let mut cursor = declaration.walk();
     let specs = declaration.named_children(&mut cursor).filter(|spec| spec.kind() == "const_spec");
     let mut last = None;
@@ -28,7 +32,7 @@ pub(super) fn read(source: &Source<'_>, declaration: Node<'_>, package: &mut Pac
             let value = u32::try_from(index).ok().and_then(|index| part("value")?.named_child(index));
             let value = value.map_or(Constant::Computed, |value| constant(&source, value, 0));
             let value = match part("type") {
-                Some(written) => typed(kind(&source, written, 0, &mut |_| {}), value, false),
+                Some(written) => typed(kind(&source, written), value, false),
                 None => value,
             };
             package.constants.entry(source.text(name).to_owned()).or_insert(value);
@@ -75,10 +79,10 @@ fn read_expression(source: &Source<'_>, node: Node<'_>, depth: usize) -> Option<
         "call_expression" => {
             let function = part("function")?;
             let kind = match function.kind() {
-                "identifier" => named(source.own, source.text(function)),
+                "identifier" => Type::named(source.own, source.text(function)),
                 "selector_expression" => {
                     let (package, name) = selected(source, function)?;
-                    named(package, name)
+                    Type::named(package, name)
                 }
                 _ => return None,
             };

@@ -22,7 +22,7 @@ pub(super) fn kind(source: &Source<'_>, node: Node<'_>, depth: usize, uses: &mut
             let name = source.text(node);
             Some(match source.parameters.iter().position(|parameter| parameter == name) {
                 Some(index) => Type::Parameter(index),
-                None => named(source.own, name),
+                None => Type::named(source.own, name),
             })
         }
         "qualified_type" => {
@@ -30,7 +30,7 @@ pub(super) fn kind(source: &Source<'_>, node: Node<'_>, depth: usize, uses: &mut
             let package = part("package").and_then(|qualifier| source.import(qualifier));
             package.zip(part("name")).map(|(package, name)| {
                 uses(package);
-                named(package, name)
+                Type::named(package, name)
             })
         }
         "pointer_type" => inner(node.named_child(0)).map(Type::Pointer),
@@ -63,11 +63,6 @@ fn arguments(source: &Source<'_>, node: Node<'_>, depth: usize, uses: &mut dyn F
         _ => argument,
     });
     written.map(|argument| kind(source, argument, depth, uses)).collect()
-}
-
-/// A type without arguments.
-pub(super) fn named(package: &str, name: &str) -> Type {
-    Type::Named(TypeName { package: package.to_owned(), name: name.to_owned(), arguments: Vec::new() })
 }
 
 fn fields(source: &Source<'_>, list: Node<'_>, depth: usize, uses: &mut dyn FnMut(&str)) -> Vec<Field> {

@@ -111,7 +111,8 @@ fn read(
             "type_declaration" => reader.types(&source, node),
             "const_declaration" => {
                 reader.free(node);
-                constants::read(&source, node, reader.package);
+                let kind = |source: &Source<'_>, node: Node<'_>| kinds::kind(source, node, 0, &mut |_| {});
+                constants::read(&source, node, reader.package, &kind);
             }
             "method_declaration" => {
                 reader.free(node);
