@@ -30,6 +30,8 @@ pub struct Record {
     pub storage_changed: bool,
     /// Whether every object is known to be stored at the storage version, selected or not.
     pub all_at_storage_version: bool,
+    /// Whether the pass has asked about each object that it processed, also where no default is shown.
+    pub asked_each: bool,
     /// Whether an object that was written since may have been created since, without its defaults at or below
     /// `status` (fact D11).
     pub creates_drop_status: bool,
@@ -148,8 +150,8 @@ impl Record {
     /// Which defaults the last pass and what happened since prove to be stored.
     pub(super) fn of_pass(&self, object: &Object, crd: &Crd) -> Coverage {
         let Some(through) = self.through else { return Coverage::Nothing };
-        // Where no version gives defaults, a pass leaves objects at the version that they are in.
-        if crd.stored_elsewhere() && !crd.gives_defaults() {
+        // Where no version gives defaults, a pass that moves no objects leaves them at the version that they are in.
+        if crd.stored_elsewhere() && !crd.gives_defaults() && !self.asked_each {
             return Coverage::Nothing;
         }
         let is_processed = skip(object).is_none() && self.selection.selects(object);

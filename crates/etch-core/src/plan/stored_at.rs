@@ -37,10 +37,11 @@ pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
         let both = object.revision().zip(record.through);
         is_of_pass && both.is_some_and(|(revision, through)| revision > through)
     };
-    // A pass asks about an object that shows defaults, and leaves others alone.
+    // A pass that moves no objects asks about those that show defaults, and leaves others alone.
     let is_asked = || {
         let is_unchanged = record.of_pass(object, crd) == Coverage::All(Proof::UnchangedSincePass);
-        is_of_pass && is_unchanged && !object.is_too_deep() && !filled(object, crd, false).is_empty()
+        let was_due = || record.asked_each || !filled(object, crd, false).is_empty();
+        is_of_pass && is_unchanged && !object.is_too_deep() && was_due()
     };
     let is_known = is_first_generation || crd.versions().len() == 1 || record.all_at_storage_version;
     match is_known || record.clock.is_since(object) || is_since_pass() || is_asked() {
@@ -145,6 +146,10 @@ mod tests {
         for doubtful in [open, changed, asked_too_early] {
             assert_eq!(at(&doubtful, json!({ "color": "red" })), StoredAt::Unknown);
         }
+        let asked = Record { asked_each: true, ..record.clone() };
+        assert_eq!(at(&asked, json!({ "color": "blue" })), StoredAt::Storage);
+        let open = Record { exceptions: Exceptions::from_iter(["a".to_owned()]), ..asked };
+        assert_eq!(at(&open, json!({ "color": "blue" })), StoredAt::Unknown);
         let all = Record { all_at_storage_version: true, ..Record::default() };
         assert_eq!(at(&all, json!({ "color": "blue" })), StoredAt::Storage);
         assert_eq!(at(&all, json!({ "size": 1 })), StoredAt::Another, "it lacks a default");

@@ -148,6 +148,7 @@ pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
     Record {
         cleared: DroppedFields::open(Some(status), crd).cleared(),
         all_at_storage_version: all_at_storage_version(status, crd),
+        asked_each: status.stored_versions.as_ref().is_some_and(|versions| versions.verified),
         // What they have stored since the pass is verified at that time.
         servers_lag: record.servers_lag || status.verify_at.is_some(),
         ..record

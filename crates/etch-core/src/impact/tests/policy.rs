@@ -1,0 +1,79 @@
+//! What a policy lets the operator do after an upgrade.
+
+use super::*;
+use crate::plan::{HiddenFields, changes, past_of};
+
+/// The effect on an object all of which is stored, in a cluster whose policy has these terms and follows
+/// `.spec.a`, or does not write.
+fn governed(old: Value, new: Value, object: &Object, terms: Terms, writes: bool) -> Vec<String> {
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let followed = [".spec.a".parse().expect("a path")];
+    let changes = changes(&past_of(&old), &new, &followed);
+    told(&Upgrade::new(&old, &new).under(terms, changes, writes).on_record(object, &all_stored()).0)
+}
+
+#[test]
+fn what_a_policy_follows_changes_although_it_is_stored() {
+    let integer = |default: Value| json!({ "a": { "type": "integer", "default": default } });
+    let (old, new) = (integer(json!(1)), integer(json!(5)));
+    let stored = tab(json!({ "a": 1 }), json!({}));
+    let owned = tab(json!({ "a": 1 }), json!({ "f:a": {} }));
+    let terms = Terms::default();
+    assert_eq!(governed(old.clone(), new.clone(), &stored, terms.clone(), true), ["follows .spec.a"]);
+    assert_eq!(governed(old.clone(), new.clone(), &stored, terms.clone(), false), [""; 0], "nobody writes");
+    assert_eq!(governed(old.clone(), new.clone(), &owned, terms.clone(), true), [""; 0], "it has an owner");
+    let gone = json!({ "a": { "type": "integer" } });
+    assert_eq!(
+        governed(old.clone(), gone, &stored, terms.clone(), true),
+        ["follows .spec.a"],
+        "with the default"
+    );
+    // What would follow once it were stored, `etch persist` does not protect.
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let changes = changes(&past_of(&old), &new, &[".spec.a".parse().expect("a path")]);
+    let phantom = tab(json!({ "a": 1 }), json!({}));
+    let upgrade = Upgrade::new(&old, &new).under(terms, changes, true);
+    assert_eq!(told(&upgrade.object(&phantom)), ["changes .spec.a"]);
+}
+
+#[test]
+fn what_a_field_that_goes_costs_depends_on_the_policy() {
+    let old = json!({ "b": { "type": "integer" } });
+    let new = json!({ "a": { "type": "integer", "default": 1 } });
+    let drop = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
+    let owned = tab(json!({ "b": 1 }), json!({ "f:b": {} }));
+    let effect = |object: &Object, terms, writes| governed(old.clone(), new.clone(), object, terms, writes);
+    assert_eq!(
+        effect(&owned, Terms::default(), true),
+        ["appears .spec.a", "hidden .spec.b", "held HiddenFields"]
+    );
+    assert_eq!(effect(&owned, drop.clone(), true), ["appears .spec.a", "hidden .spec.b", "dropped yes"]);
+    assert_eq!(effect(&owned, drop.clone(), false), ["appears .spec.a", "hidden .spec.b"]);
+    let unowned = tab(json!({ "b": 1 }), json!({}));
+    assert_eq!(
+        effect(&unowned, Terms::default(), true),
+        ["appears .spec.a", "hidden .spec.b", "dropped yes"],
+        "nobody names the field, so the write that destroys it is made"
+    );
+    let no_default = json!({ "a": { "type": "integer" } });
+    assert_eq!(governed(old, no_default, &owned, drop, true), ["hidden .spec.b"], "nothing is to be stored");
+}
+
+#[test]
+fn an_object_on_record_is_left_alone_where_no_default_changes() {
+    let with = |more: Value| {
+        let mut properties = json!({ "a": { "type": "integer", "default": 1 } });
+        properties.as_object_mut().expect("a map").extend(more.as_object().cloned().unwrap_or_default());
+        crd(&[("v1", true, spec(properties))])
+    };
+    let (old, new) = (with(json!({ "b": { "type": "integer" } })), with(json!({})));
+    let object = tab(json!({ "a": 1, "b": 1 }), json!({ "f:b": {} }));
+    for (hidden_fields, unproved) in
+        [(HiddenFields::Drop, "dropped yes"), (HiddenFields::Hold, "held HiddenFields")]
+    {
+        let terms = Terms { hidden_fields, ..Terms::default() };
+        let upgrade = Upgrade::new(&old, &new).under(terms, Vec::new(), true);
+        assert_eq!(told(&upgrade.on_record(&object, &all_stored()).0), ["hidden .spec.b"]);
+        assert_eq!(told(&upgrade.on_record(&object, &Record::default()).0)[1..], [unproved]);
+    }
+}
