@@ -1,7 +1,7 @@
 //! One document of a file: its content, its place, and the pieces that readers hand over.
 
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use kube_structural_schema::json::Json;
@@ -23,12 +23,21 @@ pub struct Document {
 /// The text that a document was read from.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// A whole file of JSON, or a part of one of YAML.
-    pub(crate) text: Arc<str>,
+    /// The whole file.
+    pub(crate) file: Arc<str>,
+    /// Where in it a part of YAML is; all of it in a file of JSON.
+    pub(crate) part: Range<usize>,
     /// How many lines of the file are before it.
     pub(crate) lines: usize,
     /// Which document of the text it is, counted from 1.
     pub(crate) document: usize,
+}
+
+impl Source {
+    /// The part.
+    pub(crate) fn text(&self) -> &str {
+        &self.file[self.part.clone()]
+    }
 }
 
 /// A key that its mapping has already.

@@ -10,6 +10,7 @@ mod scalar;
 mod writer;
 mod yaml;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub fn read(
 ) -> ControlFlow<()> {
     let origin = Origin { file: name.into(), document: 0, item: None };
     let mut reading = Reading { origin, visit, flow: ControlFlow::Continue(()) };
-    match decoded(bytes).and_then(|text| reading.text(&text)) {
+    match decoded(bytes).and_then(|text| reading.text(&text.into())) {
         Ok(()) => reading.flow,
         Err(reason) => {
             reading.origin.document += 1;
@@ -50,31 +51,31 @@ struct Reading<'v> {
 impl Reading<'_> {
     /// Reads a text as JSON or YAML, as kubectl guesses it: as JSON for as long as it is that, and if that is
     /// not more than one document, as YAML from there on.
-    fn text(&mut self, text: &str) -> Result<(), Malformed> {
+    fn text(&mut self, text: &Arc<str>) -> Result<(), Malformed> {
         let template = |reason| match reason {
             Malformed::Yaml { .. } | Malformed::Json(_) => template(text).unwrap_or(reason),
             reason => reason,
         };
         if !text.trim_start().starts_with('{') {
-            return self.yaml(text, 0).map_err(template);
+            return self.yaml(text, 0, 0).map_err(template);
         }
         let pairs = json::with_pairs(text);
         let extent = json::extent(&pairs);
-        let (json, rest) = pairs.split_at(extent.end);
+        let rest = &pairs[extent.end..];
         // Where kubectl looks further, it asks for four bytes.
         let next = rest.trim_start_matches(|space: char| space.is_whitespace() && space != '\n');
         let is_read = next.len() >= 4 && !next.starts_with(char::REPLACEMENT_CHARACTER);
         let error = match extent.error {
             Some(error) if is_read && extent.documents <= 1 => error,
-            _ => return self.json(&pairs).map_err(template),
+            _ => return self.json(text, &pairs, pairs.len()).map_err(template),
         };
-        self.json(json)?;
+        self.json(text, &pairs, extent.end)?;
         if self.flow.is_break() {
             return Ok(());
         }
         let first = self.origin.document;
-        let lines = json.matches('\n').count();
-        self.yaml(&text[extent.end..], lines).map_err(|reason| match reason {
+        let lines = pairs[..extent.end].matches('\n').count();
+        self.yaml(text, extent.end, lines).map_err(|reason| match reason {
             Malformed::Yaml { .. } | Malformed::Endless
                 if self.origin.document == first && next.trim_start().starts_with('{') =>
             {
@@ -84,26 +85,33 @@ impl Reading<'_> {
         })
     }
 
-    fn json(&mut self, text: &str) -> Result<(), Malformed> {
-        let source: Arc<str> = text.into();
-        json::parse(text, &mut |piece| {
-            let number = self.origin.document + 1;
-            self.found(piece, Source { text: source.clone(), lines: 0, document: number })
+    /// Reads JSON up to a byte: a text with its `pairs` of surrogates whole.
+    fn json(&mut self, text: &Arc<str>, pairs: &Cow<'_, str>, end: usize) -> Result<(), Malformed> {
+        // A large file is held once.
+        let file: Arc<str> = match pairs {
+            Cow::Borrowed(_) => text.clone(),
+            Cow::Owned(pairs) => pairs.as_str().into(),
+        };
+        json::parse(&pairs[..end], &mut |piece| {
+            let document = self.origin.document + 1;
+            self.found(piece, Source { file: file.clone(), part: 0..end, lines: 0, document })
         })
     }
 
-    /// Reads YAML that so many lines are before.
-    fn yaml(&mut self, text: &str, lines: usize) -> Result<(), Malformed> {
+    /// Reads YAML from a byte on that so many lines are before.
+    fn yaml(&mut self, text: &Arc<str>, start: usize, lines: usize) -> Result<(), Malformed> {
         let mut before = self.origin.document;
-        for part in parts(text) {
+        for part in parts(&text[start..]) {
             let mut part = part?;
             part.lines += lines;
             if part.separators > 0 {
                 self.origin.document = before + part.separators - 1;
             }
-            let source: Arc<str> = part.text.into();
+            let (at, part_lines) = (start + part.at, part.lines);
+            let range = at..at + part.text.len();
             yaml::parse(&part, &mut |piece| {
-                self.found(piece, Source { text: source.clone(), lines: part.lines, document: 1 })
+                let (file, part) = (text.clone(), range.clone());
+                self.found(piece, Source { file, part, lines: part_lines, document: 1 })
             })?;
             if self.flow.is_break() {
                 break;

@@ -18,7 +18,7 @@ fn line(source: &Source, target: &[&At]) -> Option<usize> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     let (mut documents, mut search) = (0, Search { target, holders: Vec::new(), matched: 0, line: None });
-    for event in Parser::new_from_str_with_options(&source.text, options) {
+    for event in Parser::new_from_str_with_options(source.text(), options) {
         let (event, span) = event.ok()?;
         documents += usize::from(matches!(event, Event::DocumentStart(..)));
         if documents == source.document && search.event(&event, source.lines + span.start.line()) {
@@ -138,7 +138,8 @@ d: *k
 
     fn found(document: usize, item: Option<usize>, place: &str) -> Option<usize> {
         let part = parts(TEXT).nth(document - 1)?.expect("separators alone");
-        let source = Source { text: part.text.into(), lines: part.lines, document: 1 };
+        let file: std::sync::Arc<str> = part.text.into();
+        let source = Source { part: 0..file.len(), file, lines: part.lines, document: 1 };
         let item = item.map(|item| [At::Field("items".to_owned()), At::Item(item - 1)]);
         let place = place
             .split_whitespace()

@@ -11,6 +11,8 @@ const SEPARATOR: &str = "---";
 #[derive(Debug, PartialEq)]
 pub(crate) struct Part<'t> {
     pub(crate) text: &'t str,
+    /// Where it begins, in bytes.
+    pub(crate) at: usize,
     /// How many lines of the file are before it.
     pub(crate) lines: usize,
     /// How many separators are before its content.
@@ -21,7 +23,7 @@ pub(crate) struct Part<'t> {
 pub(crate) fn parts(text: &str) -> impl Iterator<Item = Result<Part<'_>, Malformed>> {
     let (mut start, mut line, mut separators) = (0, 0, 0);
     std::iter::from_fn(move || {
-        let mut part = Part { text: "", lines: line, separators };
+        let mut part = Part { text: "", at: start, lines: line, separators };
         for content in text.get(start..)?.split_inclusive('\n') {
             if let Some(behind) = content.strip_prefix(SEPARATOR).map(str::trim) {
                 if !behind.is_empty() && !behind.starts_with('#') {
@@ -53,7 +55,7 @@ mod tests {
 
     #[test]
     fn lines_that_begin_with_a_separator_split() {
-        let part = |text, lines, separators| Part { text, lines, separators };
+        let part = |text: &'static str, lines: usize, separators: usize| (text, lines, separators);
         let cases = [
             ("", vec![]),
             ("a", vec![part("a", 0, 0)]),
@@ -65,7 +67,11 @@ mod tests {
             ("a\n\n---\n\n---\nb", vec![part("a\n\n", 0, 0), part("\n", 3, 1), part("b", 5, 2)]),
         ];
         for (text, expected) in cases {
-            let read: Vec<_> = parts(text).map(|part| part.expect("a separator alone")).collect();
+            let read = parts(text).map(|part| part.expect("a separator alone"));
+            let read: Vec<_> = read
+                .inspect(|part| assert!(text[part.at..].starts_with(part.text)))
+                .map(|Part { text, lines, separators, .. }| (text, lines, separators))
+                .collect();
             assert_eq!(read, expected, "{text:?}");
         }
         for (text, line) in [("--- a", 1), ("----\n", 1), ("a: \"\n---b\"\n", 2), ("a\n---\nb\n--- {}\nc", 4)]
