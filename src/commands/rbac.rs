@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::{report, source};
-use etch_admission::{Declaration, OnExisting, is_asked_about};
+use etch_admission::{Declaration, OnExisting, Problem, is_asked_about};
 use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, RefusedObjects};
 use etch_core::namespaces::Namespaces;
 use etch_core::object::Object;
@@ -15,7 +15,6 @@ use etch_core::rbac::{Access, Account, Grant, role, role_in};
 use etch_core::selection::Selection;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
-use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -299,7 +298,10 @@ fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
 }
 
 fn declaration(document: &Json) -> anyhow::Result<Declaration> {
-    Declaration::deserialize(&document["spec"]).map_err(|error| anyhow!("spec: {}", without_values(&error)))
+    Declaration::read(&document["spec"]).map_err(|problems| {
+        let problem = |Problem { field, problem }: &Problem| format!("{field}: {problem}");
+        anyhow!(problems.iter().map(problem).collect::<Vec<_>>().join("; "))
+    })
 }
 
 /// The policy in a file, if there is one of that name, or else in the cluster, by its name.

@@ -3,12 +3,10 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Origin, SourceError, documents};
 use etch_admission::{Compiled, Declaration, Problem, unknown_fields};
-use kube_structural_schema::mismatch::without_values;
 
 /// An `EmbeddedSchema` of a file.
 #[derive(Debug)]
@@ -27,16 +25,6 @@ pub enum EmbeddedError {
     /// A file cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// A document is no `EmbeddedSchema` in form.
-    #[error("{origin}: {name} cannot be read: {reason}")]
-    Malformed {
-        /// Where it comes from.
-        origin: Origin,
-        /// Its name.
-        name: String,
-        /// What is wrong.
-        reason: String,
-    },
     /// A declaration that cannot be served.
     #[error("{}", listed(origin, name, problems))]
     Broken {
@@ -66,21 +54,22 @@ pub fn embedded_schemas(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<E
         let name =
             document.json.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let spec = document.json.get("spec").cloned().unwrap_or_default();
-        let declared: Declaration = Declaration::deserialize(&spec).map_err(|error| {
-            let reason = without_values(&error);
-            EmbeddedError::Malformed { origin: origin.clone(), name: name.clone(), reason }
-        })?;
-        let unknown = unknown_fields(&spec, &declared);
-        match Compiled::new(&declared) {
-            Ok(schema) if unknown.is_empty() => found.push(Embedded { origin, name, schema }),
-            compiled => {
-                let problems = unknown.into_iter().chain(compiled.err().into_iter().flatten()).collect();
-                return Err(EmbeddedError::Broken { origin, name, problems });
-            }
+        match compiled(&spec) {
+            Ok(schema) => found.push(Embedded { origin, name, schema }),
+            Err(problems) => return Err(EmbeddedError::Broken { origin, name, problems }),
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
     if found.is_empty() { Err(EmbeddedError::None) } else { Ok(found) }
+}
+
+fn compiled(spec: &Value) -> Result<Compiled, Vec<Problem>> {
+    let declared = Declaration::read(spec)?;
+    let unknown = unknown_fields(spec, &declared);
+    match Compiled::new(&declared) {
+        Ok(schema) if unknown.is_empty() => Ok(schema),
+        compiled => Err(unknown.into_iter().chain(compiled.err().into_iter().flatten()).collect()),
+    }
 }
 
 fn listed(origin: &Origin, name: &str, problems: &[Problem]) -> String {
@@ -116,7 +105,12 @@ mod tests {
                 "  defaults: [{path: .a, value: \"1\", wher: Empty}]\n",
                 "spec.defaults[0].wher: there is no such field",
             ),
-            ("  enforcement: Maybe\n", "unknown value, expected"),
+            ("  enforcement: Maybe\n", "spec.enforcement: unknown value, expected"),
+            ("  required: true\n", "spec.required: invalid type: boolean, expected an object"),
+            (
+                "  defaultOn: [CREATE, DELETE]\n",
+                "spec.defaultOn[1]: unknown value, expected `CREATE` or `UPDATE`",
+            ),
         ] {
             let error = read(more).expect_err(more).to_string();
             assert!(error.contains(problem), "{error}");

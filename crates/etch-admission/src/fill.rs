@@ -202,7 +202,7 @@ impl Filling<'_, '_> {
         let value = self.run.value(&default.value, &values)?.filter(|value| !value.is_null());
         let Some(mut value) = value else { return Ok(None) };
         if default.missing == Missing::Merge && !value.is_object() {
-            return Ok(None);
+            return Err(Failure::NoObject);
         }
         // The schema's types are about the value that the API server stores.
         store_numbers(&mut value);

@@ -19,6 +19,8 @@ pub(super) enum Failure {
     Evaluation(EvaluationError),
     /// The expressions of the request cost more than they may together.
     OutOfBudget,
+    /// A value that is to be merged is not an object.
+    NoObject,
 }
 
 impl<'c> Run<'c> {
@@ -72,6 +74,7 @@ impl std::fmt::Display for Failure {
         match self {
             Self::Evaluation(error) => error.fmt(f),
             Self::OutOfBudget => f.write_str("the expressions of the schema exceed the cost limit"),
+            Self::NoObject => f.write_str("with where: Merge, its value must be an object"),
         }
     }
 }

@@ -307,6 +307,34 @@ fn a_warning_names_the_problem_also_where_the_type_alone_shows_it() {
 }
 
 #[test]
+fn a_value_to_merge_that_is_no_object_is_a_problem_or_a_warning() {
+    let merge = |value: &str| json!({ "defaults": [{ "path": ".", "where": "Merge", "value": value }] });
+    for value in ["5", "'hunter2'", "[1]", "self.?size"] {
+        let problems = Compiled::new(&declaration(merge(value))).expect_err(value);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert_eq!(problems[0].field, "spec.defaults[0].value");
+        let expected = "the expression must evaluate to an object, not to ";
+        assert!(problems[0].problem.starts_with(expected), "{problems:?}");
+    }
+    // Its type is known with the request only.
+    let schema = compile(merge("object.metadata.name"));
+    let review = created(&schema, json!({ "size": 1 }));
+    let expected = ["spec.ext: cannot compute its default: with where: Merge, its value must be an object"];
+    assert_eq!(
+        (extension(&review), &review.answer.warnings[..]),
+        (json!({ "size": 1, "mode": "fast" }), &expected.map(str::to_owned)[..])
+    );
+    for nothing in ["null", "self.?secret", "{}"] {
+        let review = created(&compile(merge(nothing)), json!({ "mode": "m" }));
+        assert_eq!(
+            (extension(&review), review.answer.warnings.len()),
+            (json!({ "mode": "m" }), 0),
+            "{nothing}"
+        );
+    }
+}
+
+#[test]
 fn a_computed_number_is_judged_as_an_api_server_stores_it() {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "properties": {
         "size": { "type": "integer", "x-kubernetes-validations": [{ "rule": "self > 0" }] },
@@ -318,6 +346,46 @@ fn a_computed_number_is_judged_as_an_api_server_stores_it() {
     let review = created(&compile(json!({ "schema": schema, "defaults": defaults })), json!({}));
     assert_eq!(errors(&review), Vec::<String>::new());
     assert_eq!(extension(&review).to_string(), r#"{"part":{"gb":3},"size":2}"#);
+}
+
+#[test]
+fn what_is_malformed_in_a_declaration_is_named_with_its_place() {
+    let rule = |rule: Value| json!({ "rules": [{ "rule": "true" }, rule] });
+    for (more, expected) in [
+        (json!({ "required": true }), "spec.required: invalid type: boolean, expected an object"),
+        (
+            json!({ "required": { "field": 1 } }),
+            "spec.required.field: invalid type: integer, expected a string",
+        ),
+        (
+            json!({ "defaultOn": ["CREATE", "hunter2"] }),
+            "spec.defaultOn[1]: unknown value, expected `CREATE` or `UPDATE`",
+        ),
+        (json!({ "defaultOn": "CREATE" }), "spec.defaultOn: invalid type: string, expected a sequence"),
+        (rule(json!({ "message": "m" })), "spec.rules[1]: missing field `rule`"),
+        (
+            rule(json!({ "rule": 1, "message": "m" })),
+            "spec.rules[1].rule: invalid type: integer, expected a string",
+        ),
+        (rule(json!({ "rule": "true", "operations": ["CREATE", 7] })), "spec.rules[1].operations[1]: "),
+        (
+            json!({ "facts": [{ "name": "a", "object": { "version": "v1", "resource": [], "name": "n" } }] }),
+            "spec.facts[0].object.resource: invalid type: sequence, expected a string",
+        ),
+        (json!({ "targets": null }), "spec.targets: names no resource"),
+    ] {
+        let mut spec = json!({ "targets": [], "schema": { "openAPIV3Schema": {} } });
+        for (name, value) in more.as_object().expect("an object") {
+            spec[name] = value.clone();
+        }
+        let problems = Declaration::read(&spec).expect_err(expected);
+        let text = |Problem { field, problem }: &Problem| format!("{field}: {problem}");
+        let problems: Vec<String> = problems.iter().map(text).collect();
+        assert!(matches!(&problems[..], [one] if one.starts_with(expected)), "{expected}: {problems:?}");
+    }
+    let both = json!({ "targets": [], "required": 1, "rules": 2 });
+    assert_eq!(Declaration::read(&both).expect_err("problems").len(), 2);
+    assert_eq!(Declaration::read(&json!([])).expect_err("problems")[0].field, "spec");
 }
 
 #[test]

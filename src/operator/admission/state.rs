@@ -197,13 +197,7 @@ fn remembered(status: &EmbeddedSchemaStatus) -> Option<Good> {
 }
 
 fn compiled(spec: &Value) -> Result<(Declaration, Arc<Compiled>), Vec<Problem>> {
-    let declared: Declaration = serde_json::from_value(spec.clone()).map_err(|_| {
-        // The text of the error may quote what was found.
-        vec![Problem {
-            field: "spec".to_owned(),
-            problem: "has values that this version does not support".to_owned(),
-        }]
-    })?;
+    let declared = Declaration::read(spec)?;
     let compiled = Compiled::new(&declared)?;
     Ok((declared, Arc::new(compiled)))
 }

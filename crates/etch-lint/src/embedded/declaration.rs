@@ -6,7 +6,6 @@ use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
 use super::targets::TWICE;
 use etch_admission::{Declaration, Problem, unknown_fields};
-use kube_structural_schema::mismatch::without_values;
 
 pub(super) const MALFORMED: Rule = Rule {
     code: "ETCH201",
@@ -46,73 +45,9 @@ const EXPRESSIONS: [&str; 7] = [
     ".x-kubernetes-validations",
 ];
 
-/// How serde begins its text about a field that has to be there.
-const MISSING: &str = "missing field ";
-
 /// What no generation of the operator can read.
-pub(super) fn unreadable(spec: &Value, found: &mut Vec<Finding>) {
-    if !spec.is_object() {
-        found.push(at(&MALFORMED, "spec", "must be an object"));
-        return;
-    }
-    // Field by field, since the first error of the whole has no place.
-    let known = serde_json::json!({ "targets": [] });
-    for (name, value) in spec.as_object().into_iter().flatten() {
-        let problem = |value: &Value| {
-            let mut alone = known.clone();
-            alone[name] = value.clone();
-            serde_json::from_value::<Declaration>(alone).err().map(|error| without_values(&error))
-        };
-        narrow(value, format!("spec.{name}"), &problem, found);
-    }
-    if spec["targets"].is_null() {
-        found.push(at(&MALFORMED, "spec.targets", "names no resource"));
-    }
-}
-
-/// Reports what makes a value unreadable at the deepest place that is to blame. `problem` is what is wrong with
-/// the declaration if this value stands there.
-fn narrow(
-    value: &Value,
-    place: String,
-    problem: &dyn Fn(&Value) -> Option<String>,
-    found: &mut Vec<Finding>,
-) {
-    let Some(first) = problem(value) else { return };
-    let before = found.len();
-    match value {
-        Value::Array(items) if problem(&Value::Array(Vec::new())).is_none() => {
-            for (index, item) in items.iter().enumerate() {
-                let alone = |item: &Value| problem(&Value::from(vec![item.clone()]));
-                narrow(item, format!("{place}[{index}]"), &alone, found);
-            }
-        }
-        Value::Object(fields) => {
-            let mut rest = fields.clone();
-            while let Some(wrong) = problem(&rest.clone().into()) {
-                let is_to_blame = |name: &&String| {
-                    let mut others = rest.clone();
-                    others.remove(*name);
-                    let without = problem(&others.into());
-                    let is_needed =
-                        wrong.starts_with(MISSING) && without == Some(format!("{MISSING}`{name}`"));
-                    without.as_ref() != Some(&wrong) && !is_needed
-                };
-                let Some(name) = rest.keys().find(is_to_blame).cloned() else { break };
-                let Some(field) = rest.remove(&name) else { break };
-                let in_place = |field: &Value| {
-                    let mut all = rest.clone();
-                    all.insert(name.clone(), field.clone());
-                    problem(&all.into())
-                };
-                narrow(&field, format!("{place}.{name}"), &in_place, found);
-            }
-        }
-        _ => {}
-    }
-    if found.len() == before {
-        found.push(at(&MALFORMED, place, first));
-    }
+pub(super) fn unreadable(problems: &[Problem], found: &mut Vec<Finding>) {
+    found.extend(problems.iter().map(|Problem { field, problem }| at(&MALFORMED, field, problem)));
 }
 
 /// What is wrong with a declaration that can be read; what keeps it from being compiled is `broken`.

@@ -11,8 +11,6 @@ mod paths;
 mod schema;
 mod targets;
 
-use serde::Deserialize;
-
 use super::refusal::Part;
 use super::rule::{Finding, Rule};
 use at::OfCrd;
@@ -36,8 +34,8 @@ pub const EMBEDDED_RULES: [&Rule; 8] = [
 pub(super) fn check(document: &Json, crds: &[Json], of_crd: OfCrd<'_>) -> Vec<Finding> {
     let spec = &document["spec"];
     let mut found = Vec::new();
-    match Declaration::deserialize(spec) {
-        Err(_) => declaration::unreadable(spec, &mut found),
+    match Declaration::read(spec) {
+        Err(problems) => declaration::unreadable(&problems, &mut found),
         Ok(declared) => {
             let compiled = Compiled::new(&declared);
             declaration::check(spec, &declared, compiled.as_ref().err(), &mut found);

@@ -59,6 +59,21 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({ "enforcement": "Deny" }),
         ),
         (
+            "ETCH201 spec.required invalid type: boolean, expected an object",
+            json!({ "required": true }),
+            json!({ "required": {} }),
+        ),
+        (
+            "ETCH201 spec.defaultOn[1] unknown value, expected `CREATE` or `UPDATE`",
+            json!({ "defaultOn": ["CREATE", "DELETE"] }),
+            json!({ "defaultOn": ["CREATE", "UPDATE"] }),
+        ),
+        (
+            "ETCH202 spec.defaults[0].value the expression must evaluate to an object, not to int",
+            json!({ "defaults": [{ "path": ".", "where": "Merge", "value": "5" }] }),
+            json!({ "defaults": [{ "path": ".", "where": "Merge", "value": "{'size': 'a'}" }] }),
+        ),
+        (
             "ETCH202 spec.rules[0].rule undefined field 'sizes'",
             json!({ "rules": [{ "rule": "self.sizes == 'a'" }] }),
             json!({ "rules": [{ "rule": "self.size == 'a'" }] }),
@@ -199,7 +214,7 @@ fn what_cannot_be_read_is_named_field_by_field() {
         "ETCH201 spec.rules[1].message invalid type: sequence, expected a string",
         "ETCH201 spec.rules[1].rule invalid type: integer, expected a string",
         "ETCH201 spec.rules[2] missing field `rule`",
-        "ETCH201 spec.rules[3] invalid type: integer, expected struct Rule",
+        "ETCH201 spec.rules[3] invalid type: integer, expected an object",
         "ETCH201 spec.rules[4].severity unknown value, expected `Deny` or `Warn`",
     ];
     assert_eq!(found(wrong), expected);
