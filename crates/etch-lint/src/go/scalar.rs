@@ -19,8 +19,8 @@ The same holds for structs that write their JSON themselves, such as metav1.Dura
 and those with a MarshalJSON of their own, and for arrays such as [2]int32, with omitempty as well: that omits neither. An
 unset metav1.Time is null, which the server replaces with the default.
 
-Add `omitempty` to the json tag; for a struct or an array make it `omitzero`, from Go 1.24 on. If users must be able to set the
-zero value as well, make the field a pointer.",
+Add `omitempty` to the json tag; for a struct or an array make it `omitzero`, from Go 1.24 on. If users must be able to set
+the zero value as well, make the field a pointer.",
     check: None,
 };
 
