@@ -71,14 +71,11 @@ async fn r15(cluster: &Cluster) -> Result<()> {
     tabs.define(v1(json!({"t": kept(&embedded)}))).await?;
     // What is malformed within metadata is left out.
     assert_eq!(tabs.seen("v1", "odd").await?["t"]["metadata"], json!({"labels": {"b": "c"}}));
-    for path in [tabs.path("v1", "list"), tabs.path("v1", "")] {
-        let answer = cluster.get(&path).await?;
-        ensure!(
-            answer.code == 500 && answer.body.to_string().contains("spec.t.metadata"),
-            "{path}: {}",
-            answer.code
-        );
-    }
+    let answer = cluster.get(&tabs.path("v1", "list")).await?;
+    ensure!(answer.code == 500 && answer.body.to_string().contains("spec.t.metadata"), "{}", answer.code);
+    // A server with a watch cache that cannot begin asks to try again.
+    let list = cluster.get(&tabs.path("v1", "")).await?;
+    ensure!(matches!(list.code, 429 | 500), "{}", list.code);
     // Only conversion hands them over to the version with the embedded resource, and leaves nothing out.
     let tabs = Tabs::new(cluster, "r15-versions");
     tabs.define(versions([("v1beta1", spec(json!({"t": kept(&json!({}))})))])).await?;

@@ -43,7 +43,8 @@ pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
         let was_due = || record.asked_each || !filled(object, crd, false).is_empty();
         is_of_pass && is_unchanged && !object.is_too_deep() && was_due()
     };
-    let is_known = is_first_generation || crd.versions().len() == 1 || record.all_at_storage_version;
+    let has_one_version = crd.versions().len() == 1 && !crd.stored_elsewhere();
+    let is_known = is_first_generation || has_one_version || record.all_at_storage_version;
     match is_known || record.clock.is_since(object) || is_since_pass() || is_asked() {
         true => StoredAt::Storage,
         false => StoredAt::Unknown,
