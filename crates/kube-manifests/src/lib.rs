@@ -59,22 +59,26 @@ impl Reading<'_> {
         if !text.trim_start().starts_with('{') {
             return self.yaml(text, 0, 0).map_err(template);
         }
-        let pairs = json::with_pairs(text);
-        let extent = json::extent(&pairs);
-        let rest = &pairs[extent.end..];
+        // A large file is held once.
+        let file: Arc<str> = match json::with_pairs(text) {
+            Cow::Borrowed(_) => text.clone(),
+            Cow::Owned(pairs) => pairs.into(),
+        };
+        let extent = json::extent(&file);
+        let rest = &file[extent.end..];
         // Where kubectl looks further, it asks for four bytes.
         let next = rest.trim_start_matches(|space: char| space.is_whitespace() && space != '\n');
         let is_read = next.len() >= 4 && !next.starts_with(char::REPLACEMENT_CHARACTER);
         let error = match extent.error {
             Some(error) if is_read && extent.documents <= 1 => error,
-            _ => return self.json(text, &pairs, pairs.len()).map_err(template),
+            _ => return self.json(&file, file.len()).map_err(template),
         };
-        self.json(text, &pairs, extent.end)?;
+        self.json(&file, extent.end)?;
         if self.flow.is_break() {
             return Ok(());
         }
         let first = self.origin.document;
-        let lines = pairs[..extent.end].matches('\n').count();
+        let lines = file[..extent.end].matches('\n').count();
         self.yaml(text, extent.end, lines).map_err(|reason| match reason {
             Malformed::Yaml { .. } | Malformed::Endless
                 if self.origin.document == first && next.trim_start().starts_with('{') =>
@@ -85,14 +89,9 @@ impl Reading<'_> {
         })
     }
 
-    /// Reads JSON up to a byte: a text with its `pairs` of surrogates whole.
-    fn json(&mut self, text: &Arc<str>, pairs: &Cow<'_, str>, end: usize) -> Result<(), Malformed> {
-        // A large file is held once.
-        let file: Arc<str> = match pairs {
-            Cow::Borrowed(_) => text.clone(),
-            Cow::Owned(pairs) => pairs.as_str().into(),
-        };
-        json::parse(&pairs[..end], &mut |piece| {
+    /// Reads JSON up to a byte.
+    fn json(&mut self, file: &Arc<str>, end: usize) -> Result<(), Malformed> {
+        json::parse(&file[..end], &mut |piece| {
             let document = self.origin.document + 1;
             self.found(piece, Source { file: file.clone(), part: 0..end, lines: 0, document })
         })
