@@ -298,10 +298,8 @@ fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
 }
 
 fn declaration(document: &Json) -> anyhow::Result<Declaration> {
-    Declaration::read(&document["spec"]).map_err(|problems| {
-        let problem = |Problem { field, problem }: &Problem| format!("{field}: {problem}");
-        anyhow!(problems.iter().map(problem).collect::<Vec<_>>().join("; "))
-    })
+    Declaration::read(&document["spec"])
+        .map_err(|problems| anyhow!(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ")))
 }
 
 /// The policy in a file, if there is one of that name, or else in the cluster, by its name.

@@ -73,8 +73,7 @@ fn compiled(spec: &Value) -> Result<Compiled, Vec<Problem>> {
 }
 
 fn listed(origin: &Origin, name: &str, problems: &[Problem]) -> String {
-    let problems: Vec<String> =
-        problems.iter().map(|Problem { field, problem }| format!("{field}: {problem}")).collect();
+    let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
     format!("{origin}: {name} cannot be served: {}", problems.join("; "))
 }
 

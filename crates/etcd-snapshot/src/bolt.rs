@@ -34,7 +34,7 @@ pub(super) struct Database<R> {
     root: Bucket,
 }
 
-/// What a meta page tells of the database.
+/// What a meta page holds about the database.
 #[derive(Clone, Copy, Debug)]
 struct Meta {
     /// In bytes.

@@ -17,6 +17,13 @@ pub struct Problem {
     pub problem: String,
 }
 
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { field, problem } = self;
+        write!(f, "{field}: {problem}")
+    }
+}
+
 /// How serde begins its text about a field that has to be there.
 const MISSING: &str = "missing field ";
 

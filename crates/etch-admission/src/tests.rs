@@ -379,8 +379,7 @@ fn what_is_malformed_in_a_declaration_is_named_with_its_place() {
             spec[name] = value.clone();
         }
         let problems = Declaration::read(&spec).expect_err(expected);
-        let text = |Problem { field, problem }: &Problem| format!("{field}: {problem}");
-        let problems: Vec<String> = problems.iter().map(text).collect();
+        let problems: Vec<String> = problems.iter().map(Problem::to_string).collect();
         assert!(matches!(&problems[..], [one] if one.starts_with(expected)), "{expected}: {problems:?}");
     }
     let both = json!({ "targets": [], "required": 1, "rules": 2 });

@@ -94,7 +94,7 @@ fn rules(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
             Some(false) if own.holds(empty) != Some(false) && is_settled(&own, site, filled) => {
                 // A duplicate has no detail.
                 let detail = |finding: &Finding| match finding.detail.as_str() {
-                    "" => text(rule).to_owned(),
+                    "" => rule.name().to_owned(),
                     detail => detail.to_owned(),
                 };
                 let broken = findings.iter().filter(|finding| said(rule, finding)).map(detail);
@@ -106,7 +106,7 @@ fn rules(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
                     messages.push(format!(
                         "its defaults exclude {} by a rule: {}",
                         excluded.join(", "),
-                        text(rule)
+                        rule.name()
                     ));
                 }
             }
@@ -118,14 +118,9 @@ fn rules(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
     messages
 }
 
-/// A rule as the server shows it.
-fn text(rule: &schema::Rule) -> &str {
-    if rule.message.is_empty() { rule.rule.trim() } else { rule.message.trim() }
-}
-
 /// Whether a finding is that a rule does not hold, whatever message its expression gives.
 fn said(rule: &schema::Rule, finding: &Finding) -> bool {
-    finding.requirement() == text(rule)
+    finding.requirement() == rule.name()
 }
 
 /// Whether no user has to set more: whatever else is set does not change that the rule is broken, or the

@@ -336,7 +336,7 @@ impl Run<'_> {
             match &rule.plan {
                 Ok(None) => {}
                 Err(error) => {
-                    let asked = format!("a rule cannot be compiled: {}", rule.name());
+                    let asked = format!("a rule cannot be compiled: {}", rule.rule.name());
                     self.report(place, asked, format!("rule compile error: {error}"));
                 }
                 // A rule about a change does not apply to a new value, unless it sets `optionalOldSelf`.
@@ -358,7 +358,7 @@ impl Run<'_> {
         if !self.spend(cost) {
             return self.stop(place, OUT_OF_BUDGET);
         }
-        let name = rule.name();
+        let name = rule.rule.name();
         let asked = || format!("a rule cannot be evaluated: {name}");
         match result {
             Ok(Value::Bool(true)) => {}
@@ -410,8 +410,8 @@ impl Run<'_> {
         };
         let detail = match message {
             Ok(Some(message)) => message,
-            Ok(None) if rule.rule.message.is_empty() => format!("failed rule: {}", rule.name()),
-            Ok(None) => rule.name().to_owned(),
+            Ok(None) if rule.rule.message.is_empty() => format!("failed rule: {}", rule.rule.name()),
+            Ok(None) => rule.rule.name().to_owned(),
             Err(error) => {
                 self.findings.push(Finding::new(Kind::Invalid, at, error).asking(TOO_EXPENSIVE));
                 self.budget = -1;
@@ -424,7 +424,7 @@ impl Run<'_> {
             Some("FieldValueDuplicate") => (Kind::Duplicate, String::new()),
             _ => (Kind::Invalid, detail),
         };
-        self.findings.push(Finding::new(kind, at, detail).asking(rule.name()));
+        self.findings.push(Finding::new(kind, at, detail).asking(rule.rule.name()));
     }
 
     /// The message that an expression gives, if it is one that can be shown.

@@ -66,12 +66,6 @@ impl CompiledRule {
     pub(super) fn is_optional(&self) -> bool {
         self.rule.optional_old_self == Some(true)
     }
-
-    /// The rule as its author would know it again.
-    pub(super) fn name(&self) -> &str {
-        let text = if self.rule.message.is_empty() { &self.rule.rule } else { &self.rule.message };
-        text.trim()
-    }
 }
 
 /// The variables of a rule of a node.

@@ -57,7 +57,6 @@ fn step(Step { kind, phase, what, why, command }: &Step) -> Value {
 /// The steps of all CRDs, one after the other: every one before the upgrade comes before it, whatever CRD it is
 /// about, because one file may bring all of them.
 struct Printed<'a> {
-    phase: Phase,
     step: &'a Step,
     /// The CRD, where there are several.
     of: Option<&'a str>,
@@ -67,11 +66,11 @@ struct Printed<'a> {
 fn in_order(all: &[Planned]) -> Vec<Printed<'_>> {
     let steps = all.iter().flat_map(|planned| {
         let of = (all.len() > 1).then_some(planned.impact.crd.as_str());
-        planned.plan.steps.iter().map(move |step| Printed { phase: step.phase, step, of })
+        planned.plan.steps.iter().map(move |step| Printed { step, of })
     });
     let mut steps: Vec<Printed<'_>> = steps.collect();
     // Sorting is stable.
-    steps.sort_by_key(|printed| printed.phase);
+    steps.sort_by_key(|printed| printed.step.phase);
     let applies = |printed: &Printed<'_>| printed.step.kind == StepKind::Apply;
     let by_force = steps.iter().position(|printed| applies(printed) && !printed.step.why.is_empty());
     let kept = by_force.or_else(|| steps.iter().position(applies));
@@ -102,9 +101,9 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, all: &[Planned]) -> io::
     }
     let mut phase = None;
     for (index, printed) in in_order(all).iter().enumerate() {
-        if phase != Some(printed.phase) {
-            phase = Some(printed.phase);
-            writeln!(out, "\n{}", style.paint(Tone::Strong, head(printed.phase)))?;
+        if phase != Some(printed.step.phase) {
+            phase = Some(printed.step.phase);
+            writeln!(out, "\n{}", style.paint(Tone::Strong, head(printed.step.phase)))?;
         }
         let what = printed.what();
         writeln!(out, "{:>3}. {}", index + 1, style.paint(tone(printed.step.kind), report::plain(&what)))?;
@@ -137,7 +136,7 @@ pub(super) fn markdown(out: &mut dyn Write, all: &[Planned]) -> io::Result<()> {
         writeln!(out, "Nothing to do.\n")?;
     }
     for (index, printed) in in_order(all).iter().enumerate() {
-        writeln!(out, "{}. **{}:** {}", index + 1, head(printed.phase), text(&printed.what()))?;
+        writeln!(out, "{}. **{}:** {}", index + 1, head(printed.step.phase), text(&printed.what()))?;
         for why in &printed.step.why {
             writeln!(out, "   - {}", code(why))?;
         }

@@ -148,8 +148,7 @@ fn persisted(found: &PersistedDefaults) -> (&'static str, &str, String) {
 
 fn listed(problems: &[Problem]) -> String {
     let named = problems.iter().take(NAMED);
-    let mut text =
-        named.map(|Problem { field, problem }| format!("{field}: {problem}")).collect::<Vec<_>>().join("; ");
+    let mut text = named.map(Problem::to_string).collect::<Vec<_>>().join("; ");
     if problems.len() > NAMED {
         text.push_str(&format!("; and {} more", problems.len() - NAMED));
     }

@@ -51,16 +51,16 @@ pub struct Struct<'a> {
 impl Whole {
     /// Those of a predeclared type, on a machine of 64 bits.
     pub(super) fn of(name: &str) -> Option<Self> {
-        let signed = |least: i64, largest: u64| Some(Self { least, largest });
+        let between = |least: i64, largest: u64| Some(Self { least, largest });
         match name {
-            "int8" => signed(i8::MIN.into(), 0x7f),
-            "int16" => signed(i16::MIN.into(), 0x7fff),
-            "int32" | "rune" => signed(i32::MIN.into(), 0x7fff_ffff),
-            "int" | "int64" => signed(i64::MIN, i64::MAX.unsigned_abs()),
+            "int8" => between(i8::MIN.into(), 0x7f),
+            "int16" => between(i16::MIN.into(), 0x7fff),
+            "int32" | "rune" => between(i32::MIN.into(), 0x7fff_ffff),
+            "int" | "int64" => Some(Self::LONG),
             "uint8" | "byte" => Some(Self::BYTES),
-            "uint16" => signed(0, u16::MAX.into()),
-            "uint32" => signed(0, u32::MAX.into()),
-            "uint" | "uint64" | "uintptr" => signed(0, u64::MAX),
+            "uint16" => between(0, u16::MAX.into()),
+            "uint32" => between(0, u32::MAX.into()),
+            "uint" | "uint64" | "uintptr" => between(0, u64::MAX),
             _ => None,
         }
     }

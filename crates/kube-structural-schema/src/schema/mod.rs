@@ -161,6 +161,14 @@ pub struct Rule {
     pub optional_old_self: Option<bool>,
 }
 
+impl Rule {
+    /// The rule as its author would know it again: its message, or else its text.
+    pub fn name(&self) -> &str {
+        let text = if self.message.is_empty() { &self.rule } else { &self.message };
+        text.trim()
+    }
+}
+
 impl Schema {
     /// The schema of the values under a key of an object: the property's, else that of
     /// `additionalProperties`.
