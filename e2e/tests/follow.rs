@@ -14,7 +14,7 @@ use etch_core::crd::Crd;
 use etch_core::event::{Event, Regarding};
 use etch_core::object::Object;
 use etch_core::ownership::MANAGER;
-use etch_core::plan::{OldDefault, Outcome, Plan, Terms, changes, follow};
+use etch_core::plan::{OldDefault, Outcome, Plan, Record, Terms, changes, follow};
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -279,7 +279,9 @@ async fn whoever_writes_meanwhile_wins() -> Result<()> {
     for what in all {
         let name = name(what);
         let read = Object::from(cluster.get(&path(&name)).await?);
-        let Some(Plan::Write(write)) = follow(&read, &crd, &Terms::default(), &changes).plan else {
+        let Some(Plan::Write(write)) =
+            follow(&read, &crd, &Terms::default(), &changes, &Record::default()).plan
+        else {
             anyhow::bail!("{what:?}: nothing is planned");
         };
         match what {

@@ -19,6 +19,7 @@ use etch_core::engine::sweep::{Sweep, SweepError};
 use etch_core::object_machine::Rules;
 use etch_core::plan::{Persisted, Record, Skip, Terms};
 use etch_core::report::checkpoint::Checkpoint;
+use etch_core::report::former_defaults::places_of;
 use etch_core::report::ledger::Ledger;
 use etch_core::report::state::object_problem;
 
@@ -141,8 +142,8 @@ pub async fn persist(
         && matches!(interrupted.reason, PassError::Restored)
     {
         // What is on record is about another past.
-        (ended, ledger) =
-            drive(cluster, &pass, begin(Record::empty(&pass.crd)), &rules, &check, progress).await;
+        let unknown = Record { hidden: pass.record.hidden.clone(), ..Record::empty(&pass.crd) };
+        (ended, ledger) = drive(cluster, &pass, begin(unknown), &rules, &check, progress).await;
     }
     for (identity, paths) in lost(cluster, &pass.crd, &check).await {
         ledger.dropped.lose(&identity, &paths);
@@ -152,10 +153,13 @@ pub async fn persist(
             let passed = passed(&verified.last, &ledger, verified.is_verified);
             let is_whole = pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
             let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
+            let places = || places_of(&pass.crd, &pass.record.hidden.former);
             let counts = passed.counts;
             let is_of_all = counts.written + counts.already_stored == counts.objects;
             let every_object = pass.proves_versions && is_of_all;
-            let persisted = |through| Persisted::new(&pass.crd, through, exceptions(), every_object);
+            let persisted = |through| {
+                Persisted::new(&pass.crd, through, exceptions(), every_object).with_places(places())
+            };
             let proved = verified.last.through.filter(|_| is_whole).map(persisted);
             Ok(Passed { proved, ..passed })
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::object_state::{ObjectState, StateKind};
-use crate::plan::{Change, Held, Hold, Plan, Rejection, Strategy, Terms, Write, follow};
+use crate::plan::{Change, Held, Hold, Plan, Record, Rejection, Strategy, Terms, Write, follow};
 use crate::report::changed_defaults::Followed;
 use crate::report::ledger::ObjectLedger;
 use kube_structural_schema::path::Path;
@@ -47,6 +47,7 @@ impl FollowChanges {
         object: &Object,
         crd: &Crd,
         terms: &Terms,
+        record: &Record,
         is_audit: bool,
     ) -> Plan {
         let may_follow = match &plan {
@@ -57,7 +58,7 @@ impl FollowChanges {
         if !self.is_open || !may_follow {
             return plan;
         }
-        let following = follow(object, crd, terms, &self.changes);
+        let following = follow(object, crd, terms, &self.changes, record);
         self.kept = following.kept;
         self.held = None;
         match following.plan {
@@ -153,7 +154,11 @@ mod tests {
 
     /// These defaults were 3 before, and the first of them is followed.
     fn changed(crd: &Crd, paths: &[&str]) -> Ledger {
-        let before = |path: &&str| DefaultValue { path: (*path).to_owned(), value: Some("3".to_owned()) };
+        let before = |path: &&str| DefaultValue {
+            path: (*path).to_owned(),
+            value: Some("3".to_owned()),
+            nullable: false,
+        };
         let previous = PreviousDefaults {
             through: Some("5".to_owned()),
             defaults: paths.iter().map(before).collect(),
@@ -183,7 +188,7 @@ mod tests {
         let ledger = changed(&crd, &[".spec.pools{}.size"]);
         let (read, record) = (object(json!({ "pools": { "alice": { "size": 3 } } })), Record::default());
         let mut following = FollowChanges::new(&ledger.of_object(&read, &read.identity(), &record));
-        following.plan(stored(), &read, &crd, &Terms::default(), false);
+        following.plan(stored(), &read, &crd, &Terms::default(), &record, false);
         let (ObjectState::Held(held), _) = following.finish(ObjectState::Stored) else { panic!("not held") };
         let said = format!("{held:?}");
         assert!(said.contains("pools") && !said.contains("alice"), "{said}");
@@ -197,14 +202,14 @@ mod tests {
         let (read, record) = (object(json!({ "a": 3, "b": 3 })), Record::default());
 
         let mut first = FollowChanges::new(&ledger.of_object(&read, &read.identity(), &record));
-        let plan = first.plan(stored(), &read, &crd, &Terms::default(), false);
+        let plan = first.plan(stored(), &read, &crd, &Terms::default(), &record, false);
         let Plan::Write(write) = plan else { panic!("{plan:?}") };
         let moved = object(json!({ "a": 5, "b": 3 }));
         first.moved(&moved, &write);
         let found = |followed| Found { followed, ..Found::default() };
         ledger.enter(&read.identity(), found(first.interrupted()));
         let mut again = FollowChanges::new(&ledger.of_object(&moved, &moved.identity(), &record));
-        assert_eq!(again.plan(stored(), &moved, &crd, &Terms::default(), false), stored());
+        assert_eq!(again.plan(stored(), &moved, &crd, &Terms::default(), &record, false), stored());
         ledger.enter(&moved.identity(), found(again.finish(ObjectState::Stored).1));
         assert_eq!(ledger.changes.summary(), "1 followed a changed default; 1 keeps the previous default");
     }

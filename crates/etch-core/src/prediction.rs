@@ -7,9 +7,10 @@ use crate::api::{DefaultsReportStatus, Settings};
 use crate::crd::Crd;
 use crate::impact::Upgrade;
 use crate::object::Object;
-use crate::plan::{Change, Record, Shown, changes, past_of};
+use crate::plan::{Change, HiddenEvidence, Record, Shown, changes, past_of};
 use crate::report::changed_defaults::ChangedDefaults;
 use crate::report::checkpoint::on_record;
+use crate::report::former_defaults;
 use crate::report::state::ReportState;
 use kube_structural_schema::json::Json;
 
@@ -41,15 +42,16 @@ impl PendingChanges {
 /// itself; and a clock that has seen nothing yet.
 pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &Crd) -> Record {
     let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
-    let cleared = of_report.cleared.clone();
-    let Shown { record: on_crd, clock, .. } = Shown::by(document, crd);
+    let Shown { record: on_crd, clock, former, .. } = Shown::by(document, crd);
+    let mut hidden = HiddenEvidence::clone(&of_report.hidden);
+    former_defaults::add(&mut hidden.former, former);
     let all_at_storage_version =
         [Some(&of_report), on_crd.as_ref()].into_iter().flatten().any(|record| record.all_at_storage_version);
     let record = match of_report.through {
         Some(_) => of_report,
         None => on_crd.unwrap_or(of_report),
     };
-    Record { clock, cleared, all_at_storage_version, ..record }
+    Record { clock, hidden: hidden.into(), all_at_storage_version, ..record }
 }
 
 /// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared
@@ -67,5 +69,9 @@ pub fn upgrade_under_policy<'a>(
         Some(report) => pending_changes(report, new, settings).of(&Object::default()).to_vec(),
         None => changes(&past_of(old), new, &settings.follow),
     };
-    upgrade.under(settings.terms.clone(), changes, settings.writes())
+    let former = match report.filter(is_about_old) {
+        Some(report) => former_defaults::of_report(report, new),
+        None => former_defaults::of_upgrade(old, new),
+    };
+    upgrade.under(settings.terms.clone(), changes, former, settings.writes())
 }

@@ -39,6 +39,11 @@ impl DefaultSite<'_> {
         defaults::fits(default, Some(self.node), room).then(|| self.value())
     }
 
+    /// Whether the field may be null: then the default does not replace a null.
+    pub fn is_nullable(&self) -> bool {
+        self.node.nullable
+    }
+
     /// The default as it stands in the schema, pruned.
     pub fn default(&self) -> Option<&Json> {
         self.node.default.as_ref()

@@ -3,7 +3,7 @@
 
 mod requests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -106,6 +106,8 @@ pub struct Resource {
     pub conditions: Vec<Condition>,
     /// The report on it.
     pub report: Option<DefaultsReport>,
+    /// The generations whose defaults Etch has reported.
+    pub reported: BTreeSet<usize>,
     /// What etcd holds, by name.
     pub objects: BTreeMap<String, Live>,
     /// What happened, by revision.
@@ -144,6 +146,7 @@ impl Resource {
             revision: 0,
             conditions: Vec::new(),
             report: None,
+            reported: BTreeSet::new(),
             objects: BTreeMap::new(),
             events: Vec::new(),
             compacted: 0,
@@ -231,6 +234,11 @@ impl Resource {
     /// Whether the CRD has changed within this time.
     pub fn has_just_changed(&self, now: Instant, within: Duration) -> bool {
         self.changed.is_some_and(|changed| now < changed + within)
+    }
+
+    /// Whether the CRD has changed since then.
+    pub fn has_changed_since(&self, then: Instant) -> bool {
+        self.changed.is_some_and(|changed| changed >= then)
     }
 
     /// Whether the report announces another verification: what it states until then may be wrong
@@ -329,11 +337,18 @@ impl Resource {
                 }
                 report.metadata.resource_version = Some(version.clone());
                 report.status = Some((**status).clone());
+                self.note_reported(&status.digest, &status.storage_version);
             }
             _ => {}
         }
         clock.revision += 1;
         Ok(version)
+    }
+
+    fn note_reported(&mut self, digest: &str, storage_version: &str) {
+        let is_this = |crd: &Crd| crd.digest() == digest && crd.storage().name == storage_version;
+        let all = self.generations.iter().enumerate();
+        self.reported.extend(all.filter(|(_, known)| is_this(&known.release.crd)).map(|(index, _)| index));
     }
 
     /// Takes versions out of `status.storedVersions`, unless the CRD is another one by now.
@@ -389,6 +404,13 @@ impl Resource {
         clock.revision += 1;
         (self.conditions, self.report, self.objects) = (backup.conditions, backup.report, backup.objects);
         self.stored_versions = backup.stored_versions;
+        self.reported.clear();
+        if let Some(status) = self.report.as_ref().and_then(|report| report.status.clone()) {
+            self.note_reported(&status.digest, &status.storage_version);
+            for past in &status.previous {
+                self.note_reported(&past.digest, &past.storage_version);
+            }
+        }
         self.list_versions();
         self.compact();
         self.is_restored = true;

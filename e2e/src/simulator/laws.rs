@@ -56,7 +56,7 @@ impl Law {
 }
 
 /// Which law a change of bytes by Etch breaks. `release` is the newest one, `reader` the same where Etch knew
-/// it, and with `moves` values may follow.
+/// it, those that Etch has `reported`, and with `moves` values may follow.
 ///
 /// Five limits: a server that lags behind, `served`, destroys by any write what it does not know. So a field
 /// that is new to it is lost where Etch writes through such a server what it has read through another. And it
@@ -67,7 +67,7 @@ impl Law {
 /// which such a server shows there. Without `served` that counts.
 pub fn broken(
     world: &World,
-    (release, served, reader): (&Release, Option<&Release>, Option<&Release>),
+    (release, served, reader, reported): (&Release, Option<&Release>, Option<&Release>, &[&Release]),
     (before, after): (&Content, &Content),
     moves: bool,
     doubtful: &[String],
@@ -120,12 +120,25 @@ pub fn broken(
     if law.is_none() && world.terms.hidden_fields == HiddenFields::Hold {
         fields::leaves(&before.value, "", &mut |place, _| {
             let is_hidden = get(&known, place).is_none() && get(&after.value, place).is_none();
-            if is_hidden && before.owners.iter().any(|owner| is_named(&owner.fields, place)) {
+            let is_former = || reported.iter().any(|earlier| gives(earlier, &before.value, place));
+            if is_hidden && (before.owners.iter().any(|owner| is_named(&owner.fields, place)) || is_former())
+            {
                 law = Some(Law::Hidden);
             }
         });
     }
     law
+}
+
+/// Whether a release gives a default at this place of an object.
+fn gives(release: &Release, value: &Value, place: &str) -> bool {
+    let mut without = value.clone();
+    let Some((above, name)) = place.rsplit_once('.') else { return false };
+    let parent = above.split('.').skip(1).try_fold(&mut without, |value, name| value.get_mut(name));
+    if let Some(fields) = parent.and_then(Value::as_object_mut) {
+        fields.remove(name);
+    }
+    get(&release.fill(without, release.storage()), place).is_some()
 }
 
 /// Whether a value without an owner is still what a default gave in an `earlier` release, though it should

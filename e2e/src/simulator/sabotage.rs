@@ -69,6 +69,8 @@ pub enum Sabotage {
     TrustsTheWebhook,
     /// A version that is not served any more, or has the same schema by now, was never served otherwise.
     ForgetsWhatWasServed,
+    /// A default that went with its field leaves nothing behind.
+    ForgetsFormerDefaults,
     /// A replica goes on that has lost the Lease.
     GoesOnWithoutTheLease,
     /// A Lease is taken over before its holder has stopped.
@@ -77,7 +79,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::NamesNoRevision,
         Self::NamesNobody,
         Self::CreatesWhatIsGone,
@@ -106,6 +108,7 @@ impl Sabotage {
         Self::TrimsAhead,
         Self::TrustsTheWebhook,
         Self::ForgetsWhatWasServed,
+        Self::ForgetsFormerDefaults,
         Self::GoesOnWithoutTheLease,
         Self::TakesTheLeaseEarly,
     ];

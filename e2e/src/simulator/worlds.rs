@@ -261,6 +261,35 @@ pub fn all() -> Vec<World> {
             (Delete, "b", "v1", json!(null)),
         ])
     };
+    // A default comes and goes with its field, and comes back.
+    let rolling = vec![
+        vec![("v1", json!({ "note": text(), "size": with(number(), 1) }))],
+        vec![("v1", json!({ "note": text(), "old": with(text(), "o"), "size": with(number(), 1) }))],
+        vec![("v1", json!({ "note": text(), "size": with(number(), 1) }))],
+        vec![("v1", json!({ "note": with(text(), "n"), "size": with(number(), 1) }))],
+        vec![("v1", json!({ "note": with(text(), "n"), "old": text(), "size": with(number(), 1) }))],
+        vec![("v1", json!({ "note": with(text(), "m"), "size": with(number(), 1) }))],
+    ];
+    let narrow = || {
+        menu(vec![
+            (Create, "b", "v1", json!({ "note": "x" })),
+            (Apply, "a", "v1", json!({ "old": "x" })),
+            (Apply, "a", "v1", json!({ "note": "z" })),
+            (Create, "b", "v2", json!({})),
+            (Merge, "b", "v2", json!({ "note": "y" })),
+            (Edit, "b", "v2", json!({ "note": "e" })),
+            (Delete, "b", "v2", json!(null)),
+        ])
+    };
+    // The storage version lacks a field, whose default another version stores.
+    let narrowing = vec![
+        vec![("v1", json!({ "note": text(), "old": with(text(), "o") }))],
+        vec![
+            ("v1", json!({ "note": text(), "old": with(text(), "o") })),
+            ("v2", json!({ "note": text(), "size": with(number(), 1) })),
+        ],
+        vec![("v2", json!({ "note": with(text(), "n"), "size": with(number(), 1) }))],
+    ];
     // What is held stays at the version that it was stored at, whose defaults may change.
     let holding = vec![
         vec![("v1", json!({ "note": text(), "old": text(), "size": number() }))],
@@ -412,6 +441,10 @@ pub fn all() -> Vec<World> {
         world("hiding", hiding(), olds(), keep, Vec::new(), Keeps),
         world("dropping", hiding(), olds(), drop, Vec::new(), Keeps),
         world("losing a field", losing, olds(), keep, Vec::new(), Keeps),
+        world("rolling back", rolling.clone(), olds(), keep, Vec::new(), Keeps),
+        world("rolling back, dropping", rolling, olds(), drop, Vec::new(), Keeps),
+        world("narrowing", narrowing.clone(), narrow(), keep, Vec::new(), Keeps),
+        world("narrowing and trimming", narrowing, narrow(), trims, Vec::new(), Keeps),
         world("trimming", introduced(), colored(), trims, Vec::new(), Keeps),
         world("moving", renamed, colored(), trims, Vec::new(), Keeps),
     ]

@@ -52,7 +52,7 @@ const WIDER: [Scene; 6] = [
 ];
 
 /// Ways to break a law, with the law; `None` if only the end shows it. And where it is found.
-const FOUND: [(Sabotage, Option<laws::Law>, Scene); 25] = {
+const FOUND: [(Sabotage, Option<laws::Law>, Scene); 26] = {
     use laws::Law::{Creates, Follows, Hidden, Owners, Persisted, Race, Values};
     const CHANGES: Bounds = Bounds { users: 1, ..UPGRADE };
     const LAGS: Bounds = Bounds { upgrades: 2, behind: 1, ..NOTHING };
@@ -93,6 +93,11 @@ const FOUND: [(Sabotage, Option<laws::Law>, Scene); 25] = {
         (Sabotage::TakesStatusForStored, Some(Persisted), scene("stated", 1, &[0], USER)),
         (Sabotage::TrimsAhead, Some(Persisted), scene("serving", 4, &[0], UPGRADE)),
         (Sabotage::TrustsTheWebhook, Some(Hidden), scene("converting", 0, &[1], UPGRADE)),
+        (
+            Sabotage::ForgetsFormerDefaults,
+            Some(Hidden),
+            scene("rolling back", 1, &[3], Bounds { users: 1, upgrades: 2, ..NOTHING }),
+        ),
         (Sabotage::ForgetsWhatWasServed, Some(Persisted), scene("serving", 0, &[1, 4], CHANGES)),
     ]
 };

@@ -19,7 +19,8 @@ const FOUND: u64 = 1200;
 const FOUND_LATE_IN: u64 = 4000;
 
 /// Sabotages that lives of all worlds find.
-const FOUND_ANYWHERE: [Sabotage; 22] = [
+const FOUND_ANYWHERE: [Sabotage; 23] = [
+    Sabotage::ForgetsFormerDefaults,
     Sabotage::NamesNoRevision,
     Sabotage::NamesNobody,
     Sabotage::CreatesWhatIsGone,
@@ -109,7 +110,7 @@ fn an_old_default_may_be_stored_only_where_the_question_about_it_was_refused() {
         (Some(new), &size, Some(Law::Values)),
         (None, &size, Some(Law::Values)),
     ] {
-        let releases = (new, server, Some(new));
+        let releases = (new, server, Some(new), &[][..]);
         assert_eq!(laws::broken(world, releases, (&before, &after), false, doubtful), law, "{doubtful:?}");
     }
 }

@@ -100,7 +100,7 @@ impl Audited {
         if self.rules.is_ignored() || is_stored && changes.is_empty() {
             return None;
         }
-        Some(predict(object, crd, &self.rules.terms(), &self.record.of_cleared(), changes))
+        Some(predict(object, crd, &self.rules.terms(), &self.record.of_hidden(), changes))
     }
 
     /// Takes down what is known about an object, or why nothing is.

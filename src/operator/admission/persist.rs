@@ -23,7 +23,8 @@ use etch_admission::tally::{Kept, Stop};
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
-use etch_core::plan::{Embedding, Outcome, Terms, Withheld, Write, embed, harmed};
+use etch_core::plan::{Embedding, FormerDefault, Outcome, Terms, Withheld, Write, embed, harmed};
+use etch_core::report::former_defaults::of_report;
 
 /// How often an object is decided about again.
 const ATTEMPTS: u32 = 6;
@@ -43,6 +44,8 @@ pub(super) struct Writer<'s> {
     resource: Resource,
     crd: Crd,
     generation_check: GenerationCheck,
+    /// Fields of its objects that had a default once: etcd may hold it.
+    former: Vec<FormerDefault>,
     /// Name and labels of the CRD: policies select by them.
     about: Value,
 }
@@ -72,8 +75,14 @@ impl Store {
                 "{resource} is not at the storage version of {name}: {version}"
             )));
         }
+        let report = self.cluster.report(crd.name(), crd.uid()).await.map_err(|error| Stop {
+            reason: "Incomplete",
+            message: format!("cannot read the DefaultsReport {name}: {error}"),
+        })?;
+        let status = report.and_then(|report| report.status);
+        let former = status.map(|status| of_report(&status, &crd)).unwrap_or_default();
         let generation_check = GenerationCheck::new(&crd, Some(asked));
-        let writer = Writer { store: self, resource: resource.clone(), crd, generation_check, about };
+        let writer = Writer { store: self, resource: resource.clone(), crd, generation_check, former, about };
         match writer.withheld() {
             Some(stop) => Err(stop),
             None => Ok(writer),
@@ -100,7 +109,7 @@ impl Writer<'_> {
                 return Err(stop);
             }
             let Some(lacking) = self.lacking(schema, &object).await else { return Ok(Kept::Unknown) };
-            let write = match embed(&object, &self.crd, &lacking.changes) {
+            let write = match embed(&object, &self.crd, &lacking.changes, &self.former) {
                 Embedding::Skip(_) => return Ok(Kept::Skipped),
                 Embedding::Stored => return Ok(Kept::Stored),
                 Embedding::Hold(why) => return Ok(Kept::Held(why)),

@@ -21,8 +21,8 @@ pub use policy::{
 };
 pub use report::{
     ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
-    DefaultsReportStatus, DroppedField, Exceptions, KeptVersion, LostOwners, ObjectProblem, PreviousDefaults,
-    ServedVersion, StoredVersionsReport,
+    DefaultsReportStatus, DroppedField, Exceptions, FormerDefault, KeptVersion, LostOwners, ObjectProblem,
+    PreviousDefaults, ServedVersion, StoredVersionsReport,
 };
 pub use selector::CrdSelector;
 

@@ -171,6 +171,25 @@ pub struct DefaultsReportStatus {
     /// The defaults of earlier schemas, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
+    /// The fields that had a default once and have none now: as many as fit. Etch or another client may have stored it, and nobody owns
+    /// it. Once the schema no longer has such a field, reads do not show it, and a write destroys it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former_defaults: Vec<FormerDefault>,
+}
+
+/// A field that had a default once and has none now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FormerDefault {
+    /// Its path in the schema.
+    pub path: String,
+    /// A resource version: objects that were last written up to it do not hold the default. Not set if that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// A resource version at which the schema no longer had the field, at every API server: objects that were written after it do not
+    /// hold the default. Not set while the schema has the field, or an API server may still have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 /// At which versions etcd holds the objects of a CRD.
@@ -312,9 +331,16 @@ pub struct DefaultPath {
     /// an object; omitted if it is long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// Whether the field may be null: then the default does not replace a null.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nullable: bool,
     /// The CRD's resource version at which Etch first saw this default: objects written later hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
+    /// A resource version at which the field had no default: objects that were last written up to it do not hold one. Not set if Etch
+    /// has not seen the CRD without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// How many objects lacked it.
     #[serde(default)]
     pub objects: u64,
@@ -353,6 +379,9 @@ pub struct PreviousDefaults {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub open: Option<ByteString>,
+    /// What was served since `through`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub served: Vec<ServedVersion>,
     /// Their paths and values: as many as fit.
     #[serde(default)]
     pub defaults: Vec<DefaultValue>,
@@ -414,6 +443,9 @@ pub struct DefaultValue {
     /// The value that the API server filled in there, as JSON; omitted if it was long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// Whether the field could be null.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nullable: bool,
 }
 
 /// One object, and why Etch has not stored its defaults.

@@ -7,8 +7,8 @@ use crate::crd::Crd;
 use crate::object::{IGNORE_ANNOTATION, Object};
 use crate::ownership::{MANAGER, is_named, owners};
 use crate::plan::{
-    Change, Held, HiddenFields, Hold, Ownership, Plan, Prediction, Record, Skip, Strategy, Terms, hidden,
-    predict,
+    Change, Held, HiddenFields, Hold, Ownership, Plan, Prediction, Record, Skip, Strategy, Terms, predict,
+    still_hidden,
 };
 use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::{Path, Trail};
@@ -55,7 +55,7 @@ pub fn explain(
 ) -> Vec<DefaultExplanation> {
     let mut filled = Vec::new();
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &_| filled.push(at.to_path()));
-    let prediction = predict(object, crd, rules.terms, &rules.record.of_cleared(), rules.changes);
+    let prediction = predict(object, crd, rules.terms, &rules.record.of_hidden(), rules.changes);
     let action = OperatorAction { object, crd, rules, prediction: &prediction };
     let explanation = |path: Path| {
         let found =
@@ -221,9 +221,7 @@ impl OperatorAction<'_> {
         if terms.hidden_fields == HiddenFields::Hold {
             return Vec::new();
         }
-        let cleared = record.cleared.get(self.object.uid());
-        let is_there = |path: &&Path| cleared.is_none_or(|cleared| !cleared.contains(&path.to_schema()));
-        hidden(self.object, self.crd).iter().filter(is_there).map(Path::to_string).collect()
+        still_hidden(self.object, self.crd, record).iter().map(Path::to_string).collect()
     }
 }
 

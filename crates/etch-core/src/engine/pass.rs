@@ -322,9 +322,9 @@ impl<H> Pass<H> {
     }
 
     fn begin_sweep(&mut self) {
-        let cleared = self.checkpoint.record.cleared.clone();
+        let hidden = self.checkpoint.record.hidden.clone();
         self.record = Arc::new(self.checkpoint.record.clone());
-        self.beyond = Arc::new(Record { cleared, ..Record::empty(&self.rules.crd) });
+        self.beyond = Arc::new(Record { hidden, ..Record::empty(&self.rules.crd) });
         self.commands.push_back(Command::SweepBegins { verifies: self.earlier.is_some() });
     }
 

@@ -446,8 +446,8 @@ impl<H> Watching<H> {
     fn renew_record(&mut self) {
         let pass = &mut self.pass;
         if self.writes {
-            let cleared = &pass.record.cleared;
-            pass.record = record_of(&pass.tally, pass.finished_through, &self.rules, cleared);
+            let hidden = &pass.record.hidden;
+            pass.record = record_of(&pass.tally, pass.finished_through, &self.rules, hidden);
         }
         self.share_record();
     }

@@ -11,12 +11,17 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::crd::Crd;
 use crate::decode::{Decoder, Undecodable, View};
 use crate::object::Object;
-use crate::plan::{Broken, Change, History, Prediction, Record, Terms, has_gap, predict};
+use crate::plan::{
+    Broken, Change, FormerDefault, HiddenEvidence, History, Prediction, Record, Terms, has_gap, predict,
+};
+use crate::report::carried::has_all_of;
 use difference::{Difference, difference, place};
 use effect::open;
 use known::known;
@@ -43,6 +48,10 @@ pub struct Upgrade<'a> {
     terms: Terms,
     changes: Vec<Change>,
     writes: bool,
+    /// What is known of the objects when the operator meets the new schema.
+    record: Record,
+    /// Whether what is proved under the old schema is proved under the new one as well.
+    is_carried: bool,
 }
 
 /// What is stored in etcd, as far as it is known.
@@ -62,6 +71,8 @@ impl<'a> Upgrade<'a> {
             terms: Terms::default(),
             changes: Vec::new(),
             writes: false,
+            record: Record::default(),
+            is_carried: old.digest() == new.digest() && old.storage().name == new.storage().name,
             old,
             new,
             old_decoder: Decoder::new(old),
@@ -72,9 +83,12 @@ impl<'a> Upgrade<'a> {
     }
 
     /// The upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come with
-    /// the upgrade, and whether the operator `writes` to objects.
-    pub fn under(self, terms: Terms, changes: Vec<Change>, writes: bool) -> Self {
-        Self { terms, changes, writes, ..self }
+    /// the upgrade, and whether the operator `writes` to objects. `former` are the fields that have no default
+    /// any more, as the operator remembers them.
+    pub fn under(self, terms: Terms, changes: Vec<Change>, former: Vec<FormerDefault>, writes: bool) -> Self {
+        let hidden = Arc::new(HiddenEvidence { former, ..HiddenEvidence::default() });
+        let is_carried = self.is_carried || has_all_of(self.old, self.new);
+        Self { terms, changes, writes, is_carried, record: Record { hidden, ..Record::default() }, ..self }
     }
 
     /// What changes in the schema of the storage version.
@@ -135,9 +149,8 @@ impl<'a> Upgrade<'a> {
     /// Whether the operator has no reason to write an object: its defaults stay what they were, and all of them
     /// are on record.
     fn is_left_alone(&self, object: &Object, record: &Record) -> bool {
-        let (old, new) = (self.old, self.new);
-        let is_same = old.digest() == new.digest() && old.storage().name == new.storage().name;
-        is_same && self.changes.is_empty() && record.covers(object, old).is_some()
+        let follows = self.changes.iter().any(Change::is_followed);
+        self.is_carried && !follows && record.covers(object, self.old).is_some()
     }
 
     /// What happens to an object of which this is what etcd holds; it comes with the object as it is read
@@ -224,7 +237,7 @@ impl<'a> Upgrade<'a> {
         // its objects.
         let may_write = self.writes && !self.new.preserves_unknown_fields();
         let has_work = self.new.gives_defaults() || !self.changes.is_empty();
-        let written = || predict(&after.into(), self.new, &self.terms, &Record::default(), &self.changes);
+        let written = || predict(&after.into(), self.new, &self.terms, &self.record, &self.changes);
         (may_write && has_work).then(written)
     }
 

@@ -357,7 +357,7 @@ impl ObjectMachine {
         };
         let is_audit = *mode == Mode::Audit;
         let has_moved = following.has_moved();
-        let plan = following.plan(plan, &self.object, crd, terms, is_audit);
+        let plan = following.plan(plan, &self.object, crd, terms, &self.record, is_audit);
         let write = match (self.needs_rewrite.take(), plan) {
             (Some(write), Plan::Write(_)) => rewritten(&self.object, crd, terms, &write),
             (None, Plan::Write(write)) => write,
@@ -394,7 +394,7 @@ impl ObjectMachine {
         };
         self.at_risk = match terms.hidden_fields {
             HiddenFields::Hold => Vec::new(),
-            HiddenFields::Drop => self.known.at_risk(hidden(&self.object, crd)),
+            HiddenFields::Drop => self.known.at_risk(hidden(&self.object, crd, &self.record.hidden.former)),
         };
         self.planned = Some(write);
         Step::Write

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Body, Skip, Strategy, Write, hidden, misfit, skip};
+use super::{Body, FormerDefault, Skip, Strategy, Write, hidden, misfit, skip};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Claimants, MANAGER, Owner, owners};
@@ -56,7 +56,7 @@ words! {
 /// 5. a default would replace a value that a manager owns, or stand in a list that a manager owns as a whole:
 ///    hold;
 /// 6. otherwise: a JSON patch of this very object, in its resource version.
-pub fn embed(object: &Object, crd: &Crd, changes: &[Change]) -> Embedding {
+pub fn embed(object: &Object, crd: &Crd, changes: &[Change], former: &[FormerDefault]) -> Embedding {
     if let Some(why) = skip(object) {
         return Embedding::Skip(why);
     }
@@ -71,7 +71,7 @@ pub fn embed(object: &Object, crd: &Crd, changes: &[Change]) -> Embedding {
     if set.is_empty() {
         return Embedding::Stored;
     }
-    if !hidden::hidden(object, crd).is_empty() {
+    if !hidden::hidden(object, crd, former).is_empty() {
         return Embedding::Hold(Withheld::HiddenFields);
     }
     let schema = &crd.storage().schema;
@@ -166,7 +166,7 @@ mod tests {
     fn planned(object: &Object, spec: Value) -> Embedding {
         let mut with = object.json().clone();
         with["spec"] = spec;
-        embed(object, &crd(), &patch(object.json(), &with))
+        embed(object, &crd(), &patch(object.json(), &with), &[])
     }
 
     fn sent(plan: &Embedding) -> Vec<Value> {

@@ -1,13 +1,14 @@
 //! Fields that etcd may still hold and that no read shows: the owners and the last applied document name
-//! them, and the schema does not know them, or a conversion webhook leaves them out. They are only suspected:
-//! `managedFields` keeps naming a field that is long gone (fact R5).
+//! them, or a default that was there may have been stored, and the schema does not know them, or a conversion
+//! webhook leaves them out. They are only suspected: `managedFields` keeps naming a field that is long gone
+//! (fact R5).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Record;
 use super::places::gaps;
+use super::{FormerDefault, Record, former_default};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, is_named, owners};
@@ -19,17 +20,33 @@ use kube_structural_schema::schema::Schema;
 /// What kubectl's client-side apply keeps of the document it sent.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// What is known, beside what the objects themselves show, of fields that only etcd may hold.
+#[derive(Clone, Debug, Default)]
+pub struct HiddenEvidence {
+    /// What a write of Etch's is known to have left objects without.
+    pub cleared: Cleared,
+    /// The places that had a default once and have none now.
+    pub former: Vec<FormerDefault>,
+}
+
+/// Fields that etcd holds no more, whatever the owners of an object go on naming (fact R5), by the object's
+/// uid; as places in the schema.
+pub type Cleared = BTreeMap<String, BTreeSet<Path>>;
+
 /// The hidden fields, without those that are known to be gone.
 pub fn still_hidden(object: &Object, crd: &Crd, record: &Record) -> Vec<Path> {
-    let mut paths = hidden(object, crd);
-    if let Some(cleared) = record.cleared.get(object.uid()) {
+    let HiddenEvidence { cleared, former } = &*record.hidden;
+    // A write that every server made under the present schema has left none of them.
+    let former = if record.clock.is_since(object) { &[][..] } else { former };
+    let mut paths = hidden(object, crd, former);
+    if let Some(cleared) = cleared.get(object.uid()) {
         paths.retain(|path| !cleared.contains(&path.to_schema()));
     }
     paths
 }
 
 /// The topmost fields that a write may destroy, in order.
-pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
+pub fn hidden(object: &Object, crd: &Crd, former: &[FormerDefault]) -> Vec<Path> {
     if crd.preserves_unknown_fields() {
         return Vec::new();
     }
@@ -48,6 +65,7 @@ pub fn hidden(object: &Object, crd: &Crd) -> Vec<Path> {
         unknown_values(&applied, storage, &Trail::ROOT, &mut found);
     }
     found.extend(replaced(object, crd));
+    found.extend(former_default::hidden(object, crd, former));
     found.into_iter().collect()
 }
 

@@ -10,6 +10,7 @@ mod dropped;
 mod embed;
 mod exceptions;
 mod follow;
+mod former_default;
 mod hidden;
 mod history;
 mod lag_check;
@@ -49,7 +50,8 @@ pub(crate) use follow::pointer;
 pub use follow::{
     Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
 };
-pub use hidden::{hidden, still_hidden};
+pub use former_default::FormerDefault;
+pub use hidden::{Cleared, HiddenEvidence, hidden, still_hidden};
 pub use history::{History, HistoryBuilder};
 pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, changes_owners, likely};
@@ -59,7 +61,7 @@ pub use pin::pinned;
 pub use places::{filled_elsewhere, has_gap, skip, unproved};
 pub use prediction::{Prediction, predict};
 pub use proof::Proof;
-pub use record::{Cleared, Coverage, Record, last_write_stores};
+pub use record::{Coverage, Record, last_write_stores};
 pub use repeat::repeat;
 pub use rewrite::release;
 pub use stored_at::{StoredAt, stored_at};

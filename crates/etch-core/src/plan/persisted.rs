@@ -4,12 +4,13 @@
 use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize};
 
-use super::{Clock, Exceptions, Record};
+use super::{Clock, Exceptions, FormerDefault, Record};
 use crate::bloom_filter::BloomFilter;
 use crate::condition::{NOT_SELECTED, Reason, present};
 use crate::crd::Crd;
 use crate::ownership::MANAGER;
 use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
 
 /// The annotation of a CRD in which `etch persist` leaves what it has proved.
 pub const PERSISTED_ANNOTATION: &str = "etch-operator.io/persisted";
@@ -33,7 +34,13 @@ pub struct Persisted {
     /// Whether each object was asked about, without any exception, when every API server served this generation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     every_object: bool,
+    /// The places that have a default or had one: as many as fit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    defaults: Vec<String>,
 }
+
+/// How many bytes the places of defaults may take: all annotations of an object together have 256 KiB.
+const PLACES: usize = 16 * 1024;
 
 impl Persisted {
     /// What a pass has proved up to a resource version; with `every_object`, also that etcd holds every object
@@ -47,7 +54,27 @@ impl Persisted {
             through: through.to_string(),
             exceptions,
             every_object,
+            defaults: Vec::new(),
         }
+    }
+
+    /// With the places that have a default or had one, each of which etcd may hold when the schema has no such
+    /// field any more.
+    #[must_use]
+    pub fn with_places(self, places: impl IntoIterator<Item = Path>) -> Self {
+        let mut room = PLACES;
+        let fits = |place: &String| {
+            room = room.saturating_sub(place.len() + 3);
+            room > 0
+        };
+        let defaults = places.into_iter().map(|place| place.to_string()).take_while(fits).collect();
+        Self { defaults, ..self }
+    }
+
+    fn former(&self, crd: &Crd) -> Vec<FormerDefault> {
+        let is_this = self.crd_uid == crd.uid() && crd.names_fields_alike(&self.storage_version);
+        let places = self.defaults.iter().filter(|_| is_this).filter_map(|place| place.parse().ok());
+        places.map(FormerDefault::of_any_time).collect()
     }
 
     /// The value of the annotation.
@@ -85,6 +112,8 @@ pub struct Shown {
     /// The resource version up to which Etch's own condition proves every object. The next condition takes
     /// that away.
     pub through: Option<u64>,
+    /// The places that had a default when it was recorded, or before.
+    pub former: Vec<FormerDefault>,
     /// Since when the schema is served, with no witness.
     pub clock: Clock,
 }
@@ -93,9 +122,11 @@ impl Shown {
     /// What this CRD shows.
     pub fn by(document: &Json, crd: &Crd) -> Self {
         let through = proved_by_condition(document, crd);
-        let of_annotation = Persisted::of(document).and_then(|persisted| persisted.record(crd));
+        let persisted = Persisted::of(document);
+        let former = persisted.as_ref().map(|persisted| persisted.former(crd)).unwrap_or_default();
+        let of_annotation = persisted.and_then(|persisted| persisted.record(crd));
         let of_condition = || Some(Record { through: Some(through?), ..unproved_since(crd) });
-        Self { record: of_annotation.or_else(of_condition), through, clock: Clock::of(document) }
+        Self { record: of_annotation.or_else(of_condition), through, former, clock: Clock::of(document) }
     }
 }
 

@@ -46,7 +46,7 @@ pub fn predict(object: &Object, crd: &Crd, terms: &Terms, record: &Record, chang
     if changes.is_empty() || matches!(prediction.plan, Plan::Skip(_) | Plan::Hold(_)) {
         return prediction;
     }
-    let following = follow(object, crd, terms, changes);
+    let following = follow(object, crd, terms, changes, record);
     let (moved, mut kept) = (following.moved, following.kept);
     match following.plan {
         Some(Plan::Hold(held)) => {

@@ -1,10 +1,9 @@
 //! What an earlier pass proved about the objects of a CRD, and which objects that covers now.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::places::{filled, skip};
-use super::{Clock, Exceptions, History, Proof, rewrite};
+use super::{Clock, Exceptions, HiddenEvidence, History, Proof, rewrite};
 use crate::crd::{Crd, STATUS};
 use crate::object::Object;
 use crate::ownership::{Owner, owners};
@@ -47,13 +46,9 @@ pub struct Record {
     /// The states that the CRD has had, for those who do not write: which defaults no early write can have
     /// stored.
     pub history: History,
-    /// What a write of Etch's is known to have left objects without.
-    pub cleared: Arc<Cleared>,
+    /// What shows which fields only etcd may hold.
+    pub hidden: Arc<HiddenEvidence>,
 }
-
-/// Fields that etcd holds no more, whatever the owners of an object go on naming (fact R5), by the object's
-/// uid; as places in the schema.
-pub type Cleared = BTreeMap<String, BTreeSet<Path>>;
 
 /// Which of the defaults that an object shows a record proves to be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,9 +106,9 @@ impl Record {
         Self { through: None, exceptions: Exceptions::default(), ..self.clone() }
     }
 
-    /// The part about what objects are known to be without, and not about what they hold.
-    pub fn of_cleared(&self) -> Self {
-        Self { cleared: self.cleared.clone(), ..Self::default() }
+    /// The part about what no read shows, and not about what objects hold.
+    pub fn of_hidden(&self) -> Self {
+        Self { hidden: self.hidden.clone(), ..Self::default() }
     }
 
     /// The same for an object that was processed before its last write, so that this write was no create.

@@ -180,6 +180,6 @@ mod tests {
         let known = json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {} } });
         assert_eq!((&entries[0]["fieldsV1"], &entries[1]["fieldsV1"]), (&known, &alone));
         object["metadata"]["managedFields"] = json!([entries[0]]);
-        assert_eq!(hidden(&Object::from(object), &crd), []);
+        assert_eq!(hidden(&Object::from(object), &crd, &[]), []);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::clock::created;
 use super::follow::{Unowned, each_place, held, is_followable, part, pointer};
 use super::places::skip;
-use super::{Body, Exceptions, Plan, Skip, Strategy, Terms, Write};
+use super::{Body, Exceptions, Plan, Record, Skip, Strategy, Terms, Write};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::words::words;
@@ -279,7 +279,8 @@ fn lowest(kept: Vec<(Path, KeptBecause)>, removed: &[(Path, &Value)]) -> Vec<(Pa
 
 fn plan(object: &Object, crd: &Crd, terms: &Terms, removed: &[(Path, &Value)]) -> Plan {
     let moves: Vec<(Path, Option<&Json>)> = removed.iter().map(|(place, _)| (place.clone(), None)).collect();
-    if let Some(held) = held(object, crd, terms, &moves) {
+    // A former default that no read shows was stored like those that are taken back.
+    if let Some(held) = held(object, crd, terms, &moves, &Record::default()) {
         return Plan::Hold(held);
     }
     Plan::Write(Write {

@@ -270,7 +270,11 @@ mod tests {
     fn schema(value: &str, through: Option<&str>) -> PreviousDefaults {
         PreviousDefaults {
             through: through.map(str::to_owned),
-            defaults: vec![DefaultValue { path: ".spec.a".to_owned(), value: Some(value.to_owned()) }],
+            defaults: vec![DefaultValue {
+                path: ".spec.a".to_owned(),
+                value: Some(value.to_owned()),
+                nullable: false,
+            }],
             ..PreviousDefaults::default()
         }
     }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::api::{DefaultsReportStatus, PreviousDefaults};
+use crate::api::{DefaultsReportStatus, PreviousDefaults, ServedVersion};
 use crate::bloom_filter::BloomFilter;
 use crate::crd::Crd;
 use crate::object_machine::Rules;
-use crate::plan::{Cleared, Exceptions, Record};
+use crate::plan::{Exceptions, HiddenEvidence, Record};
+use crate::report::carried::{carried, stores_all};
 use crate::report::dropped_fields::DroppedFields;
+use crate::report::former_defaults::of_report;
 use crate::report::rejected::Rejected;
 use crate::report::served::{creates_drop_status, has_unknown, may_drop_defaults, served_since};
 use crate::report::state::{all_at_storage_version, is_on_record};
@@ -54,8 +56,9 @@ impl Checkpoint {
     pub fn from_report(status: &DefaultsReportStatus, crd: &Crd) -> Option<Self> {
         let digest = crd.digest();
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &crd.storage().name);
-        if is_this(&status.digest, &status.storage_version) {
-            let through = status.through.as_deref()?.parse().ok()?;
+        let is_about_these = is_this(&status.digest, &status.storage_version);
+        let through = status.through.as_ref().and_then(|through| through.parse().ok());
+        if let (true, Some(through)) = (is_about_these, through) {
             let served = served_since(status, crd);
             // Where no version gives defaults, a pass leaves objects where they are, unless it moves them.
             let was_moved = crd.gives_defaults()
@@ -80,6 +83,12 @@ impl Checkpoint {
             let is_on_record = is_interrupted || is_on_record(status);
             return is_on_record.then(|| Self { record, upto, rejected, writes, ..Self::default() });
         }
+        if let Some((before, served)) = carried(status, crd) {
+            return Self::carried(&before, &served, crd);
+        }
+        if is_about_these {
+            return None;
+        }
         // Defaults that are back: what has not been written since holds them still, and of what has been
         // nothing is known.
         let past = status.previous.iter().find(|past| is_this(&past.digest, &past.storage_version))?;
@@ -88,6 +97,20 @@ impl Checkpoint {
             exceptions: excepted(past),
             versions_disagree: true,
             storage_changed: true,
+            ..Record::default()
+        };
+        Some(Self { record, ..Self::default() })
+    }
+
+    /// What the pass for the schema before proves of these defaults, which were among those; `served` is what
+    /// was served since.
+    fn carried(before: &PreviousDefaults, served: &[ServedVersion], crd: &Crd) -> Option<Self> {
+        let record = Record {
+            through: Some(before.through.as_deref()?.parse().ok()?),
+            exceptions: excepted(before),
+            versions_disagree: may_drop_defaults(served),
+            storage_changed: has_unknown(served),
+            creates_drop_status: creates_drop_status(served, crd),
             ..Record::default()
         };
         Some(Self { record, ..Self::default() })
@@ -111,7 +134,7 @@ impl Checkpoint {
         all.extend(proved);
         let record = Record {
             servers_lag: self.record.servers_lag,
-            ..record_of(tally, through, rules, &self.record.cleared)
+            ..record_of(tally, through, rules, &self.record.hidden)
         };
         Self { record, upto: None, proved: all, writes: tally.writes(), rejected: Rejected::default() }
     }
@@ -132,7 +155,7 @@ impl Checkpoint {
             Some(before) => upto.as_ref() > Some(before),
             None => self.record.through.is_none() && upto.is_some(),
         };
-        let record = record_of(tally, through, rules, &self.record.cleared);
+        let record = record_of(tally, through, rules, &self.record.hidden);
         if is_further && record.through.is_some() {
             (self.record, self.upto) = (record, upto);
         }
@@ -145,23 +168,27 @@ pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
     let of_all = Checkpoint::from_report(status, crd).filter(|checkpoint| checkpoint.upto.is_none());
     let checkpoint = of_all.unwrap_or_else(|| Checkpoint::empty(crd));
     let record = checkpoint.record;
+    let lag_is_harmless = status.previous.first().is_some_and(|before| stores_all(before, crd));
     Record {
-        cleared: DroppedFields::open(Some(status), crd).cleared(),
+        hidden: Arc::new(HiddenEvidence {
+            cleared: DroppedFields::open(Some(status), crd).cleared(),
+            former: of_report(status, crd),
+        }),
         all_at_storage_version: all_at_storage_version(status, crd),
         asked_each: status.stored_versions.as_ref().is_some_and(|versions| versions.verified),
         // What they have stored since the pass is verified at that time.
-        servers_lag: record.servers_lag || status.verify_at.is_some(),
+        servers_lag: record.servers_lag || status.verify_at.is_some() && !lag_is_harmless,
         ..record
     }
 }
 
 /// The record after a sweep that processed every object, or every one of those that it is used for.
-pub fn record_of(tally: &Tally, through: Option<u64>, rules: &Rules, cleared: &Arc<Cleared>) -> Record {
+pub fn record_of(tally: &Tally, through: Option<u64>, rules: &Rules, hidden: &Arc<HiddenEvidence>) -> Record {
     Record {
         through,
         exceptions: tally.exceptions(),
         selection: rules.terms.selection.clone(),
-        cleared: cleared.clone(),
+        hidden: hidden.clone(),
         ..Record::empty(&rules.crd)
     }
 }

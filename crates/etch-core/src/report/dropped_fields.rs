@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use crate::api::{ClearedObject, DefaultsReportStatus, DroppedField};
 use crate::condition::list;
@@ -59,8 +58,8 @@ impl DroppedFields {
     }
 
     /// Which objects are known to be without which of these fields.
-    pub fn cleared(&self) -> Arc<Cleared> {
-        Arc::new(self.cleared.iter().map(|(identity, paths)| (identity.uid.clone(), paths.clone())).collect())
+    pub fn cleared(&self) -> Cleared {
+        self.cleared.iter().map(|(identity, paths)| (identity.uid.clone(), paths.clone())).collect()
     }
 
     /// Which of these fields an object is known to be without.

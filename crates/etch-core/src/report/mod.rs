@@ -1,8 +1,10 @@
 //! The results for the objects of a CRD: numbers, problems, and what the report keeps for the next run.
 
+pub(crate) mod carried;
 pub mod changed_defaults;
 pub mod checkpoint;
 pub mod dropped_fields;
+pub mod former_defaults;
 pub mod ledger;
 pub mod open_report;
 pub mod recorded_defaults;

@@ -83,7 +83,11 @@ mod tests {
             finished: Some(Time(jiff::Timestamp::UNIX_EPOCH)),
             through: through.map(str::to_owned),
             exceptions: vec!["held".to_owned()],
-            defaults: vec![DefaultValue { path: ".spec.size".to_owned(), value: value.map(str::to_owned) }],
+            defaults: vec![DefaultValue {
+                path: ".spec.size".to_owned(),
+                value: value.map(str::to_owned),
+                nullable: false,
+            }],
             more_defaults: 2,
             ..PreviousDefaults::default()
         }

@@ -128,6 +128,7 @@ mod tests {
         let default = |index| DefaultValue {
             path: format!(".spec.{}{index}", "d".repeat(100)),
             value: Some("1".repeat(100)),
+            nullable: false,
         };
         PreviousDefaults {
             exceptions: (0..100).map(|index| format!("{index:036}")).collect(),

@@ -1,7 +1,7 @@
 //! The content of the report on a CRD, with what it keeps for the next run.
 //! The status writer writes it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -16,8 +16,10 @@ use crate::crd::Crd;
 use crate::namespaces::Namespaces;
 use crate::object::Identity;
 use crate::object_state::{Problem, StateKind};
-use crate::plan::{Since, Skip};
+use crate::plan::{FormerDefault, Since, Skip};
+use crate::report::carried::{carried, stores_all};
 use crate::report::dropped_fields::DroppedFields;
+use crate::report::former_defaults::{self, absent_until, listed, of_status, remembered};
 use crate::report::served::{has_unknown, may_drop_defaults, served, served_since};
 use crate::report::size;
 use crate::report::tally::Tally;
@@ -61,6 +63,9 @@ pub struct ReportState {
     defaults: Vec<DefaultPath>,
     more_defaults: u64,
     previous: Vec<PreviousDefaults>,
+    former: Vec<FormerDefault>,
+    /// Whether a server that still serves the schema before stores these defaults as well.
+    is_lag_harmless: bool,
     /// What is known of the versions that could go out of `status.storedVersions`.
     stored_versions: Option<StoredVersionsReport>,
     /// Whether every object is known to be stored at the storage version.
@@ -129,11 +134,19 @@ impl ReportState {
         };
         let (mut defaults, more_defaults) = list(crd);
         date(&mut defaults, report, revision);
+        // No server lags behind, as far as is known.
+        let until = revision.parse().ok().filter(|_| verify_at.is_none());
+        let former = report.map(|report| remembered(report, crd, &defaults, still.is_some(), until));
         Self {
             policy: settings.policy.clone(),
             generation: crd.generation(),
             served: served(crd),
-            recorded: still.and_then(|report| Some((report.through.clone()?, served_since(report, crd)))),
+            recorded: match still.and_then(|report| report.through.clone()) {
+                Some(through) => still.map(|report| (through, served_since(report, crd))),
+                None => report
+                    .and_then(|report| carried(report, crd))
+                    .and_then(|(before, served)| Some((before.through?, served))),
+            },
             first_seen: first_seen.map_or(now, |time| time.0),
             verify_at,
             canary: still.and_then(|report| report.canary.clone()),
@@ -141,7 +154,9 @@ impl ReportState {
             storage_version,
             defaults,
             more_defaults,
+            is_lag_harmless: previous.first().is_some_and(|past| stores_all(past, crd)),
             previous,
+            former: former.unwrap_or_default(),
             stored_versions: still
                 .filter(|_| reports_versions)
                 .and_then(|report| report.stored_versions.clone()),
@@ -206,6 +221,32 @@ impl ReportState {
         &self.previous
     }
 
+    /// The fields that had a default once and have none now.
+    pub fn former_defaults(&self) -> &[FormerDefault] {
+        &self.former
+    }
+
+    /// Takes in what the CRD itself shows of former defaults.
+    pub fn add_former(&mut self, shown: &[FormerDefault]) {
+        let present: BTreeSet<&str> = self.defaults.iter().map(|default| default.path.as_str()).collect();
+        let gone = shown.iter().filter(|former| !present.contains(former.path.to_string().as_str()));
+        former_defaults::add(&mut self.former, gone.cloned().collect());
+    }
+
+    /// Takes in that each write after this resource version was made where the present schema was served.
+    pub fn served_everywhere_since(&mut self, revision: u64, crd: &Crd) {
+        let schema = &crd.storage().schema;
+        for former in self.former.iter_mut().filter(|former| !schema.knows(former.path.steps())) {
+            former.until.get_or_insert(revision);
+        }
+    }
+
+    /// Whether nothing that a server stores which lags behind lacks a default: it serves the schema before,
+    /// which has them all.
+    pub fn is_lag_harmless(&self) -> bool {
+        self.is_lag_harmless
+    }
+
     /// The CRD's resource version at which each default was first seen, by its place in the schema.
     pub fn since(&self) -> Since {
         let dated = self.defaults.iter();
@@ -268,6 +309,7 @@ impl ReportState {
             canary: self.canary.clone(),
             stored_versions: self.stored_versions.clone(),
             all_at_storage_version: self.all_at_storage_version,
+            former_defaults: listed(&self.former),
             ..report.clone()
         };
         dropped.add_to_report(&mut status);
@@ -343,6 +385,7 @@ impl ReportState {
             cleared: Vec::new(),
             changed: Vec::new(),
             previous: self.previous().to_vec(),
+            former_defaults: listed(&self.former),
         };
         dropped.add_to_report(&mut status);
         size::fit(&mut status);
@@ -365,7 +408,7 @@ pub fn object_problem(identity: &Identity, problem: Problem) -> ObjectProblem {
 }
 
 /// The defaults of a CRD, as many as fit in a report, and how many more there are.
-fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
+pub(super) fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
     let (sites, more) = crd.compiled().first_defaults(DEFAULTS);
     let mut room = VALUES;
     let listed = sites.iter().map(|site| {
@@ -373,20 +416,34 @@ fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
         // What is too long to be shown costs room as well: it was computed.
         room = room.saturating_sub(value.as_ref().map_or(0, String::len));
         let value = value.filter(|value| value.len() <= VALUE);
-        DefaultPath { path: site.path.to_string(), value, since: None, objects: 0 }
+        DefaultPath {
+            path: site.path.to_string(),
+            value,
+            nullable: site.is_nullable(),
+            ..DefaultPath::default()
+        }
     });
     (listed.collect(), more as u64)
 }
 
 /// Sets since when each default has been in the schema: as long as the last report lists it with this value,
-/// else since now.
+/// else since now. And up to when the field had none, whatever the value.
 fn date(defaults: &mut [DefaultPath], report: Option<&DefaultsReportStatus>, revision: &str) {
-    let report = report.map(|report| &report.defaults[..]).unwrap_or_default();
+    let listed = report.map(|report| &report.defaults[..]).unwrap_or_default();
     let known: BTreeMap<&str, &DefaultPath> =
-        report.iter().map(|known| (known.path.as_str(), known)).collect();
+        listed.iter().map(|known| (known.path.as_str(), known)).collect();
+    let former = report.map(of_status).unwrap_or_default();
+    let former: BTreeMap<String, Option<u64>> =
+        former.into_iter().map(|former| (former.path.to_string(), former.after)).collect();
+    let absent_until = report.and_then(absent_until);
     for default in defaults {
-        let known = known.get(default.path.as_str()).filter(|known| is_same(known, default));
-        default.since = match known {
+        let known = known.get(default.path.as_str());
+        let after = || former.get(&default.path).copied().unwrap_or(absent_until);
+        default.after = match known {
+            Some(known) => known.after.clone(),
+            None => after().map(|after| after.to_string()),
+        };
+        default.since = match known.filter(|known| is_same(known, default)) {
             Some(known) => known.since.clone(),
             None => Some(revision.to_owned()).filter(|revision| !revision.is_empty()),
         };
@@ -416,8 +473,13 @@ pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
         defaults: report
             .defaults
             .iter()
-            .map(|default| DefaultValue { path: default.path.clone(), value: default.value.clone() })
+            .map(|default| DefaultValue {
+                path: default.path.clone(),
+                value: default.value.clone(),
+                nullable: default.nullable,
+            })
             .collect(),
+        served: report.served.clone(),
         more_defaults: report.more_defaults,
     }
 }

@@ -78,6 +78,7 @@ mod tests {
 
     use super::*;
     use crate::crd::sample::{things, with_spec};
+    use crate::plan::HiddenEvidence;
 
     fn object(name: &str, spec: serde_json::Value, fields: serde_json::Value) -> Object {
         let owner = json!({ "manager": "user", "operation": "Update", "apiVersion": "example.com/v1",
@@ -115,7 +116,8 @@ mod tests {
     fn what_is_known_to_be_gone_is_not_destroyed_again() {
         let crd = things(with_spec(json!({ "size": { "type": "integer" } })));
         let gone = [(String::from("c"), [".spec.old".parse().expect("a path")].into())];
-        let record = Record { cleared: std::sync::Arc::new(gone.into()), ..Record::default() };
+        let hidden = HiddenEvidence { cleared: gone.into(), ..HiddenEvidence::default() };
+        let record = Record { hidden: hidden.into(), ..Record::default() };
         let mut builder = MigrationBuilder::default();
         builder.add(&object("c", json!({ "size": 6 }), json!({ "f:old": {} })), &crd, &record);
         assert_eq!(builder.findings(&crd, &Extent::Whole), Findings::default());

@@ -5,6 +5,7 @@ use etch_core::crd::Crd;
 use etch_core::impact::{Tally, Upgrade as Impact, compare_crds};
 use etch_core::object::Object;
 use etch_core::plan::{HiddenFields, Record, Terms};
+use etch_core::report::former_defaults::of_upgrade;
 use etch_core::selection::ObjectSelector;
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
@@ -123,7 +124,8 @@ fn planned(case: &Case) -> UpgradePlan {
     (terms.moves, terms.repairs) = (case.policy.trims, case.policy.repairs);
     terms.selection = case.policy.selects.clone().into();
     let tally = case.objects.as_ref().zip(old_crd.as_ref()).map(|(objects, old)| {
-        let impact = Impact::new(old, &new_crd).under(terms.clone(), Vec::new(), case.policy.writes);
+        let former = of_upgrade(old, &new_crd);
+        let impact = Impact::new(old, &new_crd).under(terms.clone(), Vec::new(), former, case.policy.writes);
         let mut tally = Tally::new(terms.clone());
         for (index, given) in objects.iter().enumerate() {
             let mut metadata = json!({ "name": format!("o{index}"), "uid": format!("u{index}") });

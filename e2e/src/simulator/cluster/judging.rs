@@ -43,7 +43,9 @@ impl Cluster {
             return Err(self.in_the_end("a version is listed at which no object is stored"));
         }
         if !has_defaults {
-            return match said.reason == Reason::NoDefaults.as_str() {
+            // What would follow is held where a write would destroy a hidden field.
+            let waits = is_held && !resource.world.follow.is_empty();
+            return match waits || said.reason == Reason::NoDefaults.as_str() {
                 true => Ok(()),
                 false => Err(self.in_the_end("a CRD without defaults is not said to be one")),
             };

@@ -92,9 +92,12 @@ impl Resource {
         let served = (!self.is_strict).then(|| &self.generations[self.served(server)].release);
         // A default that changes while Etch's write is on its way comes too late for the object.
         let reader = (*knows == self.generation()).then(|| self.release());
+        let is_known = *knows == self.generation();
+        let reported =
+            self.reported.iter().filter(|_| is_known).map(|index| &self.generations[*index].release);
         let law = laws::broken(
             &self.world,
-            (self.release(), served, reader),
+            (self.release(), served, reader, &reported.collect::<Vec<_>>()),
             (&before.content, &after.content),
             *follows,
             doubtful,

@@ -328,8 +328,9 @@ impl Driver {
         self.writes += u64::from(sent.request.verb != Verb::DryRun);
         // A limit: an apply that is under way when the CRD loses a field destroys it.
         let has_stopped = self.stopped.is_some_and(|until| at.now.at < until + COUNTS);
+        let is_under_way = || self.confirmed.is_some_and(|asked| resource.has_changed_since(asked));
         let is_overtaken = self.knows != resource.generation()
-            && (has_stopped || resource.has_just_changed(at.now.at, COUNTS));
+            && (has_stopped || resource.has_just_changed(at.now.at, COUNTS) || is_under_way());
         match resource.process_sent(at.clock, name, server, sent) {
             Err(Law::Hidden) if is_overtaken => Ok(Err(Refused { code: 504, message: String::new() })),
             answer => answer,

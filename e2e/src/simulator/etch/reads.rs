@@ -53,6 +53,14 @@ impl Driver {
                     status.served = served(crd);
                     status.generation = status.generation.max(crd.generation() - 1);
                 }
+                if at.sabotage == Some(Sabotage::ForgetsFormerDefaults)
+                    && let Some(status) = report.as_mut().and_then(|report| report.status.as_mut())
+                {
+                    status.former_defaults.clear();
+                    if status.digest != self.machine.task().crd.digest() {
+                        status.defaults.clear();
+                    }
+                }
                 Answer::Report(answer(is_lost, report.map(Box::new)))
             }
             Question::Crd => Answer::Crd(answer(is_lost, Some(Json::from(resource.document())))),

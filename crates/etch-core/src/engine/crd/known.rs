@@ -107,6 +107,9 @@ impl Known {
         let Task { crd, settings, revision, .. } = &*task;
         let before = self.report.take().map(|open| open.ledger);
         let mut open = OpenReport::new(report, crd, settings, revision, now.date, before);
+        if report.is_none() {
+            open.state.add_former(&task.shown_by_crd.former);
+        }
         let verify_at = self.verification.schedule(open.state.verify_at(), now);
         open.state.set_verify_at(verify_at);
         if verify_at.is_some() {

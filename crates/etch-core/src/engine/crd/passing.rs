@@ -15,7 +15,7 @@ use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
 use crate::engine::{Now, updates};
 use crate::object_machine::Rules;
-use crate::plan::{Clock, Record};
+use crate::plan::{Clock, HiddenEvidence, Record};
 use crate::report::checkpoint::Checkpoint;
 use crate::report::open_report::OpenReport;
 use crate::report::state::{ReportState, Times, is_finished};
@@ -101,7 +101,8 @@ impl<H> Passing<H> {
             status.set_conditions(task.in_progress(&Tally::default(), None));
         }
         ledger.changes.pass_begins(checkpoint.record.through.is_some());
-        if verifies && ledger.changes.misses_suspects() {
+        let lag_matters = !state.is_lag_harmless();
+        if verifies && lag_matters && ledger.changes.misses_suspects() {
             // What a server that lagged behind showed of objects is on record.
             checkpoint.record = Record::empty(&task.crd);
         }
@@ -113,11 +114,14 @@ impl<H> Passing<H> {
         let covered = checkpoint.record.through;
         // What was written since the record asks for an answer in any case.
         let asks_about_writes = covered.is_none() || checkpoint.record.versions_disagree;
-        checkpoint.record.cleared = ledger.dropped.cleared();
+        checkpoint.record.hidden = Arc::new(HiddenEvidence {
+            cleared: ledger.dropped.cleared(),
+            former: state.former_defaults().to_vec(),
+        });
         // A pass that goes on from a record asks about what was written since when it is time, and not twice.
         checkpoint.record.servers_lag = match task.writes() {
-            true => may_lag && (verifies || asks_about_writes),
-            false => checkpoint.record.servers_lag || verify_at.is_some(),
+            true => may_lag && lag_matters && (verifies || asks_about_writes),
+            false => checkpoint.record.servers_lag || verify_at.is_some() && lag_matters,
         };
         // What writes proves everything itself.
         checkpoint.record.clock = match task.writes() {
@@ -168,6 +172,16 @@ impl<H> Passing<H> {
                 task.canary.covers_all(verified.last.tally.counts().written, &mut self.state);
             }
             None => {}
+        }
+    }
+
+    /// Takes in that it has verified what was written since the schema changed: what was written after it was
+    /// not written where an earlier schema was served.
+    pub(super) fn verified(&mut self, task: &Task, passed: &mut Passed) {
+        if let Some(through) = passed.state.finished_through {
+            self.state.served_everywhere_since(through, &task.crd);
+            let hidden = Arc::make_mut(&mut passed.state.record.hidden);
+            hidden.former = self.state.former_defaults().to_vec();
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plan::{HiddenFields, changes, past_of};
+use crate::report::former_defaults::of_upgrade;
 
 /// The effect on an object all of which is stored, in a cluster whose policy has these terms and follows
 /// `.spec.a`, or does not write.
@@ -9,7 +10,8 @@ fn governed(old: Value, new: Value, object: &Object, terms: Terms, writes: bool)
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
     let followed = [".spec.a".parse().expect("a path")];
     let changes = changes(&past_of(&old), &new, &followed);
-    told(&Upgrade::new(&old, &new).under(terms, changes, writes).on_record(object, &all_stored()).0)
+    let former = of_upgrade(&old, &new);
+    told(&Upgrade::new(&old, &new).under(terms, changes, former, writes).on_record(object, &all_stored()).0)
 }
 
 #[test]
@@ -32,7 +34,7 @@ fn what_a_policy_follows_changes_although_it_is_stored() {
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
     let changes = changes(&past_of(&old), &new, &[".spec.a".parse().expect("a path")]);
     let phantom = tab(json!({ "a": 1 }), json!({}));
-    let upgrade = Upgrade::new(&old, &new).under(terms, changes, true);
+    let upgrade = Upgrade::new(&old, &new).under(terms, changes, Vec::new(), true);
     assert_eq!(told(&upgrade.object(&phantom)), ["changes .spec.a"]);
 }
 
@@ -72,7 +74,7 @@ fn an_object_on_record_is_left_alone_where_no_default_changes() {
         [(HiddenFields::Drop, "dropped yes"), (HiddenFields::Hold, "held HiddenFields")]
     {
         let terms = Terms { hidden_fields, ..Terms::default() };
-        let upgrade = Upgrade::new(&old, &new).under(terms, Vec::new(), true);
+        let upgrade = Upgrade::new(&old, &new).under(terms, Vec::new(), Vec::new(), true);
         assert_eq!(told(&upgrade.on_record(&object, &all_stored()).0), ["hidden .spec.b"]);
         assert_eq!(told(&upgrade.on_record(&object, &Record::default()).0)[1..], [unproved]);
     }

@@ -9,7 +9,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Body, Broken, Held, HiddenFields, Hold, Plan, Strategy, Terms, Write, breach, hidden, misfit};
+use super::{
+    Body, Broken, Held, HiddenFields, Hold, Plan, Record, Strategy, Terms, Write, breach, misfit,
+    still_hidden,
+};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::without::remove;
@@ -42,7 +45,7 @@ pub struct Following {
 ///
 /// To be asked where [`super::decide()`] plans no rewrite of owners: a write of a value that an owner's
 /// version cannot express would cost the object all its owners (fact W8).
-pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> Following {
+pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change], record: &Record) -> Following {
     if terms.skip(object).is_some() {
         return Following::default();
     }
@@ -73,7 +76,7 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change]) -> 
         }
     }
     let kept = lowest(kept, &moves);
-    let plan = (!moves.is_empty()).then(|| plan(object, crd, terms, &moves));
+    let plan = (!moves.is_empty()).then(|| plan(object, crd, terms, &moves, record));
     Following { moved: moves.into_iter().map(|(place, _)| place).collect(), kept, plan }
 }
 
@@ -134,8 +137,8 @@ fn lowest(kept: BTreeSet<Path>, moves: &[(Path, Option<&Json>)]) -> Vec<Path> {
         .collect()
 }
 
-fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>)]) -> Plan {
-    if let Some(held) = held(object, crd, terms, moves) {
+fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>)], record: &Record) -> Plan {
+    if let Some(held) = held(object, crd, terms, moves, record) {
         return Plan::Hold(held);
     }
     let missing: Vec<Path> = moves.iter().map(|(place, _)| place.clone()).collect();
@@ -156,9 +159,10 @@ pub(super) fn held(
     crd: &Crd,
     terms: &Terms,
     moves: &[(Path, Option<&Json>)],
+    record: &Record,
 ) -> Option<Held> {
     if terms.hidden_fields == HiddenFields::Hold {
-        let paths = hidden::hidden(object, crd);
+        let paths = still_hidden(object, crd, record);
         if !paths.is_empty() {
             return Some(Held::new(Hold::HiddenFields, paths));
         }

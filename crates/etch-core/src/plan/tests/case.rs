@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::plan::{Change, HiddenFields, OldDefault, Ownership, Record, Terms, changes};
+use crate::plan::{Change, HiddenEvidence, HiddenFields, OldDefault, Ownership, Record, Terms, changes};
 use crate::selection::ObjectSelector;
 use kube_structural_schema::json::Json;
 
@@ -243,7 +243,10 @@ impl Case {
             creates_drop_status: *creates_drop_status,
             trust_claims: *trust_claims,
             selection: objects.clone().into(),
-            cleared: Arc::new([("u1".to_owned(), cleared)].into()),
+            hidden: Arc::new(HiddenEvidence {
+                cleared: [("u1".to_owned(), cleared)].into(),
+                ..HiddenEvidence::default()
+            }),
             ..Record::default()
         }
     }

@@ -7,13 +7,13 @@ use super::case::Case;
 use super::texts;
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::plan::{Change, Following, Held, Plan, Strategy, Terms, Write, follow, has_followed};
+use crate::plan::{Change, Following, Held, Plan, Record, Strategy, Terms, Write, follow, has_followed};
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Step};
 
 pub(super) fn assert_case(case: &Case, crd: &Crd, changes: &[Change]) {
     let (object, terms, name) = (case.object(), case.terms(), &case.name);
-    let Following { moved, kept, plan } = follow(&object, crd, &terms, changes);
+    let Following { moved, kept, plan } = follow(&object, crd, &terms, changes, &Record::default());
     let expected = &case.following;
     assert_eq!(texts(&moved), expected.moved.keys().cloned().collect::<Vec<_>>(), "{name}: moved");
     assert_eq!(texts(&kept), expected.kept, "{name}: kept");
@@ -47,20 +47,28 @@ fn assert_laws(case: &str, crd: &Crd, object: &Object, terms: &Terms, changes: &
     moves_nothing_else(case, object, &after, write);
     assert!(has_followed(object, &after, write), "{case}: done");
     assert!(!has_followed(object, object, write), "{case}: not done yet");
-    assert_eq!(follow(&after, crd, terms, changes).plan, None, "{case}: once done");
+    assert_eq!(follow(&after, crd, terms, changes, &Record::default()).plan, None, "{case}: once done");
     for (field, value) in [
         ("deletionTimestamp", json!("2026-01-01T00:00:00Z")),
         ("annotations", json!({ "etch-operator.io/ignore": "true" })),
     ] {
         let spared = with_metadata(object, field, value);
-        assert_eq!(follow(&spared, crd, terms, changes), Following::default(), "{case}: {field}");
+        assert_eq!(
+            follow(&spared, crd, terms, changes, &Record::default()),
+            Following::default(),
+            "{case}: {field}"
+        );
     }
     for cleared in [Value::Null, json!([])] {
         let cleared = with_metadata(object, "managedFields", cleared);
-        assert_eq!(follow(&cleared, crd, terms, changes).moved, [], "{case}: nobody knows the owners");
+        assert_eq!(
+            follow(&cleared, crd, terms, changes, &Record::default()).moved,
+            [],
+            "{case}: nobody knows the owners"
+        );
     }
     for place in &write.missing {
-        let claimed = follow(&claimed(object, crd, place), crd, terms, changes);
+        let claimed = follow(&claimed(object, crd, place), crd, terms, changes, &Record::default());
         assert!(!claimed.moved.contains(place), "{case}: {place} has an owner");
     }
 }

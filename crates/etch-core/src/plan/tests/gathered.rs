@@ -41,7 +41,7 @@ fn a_followed_default_that_makes_the_server_gather_the_oldest_loses_nobody() {
     let path = ".spec.color".parse().expect("a path");
     let changes = changes(&past_of(&old), &new, &[path]);
     let (object, terms) = (object("v1", Some("red")), Terms::default());
-    let Some(Plan::Write(write)) = follow(&object, &new, &terms, &changes).plan else {
+    let Some(Plan::Write(write)) = follow(&object, &new, &terms, &changes, &Record::default()).plan else {
         panic!("nothing to move")
     };
     let (mut machine, _) = WriteMachine::begin(&new, &object, &write, &terms);

@@ -74,7 +74,8 @@ fn items_that_follow_or_are_owned() {
         let (old, new) = (crd(3), crd(5));
         let changes = changes(&past_of(&old), &new, &[".spec.items[].keep".parse().expect("a path")]);
         let items = (0..MANY).map(|number| json!({ "name": name(number), "keep": 3 }));
-        let following = follow(&object(items.collect(), &["v1"]), &new, &Terms::default(), &changes);
+        let following =
+            follow(&object(items.collect(), &["v1"]), &new, &Terms::default(), &changes, &Record::default());
         assert_eq!(following.kept.len() + following.moved.len(), MANY);
         assert!(following.moved.len() >= 5_000, "{}", following.moved.len());
     });

@@ -365,8 +365,11 @@ impl<H> CrdMachine<H> {
             return self.halt(error, now);
         }
         let before = std::mem::take(&mut verified.before);
-        let passed = passing.passed(&self.task, verified, self.watch_failure.clone(), now);
+        let mut passed = passing.passed(&self.task, verified, self.watch_failure.clone(), now);
         let verifies = passing.verifies();
+        if verifies {
+            passing.verified(&self.task, &mut passed);
+        }
         let mut open = passing.into_open_report();
         if verifies {
             self.known.verification = Verification::Done;

@@ -79,9 +79,10 @@ impl<H> CrdMachine<H> {
             if let Some(no_defaults) = opening.no_defaults() {
                 self.status.set_conditions(no_defaults.clone());
             }
-            let next = match open.state.stored_versions() {
-                Some(_) if self.task.reports_versions() => Next::Wait(COUNT_AGAIN),
-                _ => Next::Idle,
+            // A wait ends with a pause; nothing else would have the objects moved after it.
+            let next = match self.task.reports_versions() {
+                true => Next::Wait(COUNT_AGAIN),
+                false => Next::Idle,
             };
             self.phase = Phase::Writes(Then::End(next));
             return;

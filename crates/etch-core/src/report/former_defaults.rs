@@ -1,0 +1,136 @@
+//! The fields that had a default once and have none now, from one report to the next: etcd may hold a stored
+//! default there that no owner names. A field stays remembered while the schema knows it without a default: it
+//! may go later.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::api::{self, DefaultPath, DefaultsReportStatus};
+use crate::crd::Crd;
+use crate::plan::FormerDefault;
+use crate::report::state::list;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::{Path, Step};
+use serde_json::Value;
+
+/// How many such fields are remembered.
+const REMEMBERED: usize = 500;
+
+/// The fields that a report remembers.
+pub(super) fn of_status(report: &DefaultsReportStatus) -> Vec<FormerDefault> {
+    let read = |former: &api::FormerDefault| {
+        Some(FormerDefault {
+            path: former.path.parse().ok()?,
+            after: former.after.as_ref().and_then(|after| after.parse().ok()),
+            until: former.until.as_ref().and_then(|until| until.parse().ok()),
+        })
+    };
+    report.former_defaults.iter().filter_map(read).collect()
+}
+
+/// The former defaults of a CRD by its report, which may still be about the defaults before. Whether a server
+/// lags behind is not known.
+pub fn of_report(report: &DefaultsReportStatus, crd: &Crd) -> Vec<FormerDefault> {
+    let is_about_these = (&report.digest, &report.storage_version) == (&crd.digest(), &crd.storage().name);
+    remembered(report, crd, &list(crd).0, is_about_these, None)
+}
+
+/// Adds what something else knows of former defaults, where it is news.
+pub(crate) fn add(known: &mut Vec<FormerDefault>, others: Vec<FormerDefault>) {
+    let news = others.into_iter().filter(|other| !known.iter().any(|known| known.path == other.path));
+    let news: Vec<FormerDefault> = news.collect();
+    known.extend(news);
+}
+
+/// The places that have a default by now, or had one.
+pub fn places_of(crd: &Crd, former: &[FormerDefault]) -> BTreeSet<Path> {
+    let present = list(crd).0;
+    former.iter().map(|former| former.path.clone()).chain(present.iter().flat_map(places)).collect()
+}
+
+/// The former defaults of a CRD right after an upgrade of which no report shows anything.
+pub fn of_upgrade(old: &Crd, new: &Crd) -> Vec<FormerDefault> {
+    let (defaults, more_defaults) = list(old);
+    let storage_version = old.storage().name.clone();
+    let report =
+        DefaultsReportStatus { storage_version, defaults, more_defaults, ..DefaultsReportStatus::default() };
+    of_report(&report, new)
+}
+
+/// The fields as a report lists them.
+pub(super) fn listed(former: &[FormerDefault]) -> Vec<api::FormerDefault> {
+    let list = |former: &FormerDefault| api::FormerDefault {
+        path: former.path.to_string(),
+        after: former.after.map(|after| after.to_string()),
+        until: former.until.map(|until| until.to_string()),
+    };
+    former.iter().map(list).collect()
+}
+
+/// The former defaults of a CRD whose defaults are `present`, after the report about those before, or about
+/// these very ones. `is_about_these` is which. `until` is a resource version at which every API server serves
+/// the present schema, if that is known.
+pub(super) fn remembered(
+    report: &DefaultsReportStatus,
+    crd: &Crd,
+    present: &[DefaultPath],
+    is_about_these: bool,
+    until: Option<u64>,
+) -> Vec<FormerDefault> {
+    let known = of_status(report).into_iter().map(|former| (former.path.clone(), former));
+    let mut all: BTreeMap<Path, FormerDefault> = known.collect();
+    // A webhook makes other fields of those of another version.
+    if !is_about_these && crd.names_fields_alike(&report.storage_version) {
+        for default in &report.defaults {
+            let after = default.after.as_ref().and_then(|after| after.parse().ok());
+            let of = |path: Path| (path.clone(), FormerDefault { path, after, until: None });
+            all.extend(places(default).into_iter().map(of));
+        }
+    }
+    if all.is_empty() {
+        return Vec::new();
+    }
+    for path in present.iter().flat_map(places) {
+        all.remove(&path);
+    }
+    let schema = &crd.storage().schema;
+    for former in all.values_mut() {
+        former.until = match schema.knows(former.path.steps()) {
+            true => None,
+            false => former.until.or(until),
+        };
+    }
+    all.into_values().take(REMEMBERED).collect()
+}
+
+/// Up to which resource version no object can hold a default that was not there in `report`, and is now; `None` if
+/// that is unknown.
+pub(super) fn absent_until(report: &DefaultsReportStatus) -> Option<u64> {
+    // Those that it does not list may be among them.
+    let lists_all = report.more_defaults == 0;
+    let seen = report.defaults.iter().filter_map(|default| default.since.as_ref()).chain(&report.through);
+    seen.filter_map(|revision| revision.parse().ok()).max().filter(|_| lists_all)
+}
+
+/// The place of a default and, where its value has fields, their places: a write stores them all.
+fn places(default: &DefaultPath) -> Vec<Path> {
+    let Ok(path) = default.path.parse::<Path>() else { return Vec::new() };
+    let value = default.value.as_ref().and_then(|value| Json::parse(value.as_bytes()).ok());
+    let mut places = Vec::new();
+    collect(&value.unwrap_or_default(), path, &mut places);
+    places
+}
+
+fn collect(value: &Value, path: Path, places: &mut Vec<Path>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                collect(value, path.join(Step::Field(name.clone())), places);
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| collect(item, path.join(Step::Items), places));
+        }
+        _ => {}
+    }
+    places.push(path);
+}
