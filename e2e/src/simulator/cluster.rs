@@ -336,8 +336,14 @@ impl Cluster {
     ) -> Result<T, Violation> {
         let mut driver = self.drivers.remove(index);
         let (resources, mut at) = self.split_for(driver.replica);
-        let resource = &mut resources[driver.resource()];
+        let (number, now) = (driver.resource(), at.now.at);
+        let resource = &mut resources[number];
+        let before = resource.conditions.clone();
         let done = act(&mut driver, resource, &mut at);
+        if resource.conditions != before {
+            // The watch of CRDs brings them to a replica that leads beside this one.
+            self.drivers_of(number).for_each(|driver| driver.conditions_changed(now));
+        }
         self.drivers.insert(index, driver);
         Ok(done?)
     }

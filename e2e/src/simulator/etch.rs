@@ -389,7 +389,9 @@ impl Driver {
         self.tasks.retain_mut(|task| match task {
             Task::Status(_) | Task::Ask(_) => true,
             Task::Object(task) => {
-                if let Some(WriteUnderWay { sent, .. }) = task.write.take().filter(|_| task.is_confirmed) {
+                if let Some(WriteUnderWay { sent, .. }) =
+                    task.write.take().filter(|_| task.confirmed.is_some())
+                {
                     let name = task.work.identity.name.clone();
                     strays.push(Stray { resource, write: StrayWrite::Object { name, sent } });
                 }

@@ -183,9 +183,6 @@ pub struct DefaultsReportStatus {
 pub struct FormerDefault {
     /// Its path in the schema.
     pub path: String,
-    /// A resource version: objects that were last written up to it do not hold the default. Not set if that is unknown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
     /// A resource version at which the schema no longer had the field, at every API server: objects that were written after it do not
     /// hold the default. Not set while the schema has the field, or an API server may still have it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -337,10 +334,6 @@ pub struct DefaultPath {
     /// The CRD's resource version at which Etch first saw this default: objects written later hold it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// A resource version at which the field had no default: objects that were last written up to it do not hold one. Not set if Etch
-    /// has not seen the CRD without.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
     /// How many objects lacked it.
     #[serde(default)]
     pub objects: u64,
@@ -379,7 +372,7 @@ pub struct PreviousDefaults {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub open: Option<ByteString>,
-    /// What was served since `through`.
+    /// What was served then, and until the next schema.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub served: Vec<ServedVersion>,
     /// Their paths and values: as many as fit.

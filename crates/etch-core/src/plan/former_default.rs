@@ -14,9 +14,6 @@ use kube_structural_schema::prune::{Field, Pruner};
 pub struct FormerDefault {
     /// The place.
     pub path: Path,
-    /// Objects that were last written up to this resource version do not hold it: the schema had it only
-    /// later. `None` if that is unknown.
-    pub after: Option<u64>,
     /// Objects that were written after this resource version do not hold it: the schema had no such field any
     /// more (fact R12). `None` while a server that lags behind may still know the field (fact R6).
     pub until: Option<u64>,
@@ -25,15 +22,13 @@ pub struct FormerDefault {
 impl FormerDefault {
     /// A default that objects of any age may hold.
     pub fn of_any_time(path: Path) -> Self {
-        Self { path, after: None, until: None }
+        Self { path, until: None }
     }
 
     /// Whether etcd may hold it in an object, by when that was last written; of one that is not in etcd, it
     /// may.
     fn may_be_in(&self, object: &Object) -> bool {
-        object.revision().is_none_or(|written| {
-            self.after.is_none_or(|after| after < written) && self.until.is_none_or(|until| written <= until)
-        })
+        object.revision().zip(self.until).is_none_or(|(written, until)| written <= until)
     }
 }
 

@@ -4,8 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use crate::api::{DefaultValue, DefaultsReportStatus, PreviousDefaults, ServedVersion};
@@ -14,20 +12,36 @@ use crate::report::served::served_since;
 use crate::report::state::{list, past};
 use kube_structural_schema::json::{Json, same};
 
-/// The pass for the defaults before those of the CRD, if it proves these as well, with what was served since. No
-/// pass for these is on record in the report, which may be about them or still about those before.
+/// The last pass that proves the defaults of the CRD as well as its own, with what was served since: the schemas
+/// that came after it have all of them. No pass for these is on record in the report, which may be about them
+/// or still about those before.
 pub(super) fn carried(
     report: &DefaultsReportStatus,
     crd: &Crd,
 ) -> Option<(PreviousDefaults, Vec<ServedVersion>)> {
     let is_about_these = (&report.digest, &report.storage_version) == (&crd.digest(), &crd.storage().name);
-    let before = match is_about_these {
-        true => report.previous.first().cloned(),
-        false => Some(past(report)),
-    };
-    let before = before.filter(|before| has_all(before, crd))?;
-    let served = served_since(report, crd).into_iter().chain(before.served.iter().cloned()).collect();
-    Some((before, served))
+    let mut served = served_since(report, crd);
+    let latest = (!is_about_these).then(|| past(report));
+    for earlier in latest.iter().chain(&report.previous).take_while(|earlier| has_all(earlier, crd)) {
+        served.extend(earlier.served.iter().cloned());
+        if earlier.through.is_some() {
+            return Some((earlier.clone(), served));
+        }
+    }
+    None
+}
+
+/// Whether nothing that a server stores which lags behind lacks a default: each schema that one may still serve
+/// has all of the CRD's. They are the earlier ones, newest first, up to one that every server served.
+///
+/// A create stores no default at or below `status` (fact D11), and such a server shows an earlier one there, which
+/// hides that.
+pub(super) fn is_lag_harmless(previous: &[PreviousDefaults], crd: &Crd) -> bool {
+    if crd.has_status_default() {
+        return false;
+    }
+    let served_by_all = previous.iter().position(|past| past.verify_at.is_none());
+    served_by_all.is_some_and(|last| previous[..=last].iter().all(|past| has_all(past, crd)))
 }
 
 /// Whether what is stored under one state of a CRD has all defaults of another.
@@ -35,8 +49,6 @@ pub(crate) fn has_all_of(old: &Crd, new: &Crd) -> bool {
     let (defaults, more_defaults) = list(old);
     let report = DefaultsReportStatus {
         storage_version: old.storage().name.clone(),
-        through: Some(String::new()),
-        finished: Some(Time(Timestamp::UNIX_EPOCH)),
         defaults,
         more_defaults,
         ..DefaultsReportStatus::default()
@@ -44,15 +56,9 @@ pub(crate) fn has_all_of(old: &Crd, new: &Crd) -> bool {
     has_all(&past(&report), new)
 }
 
-/// Whether every server served these earlier defaults when they went, and what they store has all of the CRD's.
-pub(super) fn stores_all(past: &PreviousDefaults, crd: &Crd) -> bool {
-    past.verify_at.is_none() && has_all(past, crd)
-}
-
-/// Whether a pass has stored these earlier defaults, and the CRD's are among them: then an object that holds
-/// the ones holds the others, whatever it was given since.
+/// Whether the CRD's defaults are among these earlier ones: then an object that holds the ones holds the others.
 fn has_all(past: &PreviousDefaults, crd: &Crd) -> bool {
-    if past.through.is_none() || past.more_defaults > 0 || past.storage_version != crd.storage().name {
+    if past.more_defaults > 0 || past.storage_version != crd.storage().name {
         return false;
     }
     let earlier: BTreeMap<&str, &DefaultValue> =

@@ -7,7 +7,7 @@ use crate::bloom_filter::BloomFilter;
 use crate::crd::Crd;
 use crate::object_machine::Rules;
 use crate::plan::{Exceptions, HiddenEvidence, Record};
-use crate::report::carried::{carried, stores_all};
+use crate::report::carried::{carried, is_lag_harmless};
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::former_defaults::of_report;
 use crate::report::rejected::Rejected;
@@ -85,9 +85,6 @@ impl Checkpoint {
         }
         if let Some((before, served)) = carried(status, crd) {
             return Self::carried(&before, &served, crd);
-        }
-        if is_about_these {
-            return None;
         }
         // Defaults that are back: what has not been written since holds them still, and of what has been
         // nothing is known.
@@ -168,7 +165,7 @@ pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
     let of_all = Checkpoint::from_report(status, crd).filter(|checkpoint| checkpoint.upto.is_none());
     let checkpoint = of_all.unwrap_or_else(|| Checkpoint::empty(crd));
     let record = checkpoint.record;
-    let lag_is_harmless = status.previous.first().is_some_and(|before| stores_all(before, crd));
+    let lag_is_harmless = is_lag_harmless(&status.previous, crd);
     Record {
         hidden: Arc::new(HiddenEvidence {
             cleared: DroppedFields::open(Some(status), crd).cleared(),

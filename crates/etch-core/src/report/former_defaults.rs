@@ -20,7 +20,6 @@ pub(super) fn of_status(report: &DefaultsReportStatus) -> Vec<FormerDefault> {
     let read = |former: &api::FormerDefault| {
         Some(FormerDefault {
             path: former.path.parse().ok()?,
-            after: former.after.as_ref().and_then(|after| after.parse().ok()),
             until: former.until.as_ref().and_then(|until| until.parse().ok()),
         })
     };
@@ -60,14 +59,13 @@ pub fn of_upgrade(old: &Crd, new: &Crd) -> Vec<FormerDefault> {
 pub(super) fn listed(former: &[FormerDefault]) -> Vec<api::FormerDefault> {
     let list = |former: &FormerDefault| api::FormerDefault {
         path: former.path.to_string(),
-        after: former.after.map(|after| after.to_string()),
         until: former.until.map(|until| until.to_string()),
     };
     former.iter().map(list).collect()
 }
 
 /// The former defaults of a CRD whose defaults are `present`, after the report about those before, or about
-/// these very ones. `is_about_these` is which. `until` is a resource version at which every API server serves
+/// these very ones; `is_about_these` tells which. `until` is a resource version at which every API server serves
 /// the present schema, if that is known.
 pub(super) fn remembered(
     report: &DefaultsReportStatus,
@@ -81,8 +79,7 @@ pub(super) fn remembered(
     // A webhook makes other fields of those of another version.
     if !is_about_these && crd.names_fields_alike(&report.storage_version) {
         for default in &report.defaults {
-            let after = default.after.as_ref().and_then(|after| after.parse().ok());
-            let of = |path: Path| (path.clone(), FormerDefault { path, after, until: None });
+            let of = |path: Path| (path.clone(), FormerDefault::of_any_time(path));
             all.extend(places(default).into_iter().map(of));
         }
     }
@@ -93,22 +90,15 @@ pub(super) fn remembered(
         all.remove(&path);
     }
     let schema = &crd.storage().schema;
+    // A generation that was not seen may have known the field again.
+    let is_gapless = crd.generation() <= report.generation + 1;
     for former in all.values_mut() {
         former.until = match schema.knows(former.path.steps()) {
             true => None,
-            false => former.until.or(until),
+            false => former.until.filter(|_| is_gapless).or(until),
         };
     }
     all.into_values().take(REMEMBERED).collect()
-}
-
-/// Up to which resource version no object can hold a default that was not there in `report`, and is now; `None` if
-/// that is unknown.
-pub(super) fn absent_until(report: &DefaultsReportStatus) -> Option<u64> {
-    // Those that it does not list may be among them.
-    let lists_all = report.more_defaults == 0;
-    let seen = report.defaults.iter().filter_map(|default| default.since.as_ref()).chain(&report.through);
-    seen.filter_map(|revision| revision.parse().ok()).max().filter(|_| lists_all)
 }
 
 /// The place of a default and, where its value has fields, their places: a write stores them all.

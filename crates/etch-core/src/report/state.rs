@@ -17,9 +17,9 @@ use crate::namespaces::Namespaces;
 use crate::object::Identity;
 use crate::object_state::{Problem, StateKind};
 use crate::plan::{FormerDefault, Since, Skip};
-use crate::report::carried::{carried, stores_all};
+use crate::report::carried::{carried, is_lag_harmless};
 use crate::report::dropped_fields::DroppedFields;
-use crate::report::former_defaults::{self, absent_until, listed, of_status, remembered};
+use crate::report::former_defaults::{self, listed, remembered};
 use crate::report::served::{has_unknown, may_drop_defaults, served, served_since};
 use crate::report::size;
 use crate::report::tally::Tally;
@@ -102,10 +102,9 @@ impl ReportState {
         let is_this = |other: &str, version: &str| (other, version) == (&digest, &storage_version);
         let still = report.filter(|report| is_this(&report.digest, &report.storage_version));
         let mut previous = report.map(|report| report.previous.clone()).unwrap_or_default();
-        let again = previous.iter().position(|past| is_this(&past.digest, &past.storage_version));
-        let again = again.map(|index| previous.remove(index));
+        let again = previous.iter().find(|past| is_this(&past.digest, &past.storage_version)).cloned();
         if let Some(report) = report.filter(|report| still.is_none() && !report.digest.is_empty()) {
-            previous.insert(0, past(report));
+            previous.insert(0, PreviousDefaults { served: served_since(report, crd), ..past(report) });
             remember(&mut previous);
         }
         let first_seen = match (still, &again) {
@@ -154,7 +153,7 @@ impl ReportState {
             storage_version,
             defaults,
             more_defaults,
-            is_lag_harmless: previous.first().is_some_and(|past| stores_all(past, crd)),
+            is_lag_harmless: is_lag_harmless(&previous, crd),
             previous,
             former: former.unwrap_or_default(),
             stored_versions: still
@@ -427,23 +426,14 @@ pub(super) fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
 }
 
 /// Sets since when each default has been in the schema: as long as the last report lists it with this value,
-/// else since now. And up to when the field had none, whatever the value.
+/// else since now.
 fn date(defaults: &mut [DefaultPath], report: Option<&DefaultsReportStatus>, revision: &str) {
     let listed = report.map(|report| &report.defaults[..]).unwrap_or_default();
     let known: BTreeMap<&str, &DefaultPath> =
         listed.iter().map(|known| (known.path.as_str(), known)).collect();
-    let former = report.map(of_status).unwrap_or_default();
-    let former: BTreeMap<String, Option<u64>> =
-        former.into_iter().map(|former| (former.path.to_string(), former.after)).collect();
-    let absent_until = report.and_then(absent_until);
     for default in defaults {
-        let known = known.get(default.path.as_str());
-        let after = || former.get(&default.path).copied().unwrap_or(absent_until);
-        default.after = match known {
-            Some(known) => known.after.clone(),
-            None => after().map(|after| after.to_string()),
-        };
-        default.since = match known.filter(|known| is_same(known, default)) {
+        let known = known.get(default.path.as_str()).filter(|known| is_same(known, default));
+        default.since = match known {
             Some(known) => known.since.clone(),
             None => Some(revision.to_owned()).filter(|revision| !revision.is_empty()),
         };

@@ -133,18 +133,18 @@ impl Driver {
             let step = task.work.machine.wrote(None);
             return self.go_on(task, step);
         };
-        if !task.is_confirmed {
+        let Some(confirmed) = task.confirmed.take() else {
             let since = if write.request.keeps_fields { task.read } else { at.now.at };
             if !self.is_confirmed(since, resource, at) {
                 let outcome = self.is_over.then_some(Outcome::CrdChanged);
                 let step = task.work.machine.wrote(outcome);
                 return self.go_on(task, step);
             }
-            (task.is_confirmed, task.write) = (true, Some(write));
+            let asked = self.confirmed.filter(|_| at.sabotage != Some(Sabotage::NeverAsksForTheGeneration));
+            (task.confirmed, task.write) = (asked.or(Some(at.now.at)), Some(write));
             self.tasks.push(Task::Object(Box::new(task)));
             return Ok(());
-        }
-        task.is_confirmed = false;
+        };
         let WriteUnderWay { mut answers, sent, .. } = write;
         let name = task.work.identity.name.clone();
         let fate = if at.has_faults { at.dice.fate() } else { Fate::Answered };
@@ -161,7 +161,7 @@ impl Driver {
         }
         let server = self.server(resource, at);
         let before = resource.objects.get(&name).cloned();
-        let answer = self.send(&name, &sent, server, resource, at);
+        let answer = self.send((&name, confirmed), &sent, server, resource, at);
         at.note(|| {
             let after = resource.objects.get(&name);
             let shown =
@@ -319,7 +319,7 @@ impl Driver {
 
     fn send(
         &mut self,
-        name: &str,
+        (name, confirmed): (&str, Instant),
         sent: &Sent,
         server: Server,
         resource: &mut Resource,
@@ -328,9 +328,10 @@ impl Driver {
         self.writes += u64::from(sent.request.verb != Verb::DryRun);
         // A limit: an apply that is under way when the CRD loses a field destroys it.
         let has_stopped = self.stopped.is_some_and(|until| at.now.at < until + COUNTS);
-        let is_under_way = || self.confirmed.is_some_and(|asked| resource.has_changed_since(asked));
         let is_overtaken = self.knows != resource.generation()
-            && (has_stopped || resource.has_just_changed(at.now.at, COUNTS) || is_under_way());
+            && (has_stopped
+                || resource.has_just_changed(at.now.at, COUNTS)
+                || resource.has_changed_since(confirmed));
         match resource.process_sent(at.clock, name, server, sent) {
             Err(Law::Hidden) if is_overtaken => Ok(Err(Refused { code: 504, message: String::new() })),
             answer => answer,

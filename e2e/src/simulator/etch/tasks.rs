@@ -63,7 +63,8 @@ pub(super) struct ObjectTask {
     /// When the object was read.
     pub(super) read: Instant,
     pub(super) write: Option<WriteUnderWay>,
-    pub(super) is_confirmed: bool,
+    /// Since when the CRD is known to have been at its generation, where the next request may be sent.
+    pub(super) confirmed: Option<Instant>,
 }
 
 /// A write: what it was answered so far, and the request that waits for an answer.
@@ -75,7 +76,7 @@ pub(super) struct WriteUnderWay {
 }
 
 pub(super) fn object(work: Work<Seen>) -> Task {
-    Task::Object(Box::new(ObjectTask { read: work.read, work, write: None, is_confirmed: false }))
+    Task::Object(Box::new(ObjectTask { read: work.read, work, write: None, confirmed: None }))
 }
 
 impl Driver {

@@ -133,8 +133,12 @@ impl Report {
         };
         let status = report.as_ref().and_then(|report| report.status.as_ref());
         // A write whose answer was lost has been carried out.
-        let is_written = status == Some(&*write.status);
-        let is_known = report.is_some() && status == self.known.as_deref();
+        // A restore of etcd may bring back an older one that reads the same.
+        let is_older =
+            revision(report.as_deref().and_then(|report| report.metadata.resource_version.as_ref()))
+                < revision(self.version.as_ref());
+        let is_written = status == Some(&*write.status) && !is_older;
+        let is_known = report.is_some() && status == self.known.as_deref() && !is_older;
         if is_written || is_known {
             self.version = report.and_then(|report| report.metadata.resource_version);
         }
@@ -155,6 +159,10 @@ impl Report {
         self.known = Some(status);
         news
     }
+}
+
+fn revision(version: Option<&String>) -> Option<u64> {
+    version?.parse().ok()
 }
 
 /// Whether two reports record the same objects as stored.
