@@ -2,7 +2,6 @@
 //! The structural rules and the validation of defaults are elsewhere.
 
 mod elsewhere;
-mod only_elsewhere;
 
 use std::fmt;
 
@@ -13,7 +12,6 @@ use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::Path;
 use kube_structural_schema::schema::{ParseError, Pool, Schema};
-use only_elsewhere::OnlyElsewhere;
 
 /// The API groups that kube-apiserver serves itself. A CRD may be in a group that ends in `k8s.io` if it has
 /// the annotation `api-approved.kubernetes.io`, whatever its value, and never in a group without a dot,
@@ -66,7 +64,6 @@ pub struct Crd {
     creates_drop_status: bool,
     /// The other versions at which objects may be stored.
     elsewhere: Vec<Elsewhere>,
-    only_elsewhere: Vec<OnlyElsewhere>,
     invalid_defaults: Vec<Path>,
     /// The places of defaults that get one of these inside; sorted.
     spoiled_defaults: Vec<Path>,
@@ -205,10 +202,6 @@ impl Crd {
                 }),
             })
             .collect();
-        let only_elsewhere = match converted_by_webhook || preserves_unknown_fields {
-            true => Vec::new(),
-            false => OnlyElsewhere::of(&versions, storage),
-        };
         let served = || versions.iter().filter(|version| version.served);
         let versions_disagree = served().any(|version| version.may_drop_defaults);
         let creates_drop_status =
@@ -224,7 +217,6 @@ impl Crd {
             converted_by_webhook,
             preserves_unknown_fields,
             elsewhere,
-            only_elsewhere,
             invalid_defaults,
             spoiled_defaults,
             versions,

@@ -216,8 +216,8 @@ impl Skipped {
 fn harm(held: &Held) -> String {
     match held.reason {
         Hold::HiddenFields => {
-            "managedFields (or last-applied) still name these fields, which reads do not show, so etcd may hold them; \
-             a write would destroy them"
+            "etcd may still hold these fields, which reads do not show: managedFields or last-applied name them, or they \
+             had a default before; a write would destroy them"
                 .to_owned()
         }
         Hold::Misfit => {

@@ -150,6 +150,17 @@ async fn r12(cluster: &Cluster) -> Result<()> {
         assert!(now.owners.iter().any(|owner| owner.ends_with(owned)), "{name}: {now:?}");
         assert!(!now.owners.iter().any(|owner| owner.contains("unknown")), "{name}: {now:?}");
     }
+    // A field and a default that only another version has.
+    let tabs = Tabs::new(cluster, "r12-versions");
+    let of = self::spec;
+    let other = of(json!({"a": text(), "only": defaulted("red")}));
+    tabs.define(versions([("v1beta1", other), ("v1", of(json!({"a": text()})))])).await?;
+    tabs.apply("v1beta1", "apply", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
+    tabs.create("v1beta1", "create", "owner", json!({"spec": {"a": "x", "only": "blue"}})).await?;
+    tabs.merge("v1beta1", "apply", "other", json!({"spec": {"only": "blue"}})).await?.ok()?;
+    for name in ["apply", "create"] {
+        assert_eq!(tabs.raw(name).await?["spec"], json!({"a": "x"}), "{name}");
+    }
     Ok(())
 }
 

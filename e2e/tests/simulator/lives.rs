@@ -54,8 +54,10 @@ const FOUND_IN: [(Sabotage, &str); 4] = [
 ];
 
 /// Those that few lives find, of all worlds or of one: such as a field that goes at the very moment of a write.
-const FOUND_LATE: [(Sabotage, Option<&str>); 2] =
-    [(Sabotage::DoubtsNothing, None), (Sabotage::NeverAsksForTheGeneration, Some("losing a field"))];
+const FOUND_LATE: [(Sabotage, Option<&str>); 2] = [
+    (Sabotage::DoubtsNothing, Some("changing beside another")),
+    (Sabotage::NeverAsksForTheGeneration, Some("losing a field")),
+];
 
 fn worlds() -> Vec<Arc<World>> {
     worlds::all().into_iter().map(Arc::new).collect()

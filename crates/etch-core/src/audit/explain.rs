@@ -228,7 +228,8 @@ impl OperatorAction<'_> {
 fn why_held(held: &Held) -> String {
     let why = match held.reason {
         Hold::HiddenFields => {
-            "a write may destroy fields that reads do not show and managedFields or last-applied still name"
+            "a write may destroy fields that reads do not show: managedFields or last-applied name them, or they had a \
+             default before"
                 .to_owned()
         }
         Hold::Misfit => {

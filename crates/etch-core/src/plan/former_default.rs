@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::owners;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::prune::{Field, Pruner};
 
@@ -35,19 +34,14 @@ impl FormerDefault {
 /// The places in the schema at which etcd may hold a former default, and that no read shows. Where an object
 /// has no place for a default, none was stored there; and where a whole field of a user's is gone, with
 /// defaults in it, the owner of that field names it.
+///
+/// A version that is not the storage version leaves none behind: what is written through it is stored as the
+/// storage version has it (fact R12).
 pub(super) fn hidden(object: &Object, crd: &Crd, former: &[FormerDefault]) -> Vec<Path> {
     let schema = Pruner::root(&crd.storage().schema);
-    let is_hidden = |path: &Path| is_without_field(object.json(), schema, path.steps());
+    let is_hidden = |path: &&Path| is_without_field(object.json(), schema, path.steps());
     let of_earlier = former.iter().filter(|former| former.may_be_in(object)).map(|former| &former.path);
-    let mut places: Vec<Path> = of_earlier.filter(|path| is_hidden(path)).cloned().collect();
-    let of_others = crd.defaults_of_other_versions(|version| wrote(object, version));
-    places.extend(of_others.filter(|path| is_hidden(path)).cloned());
-    places
-}
-
-/// Whether a client has written the object through this version.
-fn wrote(object: &Object, version: &str) -> bool {
-    owners(object).any(|owner| owner.version() == version)
+    of_earlier.filter(is_hidden).cloned().collect()
 }
 
 /// Whether the object has somewhere what these steps lead into, and the schema does not know the last step.

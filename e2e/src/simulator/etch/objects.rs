@@ -305,7 +305,8 @@ impl Driver {
         if self.is_over {
             return false;
         }
-        let is_known = self.confirmed.is_some_and(|asked| asked >= read && asked + COUNTS > at.now.at);
+        // Where no time passes, what was asked before the read may seem to be asked after it.
+        let is_known = self.confirmed.is_some_and(|asked| asked > read && asked + COUNTS > at.now.at);
         if is_known || at.sabotage == Some(Sabotage::NeverAsksForTheGeneration) {
             return true;
         }

@@ -203,34 +203,6 @@ fn what_a_write_would_destroy_is_held_unless_the_policy_drops_it() {
 }
 
 #[test]
-fn what_another_version_stores_and_the_storage_version_does_not_know_is_held() {
-    let mut document = crate::crd::sample::things_document(with_spec(json!({ "c": number(1) })));
-    let version = |name: &str, storage, spec: Value| {
-        let schema =
-            json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } });
-        json!({ "name": name, "served": true, "storage": storage, "schema": { "openAPIV3Schema": schema } })
-    };
-    let inner = json!({ "type": "array", "items": { "type": "object", "properties": { "x": number(1) } } });
-    document["spec"]["versions"] = json!([
-        version(
-            "v1",
-            true,
-            json!({ "c": number(1), "l": { "type": "array", "items": { "type": "object" } } })
-        ),
-        version("v1beta1", false, json!({ "a": number(1), "u": { "type": "integer" }, "l": inner })),
-    ]);
-    let crd = Crd::read(&document.into()).expect("a CRD");
-    let found = |version: &str, spec: Value| {
-        let mut object = object(5, spec).json().clone();
-        object["metadata"]["managedFields"][0]["apiVersion"] = format!("example.com/{version}").into();
-        hidden(&Object::from(object), &crd, &[]).iter().map(Path::to_string).collect::<Vec<_>>()
-    };
-    assert_eq!(found("v1", json!({ "l": [{}] })), [""; 0]);
-    assert_eq!(found("v1beta1", json!({ "l": [] })), [".spec.a"]);
-    assert_eq!(found("v1beta1", json!({ "l": [{}] })), [".spec.a", ".spec.l[].x"]);
-}
-
-#[test]
 fn former_defaults_survive_the_report() {
     let mut story = Story::begin(json!({ "a": number(1) }));
     story.becomes(20, json!({ "b": number(1) }));
