@@ -55,13 +55,13 @@ async fn a_rollback_writes_nothing_and_the_next_upgrade_holds_what_it_would_dest
     operator.stop().await?;
     scene.verify_now(WIDGETS).await?;
     let operator = scene.operator(&[])?;
-    eventually(GUARD, "the verification has ended", async || {
+    let state = eventually(GUARD, "the verification has ended", async || {
         let status = scene.report(WIDGETS).await?["status"].clone();
         let is_over = status["formerDefaults"][0]["until"].is_string();
         Ok(is_over.then_some(status["state"].clone()))
     })
-    .await
-    .and_then(|state| Ok(ensure!(state == "AllPersisted", "{state}")))?;
+    .await?;
+    ensure!(state == "AllPersisted", "{state}");
     ensure!(raws(cluster).await? == stored, "a rollback was written");
     // A user's write after that takes the value with it.
     let edit = json!({ "spec": { "note": "later" } });
