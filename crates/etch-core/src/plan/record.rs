@@ -106,6 +106,12 @@ impl Record {
         Self { through: None, exceptions: Exceptions::default(), ..self.clone() }
     }
 
+    /// What is known before a pass, but for which objects the last one has not processed: in these, changed
+    /// defaults are still to be followed.
+    pub fn of_exceptions(&self, crd: &Crd) -> Self {
+        Self { exceptions: self.exceptions.clone(), ..Self::empty(crd) }
+    }
+
     /// The part about what no read shows, and not about what objects hold.
     pub fn of_hidden(&self) -> Self {
         Self { hidden: self.hidden.clone(), ..Self::default() }

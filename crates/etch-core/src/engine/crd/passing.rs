@@ -15,7 +15,7 @@ use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
 use crate::engine::{Now, updates};
 use crate::object_machine::Rules;
-use crate::plan::{Clock, HiddenEvidence, Record};
+use crate::plan::{Clock, HiddenEvidence};
 use crate::report::checkpoint::Checkpoint;
 use crate::report::open_report::OpenReport;
 use crate::report::state::{ReportState, Times, is_finished};
@@ -104,11 +104,11 @@ impl<H> Passing<H> {
         let lag_matters = !state.is_lag_harmless();
         if verifies && lag_matters && ledger.changes.misses_suspects() {
             // What a server that lagged behind showed of objects is on record.
-            checkpoint.record = Record::empty(&task.crd);
+            checkpoint.record = checkpoint.record.of_exceptions(&task.crd);
         }
         if verifies && task.proves_versions() {
             // A server that lagged behind may have taken an object for stored that is at an old version.
-            checkpoint.record = Record::empty(&task.crd);
+            checkpoint.record = checkpoint.record.of_exceptions(&task.crd);
             (checkpoint.proved, checkpoint.upto) = (ObjectVersions::default(), None);
         }
         let covered = checkpoint.record.through;

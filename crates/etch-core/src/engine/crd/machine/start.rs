@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Asked, CrdMachine, Phase, Then};
 use crate::api::{DefaultsReport, Mode};
 use crate::call_error::CallError;
+use crate::condition::Reason;
 use crate::engine::Now;
 use crate::engine::canary::CanaryLimit;
 use crate::engine::crd::error::{CrdError, Sign};
@@ -132,7 +133,19 @@ impl<H> CrdMachine<H> {
         {
             self.status.set_conditions(self.task.shown(crd_status));
         }
+        if may_write && self.task.writes() {
+            self.report_defaults();
+        }
         self.phase = Phase::Writes(Then::CheckPermissions);
+    }
+
+    /// Reports which defaults are to be stored, unless the report names them: once their fields have gone,
+    /// nothing else shows that they had defaults.
+    fn report_defaults(&mut self) {
+        let Some(open) = &self.known.report else { return };
+        if !self.status.report().is_some_and(|report| open.state.is_about(report)) {
+            self.status.set_report(open.state.idle(Reason::InProgress.as_str(), &open.ledger.dropped));
+        }
     }
 
     /// Reports that the schema settles for `left`.
