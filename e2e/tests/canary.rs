@@ -1,5 +1,5 @@
-//! A canary on a real control plane: as many objects as the policy sets are written, and the others when a
-//! user resumes the pass. What is stored is read from etcd.
+//! Passes that stop, on a real control plane: after a canary of as many objects as the policy sets, until a user
+//! resumes them, and after as many rejected objects. What is stored is read from etcd.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -21,7 +21,7 @@ const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_canary_is_stored_until_its_generation_is_resumed() -> Result<()> {
-    let scene = scene(json!({ "objects": CANARY })).await?;
+    let scene = scene(json!({ "canary": { "objects": CANARY } })).await?;
     let cluster = &scene.cluster;
     let first = scene.replica("first", &[])?;
     define(cluster, 1).await?;
@@ -82,7 +82,7 @@ async fn only_the_canary_is_stored_until_its_generation_is_resumed() -> Result<(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_canary_that_is_refused_stops_the_pass_and_is_named() -> Result<()> {
-    let scene = scene(json!({ "objects": CANARY, "then": "Continue" })).await?;
+    let scene = scene(json!({ "canary": { "objects": CANARY, "then": "Continue" } })).await?;
     let cluster = &scene.cluster;
     let refused = [name(1), name(3)];
     refuse(cluster, &refused).await?;
@@ -125,11 +125,42 @@ async fn a_canary_that_is_refused_stops_the_pass_and_is_named() -> Result<()> {
     operator.stop().await
 }
 
-/// Objects without a default, under a policy with a canary.
-async fn scene(canary: Value) -> Result<Scene> {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pass_that_is_refused_too_often_stops_and_goes_on_with_another_policy() -> Result<()> {
+    const LIMIT: usize = 3;
+    let scene = scene(json!({ "stopAfterRejected": LIMIT })).await?;
+    let cluster = &scene.cluster;
+    // All but a few at the end.
+    let refused: Vec<String> = (0..OBJECTS - 2).map(name).collect();
+    refuse(cluster, &refused).await?;
+    let operator = scene.operator(&[])?;
+    define(cluster, 1).await?;
+    let stopped = cluster.persisted(CRD, "ObjectsRejected", SOON).await?;
+    ensure!(stopped.message.contains(" rejected objects (stopAfterRejected)"), "{stopped:?}");
+    scene.barrier().await?;
+    ensure!(stored(cluster, "first").await?.is_empty(), "{:?}", stored(cluster, "first").await?);
+    // What is under way when the limit is reached goes on to its end; nothing else begins.
+    let written = |event: &Value| event["verb"] == "patch" && event["objectRef"]["apiGroup"] == GROUP;
+    let tried = scene.requests(written)?.len();
+    ensure!((LIMIT..OBJECTS - 2).contains(&tried), "{tried} writes");
+
+    let policy = json!({ "selector": { "groups": [GROUP] } });
+    scene.policy("canary", policy).await?;
+    let left = eventually(SOON, "the other objects are written", async || {
+        let condition = cluster.condition(CRD, "DefaultsPersisted").await?;
+        Ok(condition.filter(|condition| condition.message.starts_with("2 of 20 objects are known")))
+    })
+    .await?;
+    ensure!(refused.iter().take(5).all(|object| left.message.contains(object)), "{left:?}");
+    ensure!(stored(cluster, "first").await? == names(OBJECTS - 2..OBJECTS));
+    operator.stop().await
+}
+
+/// Objects without a default, under a policy with these settings.
+async fn scene(mut policy: Value) -> Result<Scene> {
     let scene = Scene::start(&[GROUP]).await?;
-    let selector = json!({ "groups": [GROUP] });
-    scene.policy("canary", json!({ "selector": selector, "canary": canary })).await?;
+    policy["selector"] = json!({ "groups": [GROUP] });
+    scene.policy("canary", policy).await?;
     define(&scene.cluster, 0).await?;
     for index in 0..OBJECTS {
         let object = json!({

@@ -1,15 +1,18 @@
-//! Real upgrades of well-known projects, with objects made up from their schemas: all is stored, and nothing
-//! else changes; nor is anything lost where the upgrade is taken back, or old versions go.
+//! Real upgrades of well-known projects, with objects made up from their schemas: what `etch plan` has to be done
+//! before is done, all is stored, and nothing else changes; nor is anything lost where the upgrade is taken
+//! back, or old versions go.
 
 #![expect(clippy::print_stdout, reason = "how each upgrade ended is worth a line")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Cluster, Condition, GUARD, Patch, eventually};
 use e2e::corpus::{Made, load, make, pairs, storage_version, text};
+use e2e::operator::binary;
 use e2e::scene::Scene;
 use etch_core::crd::Crd;
 use kube_structural_schema::json::Json;
@@ -68,11 +71,14 @@ async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
         cluster.delete(&format!("{CRDS}/{name}")).await?;
         return Ok("no object was accepted".to_owned());
     }
+    let plan = planned(scene, &pair.join("new.yaml"))?;
+    let is_persisted = persisted(scene, &plan)?;
     let before = read(cluster, &objects, &old).await?;
-    let outcome = match carry(scene, &new, &name, &objects, &before).await {
+    let outcome = match carry(scene, &new, &name, &objects, &before, &plan).await {
         Ok(end) if end.starts_with("AllPersisted") => {
             let trip = Trip { scene, old: &old, new: &new, name: &name, objects: &objects };
-            trip.there_and_back(&before).await.map(|trip| format!("{end}, {trip}"))
+            let first = if is_persisted { "persisted, " } else { "" };
+            trip.there_and_back(&before).await.map(|trip| format!("{end}, {first}{trip}"))
         }
         other => other,
     };
@@ -85,10 +91,48 @@ async fn upgrade(scene: &Scene, pair: &Path) -> Result<String> {
     outcome
 }
 
-async fn carry(scene: &Scene, new: &Value, name: &str, objects: &[Made], before: &[Value]) -> Result<String> {
+/// What is planned for a new release.
+fn planned(scene: &Scene, new: &Path) -> Result<Value> {
+    let new = new.to_str().context("a path")?;
+    let (told, errors) = etch(scene, &["plan", "--live", "-f", new, "-o", "json"])?;
+    let plan: Value = serde_json::from_str(&told).context(errors)?;
+    Ok(plan["crds"][0].clone())
+}
+
+/// Stores the values that objects show before the upgrade, by the command of the plan; whether it has one.
+fn persisted(scene: &Scene, plan: &Value) -> Result<bool> {
+    let mut steps = plan["steps"].as_array().into_iter().flatten();
+    let Some(step) = steps.find(|step| step["step"] == "persist" && step["phase"] == "before") else {
+        return Ok(false);
+    };
+    let command = step["command"].as_str().context("a command")?;
+    let arguments: Vec<&str> = command.split_whitespace().skip_while(|word| *word != "persist").collect();
+    let (told, errors) = etch(scene, &arguments)?;
+    ensure!(errors.is_empty(), "{command}: {told}{errors}");
+    Ok(true)
+}
+
+/// Runs a command as the administrator; returns its standard output and its errors.
+fn etch(scene: &Scene, arguments: &[&str]) -> Result<(String, String)> {
+    let mut command = Command::new(binary()?);
+    let output = command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((text(&output.stdout), text(&output.stderr)))
+}
+
+async fn carry(
+    scene: &Scene,
+    new: &Value,
+    name: &str,
+    objects: &[Made],
+    before: &[Value],
+    plan: &Value,
+) -> Result<String> {
     let cluster = &scene.cluster;
     let written = writes(scene, new)?;
-    if let Err(error) = cluster.apply_crd(new).await {
+    let applied = cluster.apply_crd(new).await;
+    ensure!(applied.is_err() == (plan["dryRun"]["answer"] == "refused"), "{applied:?}: {plan:#}");
+    if let Err(error) = applied {
         return Ok(format!("new refused: {error:#}"));
     }
     let audit = audited(scene, name).await?;

@@ -11,6 +11,10 @@ use super::overview::{MissingView, Overview, PassView, PolicyProblem, ProblemsVi
 const WIDTH: usize = 80;
 /// How many passes, and CRDs of one line, are named.
 const NAMED: usize = 5;
+/// How much of the name of a policy and of a CRD stands in a table, in characters: they may have 253. JSON and YAML
+/// have the whole name.
+const POLICY: usize = 26;
+const CRD: usize = 36;
 
 pub(super) fn table(
     out: &mut dyn Write,
@@ -57,9 +61,13 @@ fn policies(out: &mut dyn Write, style: &Style, overview: &Overview) -> io::Resu
         writeln!(out)?;
         let mut table = Table::new(["POLICY", "MODE", "CRDS", "GUARD", "NOTE"]).numbers(&["CRDS"]);
         for policy in &overview.policies {
-            let paused = policy.paused.as_ref().map(|paused| format!("paused by {paused}"));
+            let short = |paused: &String| {
+                let words: Vec<String> = paused.split(' ').map(|word| shortened(word, POLICY - 2)).collect();
+                format!("paused by {}", words.join(" "))
+            };
+            let paused = policy.paused.as_ref().map(short);
             table.row([
-                Cell::new(&policy.name, Tone::Strong),
+                Cell::new(shortened(&policy.name, POLICY), Tone::Strong),
                 policy.mode.as_str().into(),
                 policy.crds.to_string().into(),
                 policy.guard.as_str().into(),
@@ -105,7 +113,7 @@ fn passes(out: &mut dyn Write, style: &Style, passes: &[PassView], now: Timestam
     let mut table = Table::new(["PASS", heads[0], heads[1], heads[2], heads[3]]).numbers(&heads);
     for pass in passes.iter().take(NAMED) {
         table.row([
-            Cell::new(&pass.crd, Tone::Strong),
+            Cell::new(shortened(&pass.crd, CRD), Tone::Strong),
             pass.objects.to_string().into(),
             pass.written.to_string().into(),
             pass.per_second.map(|rate| rate.to_string()).unwrap_or_default().into(),
@@ -158,13 +166,22 @@ fn first(names: &[String], all: u64) -> String {
     }
 }
 
-/// Writes a text in lines that fit, broken at spaces; those after the first are indented.
+/// A name with an ellipsis in place of what is too long.
+fn shortened(name: &str, room: usize) -> String {
+    match name.char_indices().nth(room) {
+        None => name.to_owned(),
+        Some(_) => name.chars().take(room - 1).chain(['…']).collect(),
+    }
+}
+
+/// Writes a text in lines that fit, broken at spaces, and within words that do not fit; those after the first are indented.
 fn wrapped(out: &mut dyn Write, style: &Style, tone: Tone, text: &str) -> io::Result<()> {
     let text = plain(text);
     let indent = text.len() - text.trim_start().len() + 2;
     let (mut line, width) = (" ".repeat(indent - 2), style.width.unwrap_or(WIDTH));
     let mut is_empty = true;
-    for word in text.split_whitespace() {
+    let room = width.saturating_sub(indent).max(1);
+    for word in text.split_whitespace().flat_map(|word| pieces(word, room)) {
         if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
             writeln!(out, "{}", style.paint(tone, &line))?;
             (line, is_empty) = (" ".repeat(indent), true);
@@ -172,10 +189,16 @@ fn wrapped(out: &mut dyn Write, style: &Style, tone: Tone, text: &str) -> io::Re
         if !is_empty {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&word);
         is_empty = false;
     }
     writeln!(out, "{}", style.paint(tone, &line))
+}
+
+/// A word in pieces of so many characters.
+fn pieces(word: &str, room: usize) -> Vec<String> {
+    let letters: Vec<char> = word.chars().collect();
+    letters.chunks(room).map(|piece| piece.iter().collect()).collect()
 }
 
 /// How long ago something was, as kubectl writes it: the largest unit that fits twice.

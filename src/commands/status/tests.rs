@@ -114,6 +114,22 @@ fn printed(overview: &Overview) -> String {
 }
 
 #[test]
+fn names_of_any_length_fit_as_well() {
+    let mut facts = busy();
+    let long = |letter: &str| format!("{}.example.com", letter.repeat(240));
+    facts.policies = serde_json::from_value(json!({
+        long("p"): { "selector": { "names": ["*.example.com"] }, "paused": true },
+    }))
+    .ok()
+    .map(Some);
+    let running = facts.reports.as_ref().and_then(|reports| reports.first()?.status.clone()).expect("one");
+    facts.reports = Some(vec![report(&long("c"), running)]);
+    facts.crds = Some(vec![persisted(&long("c"), "InProgress", "")]);
+    let printed = printed(&overview(facts));
+    assert!(printed.contains("ppp…") && printed.contains("ccc…"), "{printed}");
+}
+
+#[test]
 fn a_busy_cluster_fits_on_a_screen() {
     let overview = overview(busy());
     assert!(!overview.is_clean());
