@@ -1,8 +1,12 @@
 //! The operator as a whole, on a server that fails: how often it asks, what it reports meanwhile, and that it
 //! gets there.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use serde_json::json;
+
+use super::pass_status::set_policy;
 use super::served_elsewhere::is_about_server;
 use super::server::{Answer, Request, gaps, status};
 use super::world::{CRDS, OTHERS, POLICIES, THINGS, World, is_about_objects, is_write, operate, thing};
@@ -43,6 +47,25 @@ async fn a_healthy_cluster_is_written_once_and_then_left_in_peace() {
     assert!(rules.len() <= 180, "{} looks at the permissions in an hour", rules.len());
     let watches = log.count(|request| request.is_watch() && is_about_objects(request));
     assert!((12..=14).contains(&watches), "{watches} watches of 290 s in an hour");
+}
+
+/// Once its field has gone, nothing else shows that a value was a default.
+#[tokio::test(start_paused = true)]
+async fn the_report_names_the_defaults_before_the_first_of_them_is_stored() {
+    let world = World::with(&["a"]);
+    set_policy(&world, 2, json!({ "settle": "0s" }));
+    let at_write = Arc::new(Mutex::new(None));
+    let noted = at_write.clone();
+    world.loses(move |world, request| {
+        if is_write(request) && is_about_objects(request) {
+            let mut noted = noted.lock().expect("a lock");
+            noted.get_or_insert_with(|| world.report("things.example.com"));
+        }
+        None
+    });
+    world.operate(MINUTE).await;
+    let report = at_write.lock().expect("a lock").clone().flatten().expect("a report");
+    assert_eq!(report["status"]["defaults"][0]["path"], ".spec.size", "{report:#}");
 }
 
 #[tokio::test(start_paused = true)]

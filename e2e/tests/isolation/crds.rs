@@ -7,7 +7,7 @@ use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
 use crate::cases;
-use crate::stage::{SOON, Stage, defaulted, plain, with};
+use crate::stage::{SOON, Stage, defaulted, plain};
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
@@ -123,7 +123,8 @@ async fn without_conditions(stage: &Stage, name: &'static str) -> Result<()> {
     let is_gone = async || Ok(widgets.cluster.get(&widgets.collection("v1")).await.is_err().then_some(()));
     eventually(SOON, "the widgets are not served", is_gone).await?;
     // Etch asks again where it has anything to find out, such as about a new default.
-    let colored = with("color", json!({ "type": "string", "default": "red" }));
+    let mut colored = defaulted();
+    colored["properties"]["spec"]["properties"]["color"] = json!({ "type": "string", "default": "red" });
     let upgrade = crd(&widgets.group, "Widget", &[("v1", true, colored)]);
     let upgrade = json!({ "spec": { "versions": upgrade["spec"]["versions"] } });
     let path = format!("{CRDS}/{}", widgets.crd());

@@ -125,7 +125,8 @@ async fn permission_lost(stage: &Stage, name: &'static str) -> Result<()> {
     let widgets = stage.widgets(name).await?;
     widgets.define(plain()).await?;
     widgets.create("widget").await?;
-    widgets.define(with("first", json!({ "type": "string", "default": DEFAULT }))).await?;
+    let first = json!({ "type": "string", "default": DEFAULT });
+    widgets.define(with("first", first.clone())).await?;
     widgets.persisted("AllPersisted", SOON).await?;
 
     // A watch is open, and stays open.
@@ -133,7 +134,9 @@ async fn permission_lost(stage: &Stage, name: &'static str) -> Result<()> {
     let condition = widgets.persisted("Forbidden", REPORTED).await?;
     names_rule(&widgets, &condition.message)?;
     few_requests(&widgets).await?;
-    widgets.define(defaulted()).await?;
+    let mut both = defaulted();
+    both["properties"]["spec"]["properties"]["first"] = first;
+    widgets.define(both).await?;
     widgets.persisted("Forbidden", REPORTED).await?;
     stage.scene.grant(&widgets.group).await?;
     widgets.persisted("AllPersisted", RECOVERED).await?;

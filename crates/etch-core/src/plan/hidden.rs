@@ -3,12 +3,13 @@
 //! webhook leaves them out. They are only suspected: `managedFields` keeps naming a field that is long gone
 //! (fact R5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::Record;
+use super::hidden_evidence::{self, FormerDefault, HiddenEvidence};
 use super::places::gaps;
-use super::{FormerDefault, Record, former_default};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, is_named, owners};
@@ -19,19 +20,6 @@ use kube_structural_schema::schema::Schema;
 
 /// What kubectl's client-side apply keeps of the document it sent.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// What is known, beside what the objects themselves show, of fields that only etcd may hold.
-#[derive(Clone, Debug, Default)]
-pub struct HiddenEvidence {
-    /// What a write of Etch's is known to have left objects without.
-    pub cleared: Cleared,
-    /// The places that had a default once and have none now.
-    pub former: Vec<FormerDefault>,
-}
-
-/// Fields that etcd holds no more, whatever the owners of an object go on naming (fact R5), by the object's
-/// uid; as places in the schema.
-pub type Cleared = BTreeMap<String, BTreeSet<Path>>;
 
 /// The hidden fields, without those that are known to be gone.
 pub fn still_hidden(object: &Object, crd: &Crd, record: &Record) -> Vec<Path> {
@@ -65,7 +53,7 @@ pub fn hidden(object: &Object, crd: &Crd, former: &[FormerDefault]) -> Vec<Path>
         unknown_values(&applied, storage, &Trail::ROOT, &mut found);
     }
     found.extend(replaced(object, crd));
-    found.extend(former_default::hidden(object, crd, former));
+    found.extend(hidden_evidence::hidden(object, crd, former));
     found.into_iter().collect()
 }
 

@@ -10,8 +10,8 @@ mod dropped;
 mod embed;
 mod exceptions;
 mod follow;
-mod former_default;
 mod hidden;
+mod hidden_evidence;
 mod history;
 mod lag_check;
 mod likely;
@@ -50,8 +50,8 @@ pub(crate) use follow::pointer;
 pub use follow::{
     Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
 };
-pub use former_default::FormerDefault;
-pub use hidden::{Cleared, HiddenEvidence, hidden, still_hidden};
+pub use hidden::{hidden, still_hidden};
+pub use hidden_evidence::{Cleared, FormerDefault, HiddenEvidence};
 pub use history::{History, HistoryBuilder};
 pub use lag_check::with_lag_check;
 pub use likely::{Likely, Since, changes_owners, likely};

@@ -33,11 +33,12 @@ impl Driver {
                 self.machine.status().written(now, answer.map(drop));
             }
             status::Command::OpenReport | status::Command::SetReport(..) => {
-                if let status::Command::SetReport(report, _) = &command {
-                    self.sent_report = is_lost.then(|| (**report).clone());
+                if let (status::Command::SetReport(report, _), true) = (&command, is_lost) {
+                    self.sent_report = Some((**report).clone());
                 }
                 let answer = self.write_or_lose(command, is_lost, resource, at);
                 if answer.is_ok() {
+                    self.sent_report = None;
                     self.note_report(resource);
                 }
                 self.machine.status().report_written(now, answer);

@@ -173,3 +173,34 @@ fn is_same_record(one: &DefaultsReportStatus, other: &DefaultsReportStatus) -> b
     };
     record(one) == record(other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::DefaultsReportSpec;
+
+    fn report(version: &str, state: &str) -> Option<Box<DefaultsReport>> {
+        let mut report = DefaultsReport::new("things.example.com", DefaultsReportSpec::default());
+        report.metadata.resource_version = Some(version.to_owned());
+        report.status = Some(DefaultsReportStatus { state: state.to_owned(), ..Default::default() });
+        Some(report.into())
+    }
+
+    /// The write of `AllPersisted` was answered with a conflict, and this is what stands there.
+    fn after_a_conflict(version: &str, state: &str) -> Step {
+        let mut known = Report::default();
+        known.read(report("199", "InProgress"));
+        let status = DefaultsReportStatus { state: "AllPersisted".to_owned(), ..Default::default() };
+        let write = known.replaced_by(Arc::new(status)).expect("it is another one");
+        known.read_again(&write, Ok(report(version, state)))
+    }
+
+    #[test]
+    fn a_report_that_is_older_was_restored_whatever_it_reads() {
+        assert!(matches!(after_a_conflict("201", "AllPersisted"), Step::Stands), "the answer was lost");
+        assert!(matches!(after_a_conflict("187", "AllPersisted"), Step::Other));
+        assert!(matches!(after_a_conflict("201", "InProgress"), Step::Again));
+        assert!(matches!(after_a_conflict("187", "InProgress"), Step::Other));
+        assert!(matches!(after_a_conflict("201", "Settling"), Step::Other));
+    }
+}

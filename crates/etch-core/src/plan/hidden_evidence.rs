@@ -1,5 +1,8 @@
-//! Defaults of earlier schemas. Every write stores the defaults that its server shows, so etcd may hold one
-//! that nobody owns: neither the owners of an object nor its last applied document name it.
+//! What is known, beside what an object shows, of fields that only etcd may hold: what writes have left it
+//! without, and the defaults of earlier schemas. Every write stores the defaults that its server shows, so etcd
+//! may hold one that nobody owns: neither the owners of an object nor its last applied document name it.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -7,6 +10,19 @@ use crate::crd::Crd;
 use crate::object::Object;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::prune::{Field, Pruner};
+
+/// What is known, beside what the objects themselves show, of fields that only etcd may hold.
+#[derive(Clone, Debug, Default)]
+pub struct HiddenEvidence {
+    /// What a write of Etch's is known to have left objects without.
+    pub cleared: Cleared,
+    /// The places that had a default once and have none now.
+    pub former: Vec<FormerDefault>,
+}
+
+/// Fields that etcd holds no more, whatever the owners of an object go on naming (fact R5), by the object's
+/// uid; as places in the schema.
+pub type Cleared = BTreeMap<String, BTreeSet<Path>>;
 
 /// A place in the schema that had a default once and has none now.
 #[derive(Clone, Debug, PartialEq, Eq)]
