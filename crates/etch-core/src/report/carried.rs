@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::api::{DefaultValue, DefaultsReportStatus, PreviousDefaults, ServedVersion};
 use crate::crd::Crd;
+use crate::report::schema::{list, past};
 use crate::report::served::served_since;
-use crate::report::state::{list, past};
 use kube_structural_schema::json::{Json, same};
 
 /// The last pass that proves the defaults of the CRD as well as its own, with what was served since: the schemas

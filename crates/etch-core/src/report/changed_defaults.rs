@@ -9,7 +9,7 @@ use crate::api::{ChangeAction, ChangedDefault, DefaultsReportStatus, PreviousDef
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::plan::{Change, OldDefault, Record, changes, past};
-use crate::report::state::is_on_record;
+use crate::report::schema::is_on_record;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 

@@ -11,8 +11,9 @@ use crate::report::carried::{carried, is_lag_harmless};
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::former_defaults::of_report;
 use crate::report::rejected::Rejected;
+use crate::report::schema::is_on_record;
 use crate::report::served::{creates_drop_status, has_unknown, may_drop_defaults, served_since};
-use crate::report::state::{all_at_storage_version, is_on_record};
+use crate::report::state::all_at_storage_version;
 use crate::report::tally::{Tally, WriteCounts};
 use crate::report::versions::{ListKey, ObjectVersions};
 

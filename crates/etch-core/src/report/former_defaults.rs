@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::{self, DefaultPath, DefaultsReportStatus};
 use crate::crd::Crd;
 use crate::plan::FormerDefault;
-use crate::report::state::list;
+use crate::report::schema::list;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 use serde_json::Value;

@@ -9,6 +9,7 @@ pub mod ledger;
 pub mod open_report;
 pub mod recorded_defaults;
 pub mod rejected;
+pub mod schema;
 pub mod served;
 pub mod size;
 pub mod skipped;

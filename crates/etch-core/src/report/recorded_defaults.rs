@@ -7,7 +7,7 @@ use crate::api::{DefaultsReportStatus, PreviousDefaults};
 use crate::crd::Crd;
 use crate::plan::{Exceptions, RecordedDefault, StoredDefault};
 use crate::report::checkpoint::excepted;
-use crate::report::state::past;
+use crate::report::schema::past;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 

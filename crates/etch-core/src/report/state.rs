@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::api::{
-    CanaryProgress, CanaryState, DefaultPath, DefaultValue, DefaultsReportStatus, ObjectProblem,
-    PreviousDefaults, ServedVersion, Settings, StoredVersions, StoredVersionsReport,
+    CanaryProgress, CanaryState, DefaultPath, DefaultsReportStatus, ObjectProblem, PreviousDefaults,
+    ServedVersion, Settings, StoredVersions, StoredVersionsReport,
 };
 use crate::condition::Reason;
 use crate::crd::Crd;
@@ -20,6 +20,7 @@ use crate::plan::{FormerDefault, Since, Skip};
 use crate::report::carried::{carried, is_lag_harmless};
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::former_defaults::{self, listed, remembered};
+use crate::report::schema::{list, past};
 use crate::report::served::{has_unknown, may_drop_defaults, served, served_since};
 use crate::report::size;
 use crate::report::tally::Tally;
@@ -28,11 +29,6 @@ use kube_structural_schema::json::Json;
 
 /// How many objects the report names of those that are held, rejected, ignored or being deleted.
 const LISTED: usize = 50;
-/// How many defaults the report lists, at most.
-const DEFAULTS: usize = 500;
-/// The longest value that it shows, and all of them together, in bytes of JSON.
-const VALUE: usize = 2 * 1024;
-const VALUES: usize = 16 * 1024;
 /// The longest selector of objects that it keeps, in bytes of JSON: nothing is on record under a longer one.
 const SELECTOR: usize = 16 * 1024;
 /// How many earlier schemas it remembers of those for which a pass has ended, and of others: schemas that
@@ -406,25 +402,6 @@ pub fn object_problem(identity: &Identity, problem: Problem) -> ObjectProblem {
     }
 }
 
-/// The defaults of a CRD, as many as fit in a report, and how many more there are.
-pub(super) fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
-    let (sites, more) = crd.compiled().first_defaults(DEFAULTS);
-    let mut room = VALUES;
-    let listed = sites.iter().map(|site| {
-        let value = if room == 0 { None } else { String::from_utf8(site.value().to_vec()).ok() };
-        // What is too long to be shown costs room as well: it was computed.
-        room = room.saturating_sub(value.as_ref().map_or(0, String::len));
-        let value = value.filter(|value| value.len() <= VALUE);
-        DefaultPath {
-            path: site.path.to_string(),
-            value,
-            nullable: site.is_nullable(),
-            ..DefaultPath::default()
-        }
-    });
-    (listed.collect(), more as u64)
-}
-
 /// Sets since when each default has been in the schema: as long as the last report lists it with this value,
 /// else since now.
 fn date(defaults: &mut [DefaultPath], report: Option<&DefaultsReportStatus>, revision: &str) {
@@ -443,35 +420,6 @@ fn date(defaults: &mut [DefaultPath], report: Option<&DefaultsReportStatus>, rev
 fn is_same(one: &DefaultPath, other: &DefaultPath) -> bool {
     let parsed = |default: &DefaultPath| Json::parse(default.value.as_ref()?.as_bytes()).ok();
     matches!((parsed(one), parsed(other)), (Some(one), Some(other)) if one == other)
-}
-
-/// What a report on other defaults becomes.
-pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
-    let problems = report.held.iter().chain(&report.rejected);
-    let open = report.exceptions.as_ref().filter(|_| !is_complete(report));
-    PreviousDefaults {
-        digest: report.digest.clone(),
-        storage_version: report.storage_version.clone(),
-        generation: report.generation,
-        first_seen: report.first_seen.clone(),
-        finished: report.finished.clone(),
-        verify_at: report.verify_at.clone(),
-        // What was not selected then is not covered.
-        through: report.through.clone().filter(|_| is_on_record(report) && report.objects.is_none()),
-        open: open.map(|exceptions| exceptions.uids.clone()),
-        exceptions: problems.map(|problem| problem.uid.clone()).collect(),
-        defaults: report
-            .defaults
-            .iter()
-            .map(|default| DefaultValue {
-                path: default.path.clone(),
-                value: default.value.clone(),
-                nullable: default.nullable,
-            })
-            .collect(),
-        served: report.served.clone(),
-        more_defaults: report.more_defaults,
-    }
 }
 
 /// Drops the oldest of the earlier schemas, of either kind.
@@ -503,17 +451,4 @@ pub fn all_at_storage_version(report: &DefaultsReportStatus, crd: &Crd) -> bool 
 /// Whether a report is about a finished pass for these very defaults.
 pub fn is_finished(report: &DefaultsReportStatus, crd: &Crd) -> bool {
     report.finished.is_some() && report.digest == crd.digest() && report.storage_version == crd.storage().name
-}
-
-/// Whether a report names every object that was not processed.
-pub fn is_complete(report: &DefaultsReportStatus) -> bool {
-    let listed = report.held.len() + report.rejected.len();
-    report.finished.is_some()
-        && report.counts.unknown + report.counts.due + report.counts.unproved == 0
-        && report.counts.held + report.counts.rejected == listed as u64
-}
-
-/// Whether a report knows every object that was not processed, or is open: by name, or as members of a set.
-pub fn is_on_record(report: &DefaultsReportStatus) -> bool {
-    report.finished.is_some() && report.exceptions.is_some() || is_complete(report)
 }

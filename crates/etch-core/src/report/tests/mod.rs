@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use super::checkpoint::{Checkpoint, on_record, record_of};
 use super::dropped_fields::DroppedFields;
-use super::state::{ReportState, Times, object_problem, past};
+use super::schema::past;
+use super::state::{ReportState, Times, object_problem};
 use super::tally::Tally;
 use crate::api::{Counts, DefaultsReportStatus, Mode, Pause, Settings, StoredVersions, StoredVersionsReport};
 use crate::crd::Crd;
