@@ -143,6 +143,17 @@ fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
         return vec![format!("{idle}; `etch persist` writes all the same")];
     }
     let mut found = Vec::new();
+    if let Some(held @ 1..) = upgrade.objects.map(|objects| objects.counts.held) {
+        let drop = match policy.terms.hidden_fields {
+            HiddenFields::Hold => "; a policy with `hiddenFields: Drop` lets it destroy what becomes hidden",
+            HiddenFields::Drop => "",
+        };
+        found.push(format!(
+            "the operator holds {}, which a write would harm, and the condition is False until that is resolved \
+             (`{etch} impact --live` names them){drop}",
+            counted(held, "object")
+        ));
+    }
     if policy.terms.selection.selector().is_some() {
         found.push(
             "the policy selects only some objects (`objects`): the others go on lacking them".to_owned(),
