@@ -211,6 +211,11 @@ impl Status {
         std::mem::take(&mut self.is_other)
     }
 
+    /// That report, where there is one; asked once.
+    pub fn take_other_report(&mut self) -> Option<DefaultsReportStatus> {
+        self.report.take_other()
+    }
+
     /// Whether the last recheck has found conditions that another client had changed; `true` once.
     pub fn take_overwritten(&mut self) -> bool {
         std::mem::take(&mut self.is_overwritten)

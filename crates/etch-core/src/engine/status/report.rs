@@ -17,6 +17,8 @@ pub(super) struct Report {
     known: Option<Arc<DefaultsReportStatus>>,
     /// A report that could not be written.
     unwritten: Option<Arc<DefaultsReportStatus>>,
+    /// The report that stood there where another one was expected.
+    other: Option<DefaultsReportStatus>,
 }
 
 /// A report that is being written.
@@ -45,6 +47,11 @@ impl Report {
     /// As it was last read or written.
     pub(super) fn known(&self) -> Option<&Arc<DefaultsReportStatus>> {
         self.known.as_ref()
+    }
+
+    /// The report that stood there where another one was expected; asked once.
+    pub(super) fn take_other(&mut self) -> Option<DefaultsReportStatus> {
+        self.other.take()
     }
 
     /// Takes in the report as it was read; `None` if this CRD has none.
@@ -140,12 +147,15 @@ impl Report {
         let is_written = status == Some(&*write.status) && !is_older;
         let is_known = report.is_some() && status == self.known.as_deref() && !is_older;
         if is_written || is_known {
-            self.version = report.and_then(|report| report.metadata.resource_version);
+            self.version = report.as_ref().and_then(|report| report.metadata.resource_version.clone());
         }
         match is_written {
             true => Step::Stands,
             false if is_known => Step::Again,
-            false => Step::Other,
+            false => {
+                self.other = report.and_then(|report| report.status);
+                Step::Other
+            }
         }
     }
 

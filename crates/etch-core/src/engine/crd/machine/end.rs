@@ -9,6 +9,7 @@ use crate::engine::crd::error::{CrdError, Sign};
 use crate::engine::crd::protocol::{Command, Next, Note, Question};
 use crate::engine::stop_reason::StopReason;
 use crate::engine::sweep::SweepError;
+use crate::report::former_defaults::of_report;
 use kube_structural_schema::json::Json;
 
 /// In the order in which they follow one another.
@@ -52,11 +53,22 @@ impl<H> CrdMachine<H> {
             }
             // What follows a changed default is counted again from the report.
             CrdError::Interrupted(SweepError::Stop(StopReason::Pause)) => self.known.report = None,
-            CrdError::Restored(_) => self.forget_record(),
+            CrdError::Restored(_) => {
+                self.keep_former_defaults();
+                self.forget_record();
+            }
             _ => {}
         }
         let next = error.next(&mut self.backoff, now.at);
         self.end(error, next);
+    }
+
+    /// Takes over which fields had a default from the report that is to be replaced: whichever past it is about,
+    /// etcd may hold them.
+    fn keep_former_defaults(&mut self) {
+        if let (Some(other), Some(open)) = (self.status.take_other_report(), &mut self.known.report) {
+            open.state.add_former(&of_report(&other, &self.task.crd));
+        }
     }
 
     /// Forgets what is on record, which is about another past.
