@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::api::{DefaultValue, DefaultsReportStatus, PreviousDefaults, ServedVersion};
 use crate::crd::Crd;
-use crate::report::schema::{list, past};
+use crate::report::schema::{is_about, list, past};
 use crate::report::served::served_since;
 use kube_structural_schema::json::{Json, same};
 
@@ -19,9 +19,8 @@ pub(super) fn carried(
     report: &DefaultsReportStatus,
     crd: &Crd,
 ) -> Option<(PreviousDefaults, Vec<ServedVersion>)> {
-    let is_about_these = (&report.digest, &report.storage_version) == (&crd.digest(), &crd.storage().name);
     let mut served = served_since(report, crd);
-    let latest = (!is_about_these).then(|| past(report));
+    let latest = (!is_about(report, crd)).then(|| past(report));
     for earlier in latest.iter().chain(&report.previous).take_while(|earlier| has_all(earlier, crd)) {
         served.extend(earlier.served.iter().cloned());
         if earlier.through.is_some() {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::{self, DefaultPath, DefaultsReportStatus};
 use crate::crd::Crd;
 use crate::plan::FormerDefault;
-use crate::report::schema::list;
+use crate::report::schema::{is_about, list};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 use serde_json::Value;
@@ -29,8 +29,7 @@ pub(super) fn of_status(report: &DefaultsReportStatus) -> Vec<FormerDefault> {
 /// The former defaults of a CRD by its report, which may still be about the defaults before. Whether a server
 /// lags behind is not known.
 pub fn of_report(report: &DefaultsReportStatus, crd: &Crd) -> Vec<FormerDefault> {
-    let is_about_these = (&report.digest, &report.storage_version) == (&crd.digest(), &crd.storage().name);
-    remembered(report, crd, &list(crd).0, is_about_these, None)
+    remembered(report, crd, &list(crd).0, is_about(report, crd), None)
 }
 
 /// Adds what something else knows of former defaults, where it is news.

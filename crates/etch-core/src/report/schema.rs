@@ -10,6 +10,11 @@ const DEFAULTS: usize = 500;
 const VALUE: usize = 2 * 1024;
 const VALUES: usize = 16 * 1024;
 
+/// Whether a report is about the defaults that the CRD has now.
+pub(super) fn is_about(report: &DefaultsReportStatus, crd: &Crd) -> bool {
+    report.digest == crd.digest() && report.storage_version == crd.storage().name
+}
+
 /// The defaults of a CRD, as many as fit in a report, and how many more there are.
 pub(super) fn list(crd: &Crd) -> (Vec<DefaultPath>, u64) {
     let (sites, more) = crd.compiled().first_defaults(DEFAULTS);

@@ -20,7 +20,7 @@ use crate::plan::{FormerDefault, Since, Skip};
 use crate::report::carried::{carried, is_lag_harmless};
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::former_defaults::{self, listed, remembered};
-use crate::report::schema::{list, past};
+use crate::report::schema::{is_about, list, past};
 use crate::report::served::{has_unknown, may_drop_defaults, served, served_since};
 use crate::report::size;
 use crate::report::tally::Tally;
@@ -450,5 +450,5 @@ pub fn all_at_storage_version(report: &DefaultsReportStatus, crd: &Crd) -> bool 
 
 /// Whether a report is about a finished pass for these very defaults.
 pub fn is_finished(report: &DefaultsReportStatus, crd: &Crd) -> bool {
-    report.finished.is_some() && report.digest == crd.digest() && report.storage_version == crd.storage().name
+    report.finished.is_some() && is_about(report, crd)
 }

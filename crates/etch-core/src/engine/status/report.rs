@@ -139,11 +139,11 @@ impl Report {
             Err(error) => return Step::Failed(error),
         };
         let status = report.as_ref().and_then(|report| report.status.as_ref());
-        // A write whose answer was lost has been carried out.
         // A restore of etcd may bring back an older one that reads the same.
         let is_older =
             revision(report.as_deref().and_then(|report| report.metadata.resource_version.as_ref()))
                 < revision(self.version.as_ref());
+        // A write whose answer was lost has been carried out.
         let is_written = status == Some(&*write.status) && !is_older;
         let is_known = report.is_some() && status == self.known.as_deref() && !is_older;
         if is_written || is_known {
