@@ -53,6 +53,10 @@ pub fn fit(status: &mut DefaultsReportStatus) {
     if halve(status, all, |status, left| status.changed.truncate(left)) {
         return;
     }
+    let all = status.former_defaults.len();
+    if halve(status, all, |status, left| status.former_defaults.truncate(left)) {
+        return;
+    }
     let all = status.defaults.len();
     halve(status, all, |status, left| {
         status.more_defaults += (status.defaults.len() - left) as u64;
@@ -110,7 +114,7 @@ fn cut(text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{ClearedObject, Counts, DefaultPath, DefaultValue, PreviousDefaults};
+    use crate::api::{ClearedObject, Counts, DefaultPath, DefaultValue, FormerDefault, PreviousDefaults};
 
     fn problem(index: usize, paths: usize) -> ObjectProblem {
         ObjectProblem {
@@ -158,6 +162,9 @@ mod tests {
             defaults: (0..500).map(default).collect(),
             cleared: (0..500).map(cleared).collect(),
             previous: vec![previous(), previous(), previous()],
+            former_defaults: (0..500)
+                .map(|index| FormerDefault { path: format!(".spec.{}{index}", "f".repeat(200)), until: None })
+                .collect(),
             ..DefaultsReportStatus::default()
         };
         fit(&mut status);
