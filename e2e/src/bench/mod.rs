@@ -127,7 +127,7 @@ fn one(input: &Input, go: &go::Results) -> anyhow::Result<Measurement> {
 
     let crd = Crd::read(&crd_of(&input.schema))?;
     let owned = Object::from(inputs::owned(&filled));
-    let (terms, record) = (Terms::default(), Record { trust_claims: true, ..Record::default() });
+    let (terms, record) = (Terms::default(), Record::default());
 
     let fill_stored = fresh(|| stored.clone(), |object| compiled.fill(object));
     let mut full = filled.clone();

@@ -33,13 +33,12 @@ use kube_structural_schema::path::Path;
 /// and the policy has that repaired.
 ///
 /// An owner of the value does not prove that etcd has it: a claim outlives its field, and covers a default
-/// that a later schema gives in its place. Only where asking is not wanted ([`Record::trust_claims`]) does
-/// row 3 go by claims.
+/// that a later schema gives in its place.
 pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Plan {
     if let Some(why) = terms.skip(object) {
         return Plan::Skip(why);
     }
-    let owners_change = must_owners_change(object, crd, terms, record);
+    let owners_change = must_owners_change(object, crd, terms);
     let mut missing = gaps(object, crd);
     let covered = record.covers(object, crd);
     if missing.is_empty()
@@ -49,7 +48,7 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
         return Plan::Stored(proof);
     }
     let gaps = missing.len();
-    missing.extend(filled(object, crd, record.trust_claims));
+    missing.extend(filled(object, crd));
     if missing.is_empty() && !owners_change && !may_be_stored_elsewhere(object, crd, terms, record) {
         return Plan::Stored(Proof::NothingToFill);
     }
@@ -83,11 +82,10 @@ pub fn decide(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> Pla
     })
 }
 
-/// Whether the owners of an object may not stay as they are. An audit writes nothing, and so has no use for
-/// what could be repaired.
-fn must_owners_change(object: &Object, crd: &Crd, terms: &Terms, record: &Record) -> bool {
+/// Whether the owners of an object may not stay as they are.
+fn must_owners_change(object: &Object, crd: &Crd, terms: &Terms) -> bool {
     let are_ours = |owner: Owner<'_>| terms.ownership == Ownership::None && owner.manager == MANAGER;
-    let repairs = terms.repairs && !record.trust_claims && are_readable(object.json());
+    let repairs = terms.repairs && are_readable(object.json());
     owners(object).any(are_ours) || repairs && rewrite::is_outdated(object, crd)
 }
 
@@ -118,7 +116,7 @@ fn may_be_stored_elsewhere(object: &Object, crd: &Crd, terms: &Terms, record: &R
         && record.selection.selects(object);
     let matters = crd.gives_defaults() || terms.moves;
     let may_be = crd.stored_elsewhere() || terms.doubts_stored_versions;
-    matters && may_be && !was_moved && !record.trust_claims
+    matters && may_be && !was_moved
 }
 
 /// A write of the owners, where an apply of `refused` could not be carried out in their terms, or after one

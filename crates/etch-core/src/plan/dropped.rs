@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::places::filled;
+use super::places::unclaimed;
 use crate::absent::absent;
 use crate::crd::Crd;
 use crate::object::Object;
@@ -22,7 +22,7 @@ pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path
     let mut found = absent(before.json(), answer.json(), &crd.storage().schema);
     if !found.is_empty() {
         // An owner shows that a client wrote the value.
-        let phantoms = filled(before, crd, true);
+        let phantoms = unclaimed(before, crd);
         let is_ours = |path: &Path| moved.iter().chain(&phantoms).any(|other| other.contains(path));
         found.retain(|path| !is_ours(path));
     }

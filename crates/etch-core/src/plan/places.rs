@@ -38,7 +38,7 @@ pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
         return vec![Path::root()];
     }
     let mut missing = gaps(object, crd);
-    missing.extend(filled(object, crd, false));
+    missing.extend(filled(object, crd));
     missing.extend(filled_elsewhere(object, crd));
     missing.sort();
     missing.dedup_by(|next, place| place.contains(next));
@@ -72,14 +72,19 @@ pub(super) fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
 }
 
 /// The places that show what their default would give: only a write shows whether etcd has them.
-///
-/// With `trust_claims`, those that an owner names are left out.
-pub(super) fn filled(object: &Object, crd: &Crd, trust_claims: bool) -> Vec<Path> {
+pub(super) fn filled(object: &Object, crd: &Crd) -> Vec<Path> {
+    let mut paths = Vec::new();
+    crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
+    paths
+}
+
+/// Of these places, those that no owner names as a whole.
+pub(super) fn unclaimed(object: &Object, crd: &Crd) -> Vec<Path> {
     let schema = &crd.storage().schema;
     let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
     let (mut claims, mut paths) = (Claims::default(), Vec::new());
     crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| {
-        if !trust_claims || !claims.cover(speaking.clone(), object.json(), schema, trail) {
+        if !claims.cover(speaking.clone(), object.json(), schema, trail) {
             paths.push(trail.to_path());
         }
     });

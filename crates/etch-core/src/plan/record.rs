@@ -37,9 +37,6 @@ pub struct Record {
     /// Whether a write since then may have been made through an API server that does not serve the schema yet
     /// (fact R6).
     pub servers_lag: bool,
-    /// Whether an owner's claim counts as proof that a value is stored: for an audit, which does not write to
-    /// find out.
-    pub trust_claims: bool,
     /// Which objects were written since every API server serves the schema. The default clock has none: the
     /// operator writes, and does not need it.
     pub clock: Clock,
@@ -83,9 +80,7 @@ impl Coverage {
     pub fn of_all(self, object: &Object, crd: &Crd) -> Option<Proof> {
         match self {
             Self::All(proof) => Some(proof),
-            Self::AllButStatus(proof) => {
-                (!filled(object, crd, false).iter().any(is_in_status)).then_some(proof)
-            }
+            Self::AllButStatus(proof) => (!filled(object, crd).iter().any(is_in_status)).then_some(proof),
             Self::Nothing => None,
         }
     }
@@ -194,7 +189,7 @@ pub fn last_write_stores(object: &Object, crd: &Crd, may_be_create: bool) -> Cov
     let is_converted =
         |owner: Owner<'_>| owner.operation == "Apply" && !crd.names_fields_alike(owner.version());
     let goes_through_another = others.peek().is_some()
-        && (others.any(is_converted) || rewrite::is_needed(object, crd, filled(object, crd, false).iter()));
+        && (others.any(is_converted) || rewrite::is_needed(object, crd, filled(object, crd).iter()));
     match (goes_through_another, may_be_create) {
         (true, _) => Coverage::Nothing,
         (false, true) => Coverage::AllButStatus(Proof::WrittenSince),

@@ -40,7 +40,7 @@ pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
     // A pass that moves no objects asks about those that show defaults, and leaves others alone.
     let is_asked = || {
         let is_unchanged = record.of_pass(object, crd) == Coverage::All(Proof::UnchangedSincePass);
-        let was_due = || record.asked_each || !filled(object, crd, false).is_empty();
+        let was_due = || record.asked_each || !filled(object, crd).is_empty();
         is_of_pass && is_unchanged && !object.is_too_deep() && was_due()
     };
     let has_one_version = crd.versions().len() == 1 && !crd.stored_elsewhere();

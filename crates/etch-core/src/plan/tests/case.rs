@@ -15,7 +15,7 @@ use kube_structural_schema::json::Json;
 /// One CRD and what is decided about its objects.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct File {
+pub(super) struct File<C = Case> {
     #[serde(default)]
     cluster_scoped: bool,
     #[serde(default)]
@@ -30,7 +30,7 @@ pub(super) struct File {
     /// What defaults gave before, by their paths.
     #[serde(default)]
     past: BTreeMap<String, Vec<Value>>,
-    pub(super) cases: Vec<Case>,
+    pub(super) cases: Vec<C>,
 }
 
 #[derive(Deserialize)]
@@ -101,7 +101,6 @@ struct RecordInShort {
     versions_disagree: bool,
     storage_changed: bool,
     creates_drop_status: bool,
-    trust_claims: bool,
     /// Fields that are known to be gone from the object that every case is about.
     cleared: Vec<String>,
     /// The objects that were selected then.
@@ -152,7 +151,7 @@ pub(super) struct ExpectedWrite {
     owners: Vec<OwnerInShort>,
 }
 
-impl File {
+impl<C> File<C> {
     pub(super) fn crd(&self) -> Crd {
         let versions: Vec<Value> = self
             .versions
@@ -192,23 +191,27 @@ impl File {
     }
 }
 
+/// An object, in whose metadata these fields replace those that every object has; null removes one.
+pub(super) fn object(metadata: &Value, owners: Option<&[OwnerInShort]>, payload: &Value) -> Object {
+    let mut all = json!({ "name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "10" });
+    if let Some(owners) = owners {
+        all["managedFields"] = owners.iter().map(OwnerInShort::entry).collect();
+    }
+    for (field, value) in metadata.as_object().into_iter().flatten() {
+        all[field] = value.clone();
+    }
+    all.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+    let mut object = json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": all });
+    for (field, value) in payload.as_object().into_iter().flatten() {
+        object[field] = value.clone();
+    }
+    Object::from(object)
+}
+
 impl Case {
-    /// The object, in whose metadata the case's own fields replace those that every object has; null removes
-    /// one.
+    /// The object that it is about.
     pub(super) fn object(&self) -> Object {
-        let mut metadata = json!({ "name": "a", "namespace": "ns", "uid": "u1", "resourceVersion": "10" });
-        if let Some(owners) = &self.owners {
-            metadata["managedFields"] = owners.iter().map(OwnerInShort::entry).collect();
-        }
-        for (field, value) in self.metadata.as_object().into_iter().flatten() {
-            metadata[field] = value.clone();
-        }
-        metadata.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
-        let mut object = json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": metadata });
-        for (field, value) in self.object.as_object().into_iter().flatten() {
-            object[field] = value.clone();
-        }
-        Object::from(object)
+        object(&self.metadata, self.owners.as_deref(), &self.object)
     }
 
     pub(super) fn terms(&self) -> Terms {
@@ -230,7 +233,6 @@ impl Case {
             versions_disagree,
             storage_changed,
             creates_drop_status,
-            trust_claims,
             cleared,
             objects,
         } = &self.record;
@@ -241,7 +243,6 @@ impl Case {
             versions_disagree: *versions_disagree,
             storage_changed: *storage_changed,
             creates_drop_status: *creates_drop_status,
-            trust_claims: *trust_claims,
             selection: objects.clone().into(),
             hidden: Arc::new(HiddenEvidence {
                 cleared: [("u1".to_owned(), cleared)].into(),

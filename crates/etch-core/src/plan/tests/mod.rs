@@ -2,6 +2,7 @@
 //! The cases are data, in `src/plan/cases`.
 
 mod case;
+mod claims;
 mod following;
 mod gathered;
 mod guarded;
@@ -74,11 +75,6 @@ fn rewrites_owners_that_cannot_express_a_default() {
 #[test]
 fn moves_objects_of_a_version_without_defaults_where_a_policy_asks_for_it() {
     run(include_str!("../cases/moves.yaml"));
-}
-
-#[test]
-fn trusts_claims_where_it_must_not_ask() {
-    run(include_str!("../cases/claims.yaml"));
 }
 
 #[test]
