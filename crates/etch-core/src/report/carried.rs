@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::api::{DefaultValue, DefaultsReportStatus, PreviousDefaults, ServedVersion};
+use crate::api::{DefaultPath, DefaultValue, DefaultsReportStatus, PreviousDefaults, ServedVersion};
 use crate::crd::Crd;
 use crate::report::schema::{is_about, list, past};
 use crate::report::served::served_since;
@@ -19,9 +19,10 @@ pub(super) fn carried(
     report: &DefaultsReportStatus,
     crd: &Crd,
 ) -> Option<(PreviousDefaults, Vec<ServedVersion>)> {
+    let present = Present::of(crd)?;
     let mut served = served_since(report, crd);
     let latest = (!is_about(report, crd)).then(|| past(report));
-    for earlier in latest.iter().chain(&report.previous).take_while(|earlier| has_all(earlier, crd)) {
+    for earlier in latest.iter().chain(&report.previous).take_while(|earlier| present.are_among(earlier)) {
         served.extend(earlier.served.iter().cloned());
         if earlier.through.is_some() {
             return Some((earlier.clone(), served));
@@ -40,7 +41,9 @@ pub(super) fn is_lag_harmless(previous: &[PreviousDefaults], crd: &Crd) -> bool 
         return false;
     }
     let served_by_all = previous.iter().position(|past| past.verify_at.is_none());
-    served_by_all.is_some_and(|last| previous[..=last].iter().all(|past| has_all(past, crd)))
+    Present::of(crd)
+        .zip(served_by_all)
+        .is_some_and(|(present, last)| previous[..=last].iter().all(|past| present.are_among(past)))
 }
 
 /// Whether what is stored under one state of a CRD has all defaults of another.
@@ -52,26 +55,36 @@ pub(crate) fn has_all_of(old: &Crd, new: &Crd) -> bool {
         more_defaults,
         ..DefaultsReportStatus::default()
     };
-    has_all(&past(&report), new)
+    Present::of(new).is_some_and(|present| present.are_among(&past(&report)))
 }
 
-/// Whether the CRD's defaults are among these earlier ones: then an object that holds the ones holds the others.
-fn has_all(past: &PreviousDefaults, crd: &Crd) -> bool {
-    if past.more_defaults > 0 || past.storage_version != crd.storage().name {
-        return false;
+/// The defaults of a CRD that are looked for among earlier ones.
+struct Present<'c> {
+    storage_version: &'c str,
+    defaults: Vec<DefaultPath>,
+}
+
+impl<'c> Present<'c> {
+    /// `None` if the CRD has no defaults, or more than a report lists.
+    fn of(crd: &'c Crd) -> Option<Self> {
+        let (defaults, more) = list(crd);
+        let are_all = more == 0 && crd.compiled().has_defaults();
+        are_all.then(|| Self { storage_version: &crd.storage().name, defaults })
     }
-    let earlier: BTreeMap<&str, &DefaultValue> =
-        past.defaults.iter().map(|default| (default.path.as_str(), default)).collect();
-    let (present, more) = list(crd);
-    let is_among = |path: &str, value: &Option<String>, is_nullable: bool| {
-        let Some(before) = earlier.get(path) else { return false };
-        // Where the field could be null, etcd may hold a null, which such a default replaces.
-        (!before.nullable || is_nullable) && is_part(value, &before.value)
-    };
-    let has_defaults = crd.compiled().has_defaults();
-    has_defaults
-        && more == 0
-        && present.iter().all(|default| is_among(&default.path, &default.value, default.nullable))
+
+    /// Whether these are among the earlier ones: then an object that holds the ones holds the others.
+    fn are_among(&self, past: &PreviousDefaults) -> bool {
+        if past.more_defaults > 0 || past.storage_version != self.storage_version {
+            return false;
+        }
+        let earlier: BTreeMap<&str, &DefaultValue> =
+            past.defaults.iter().map(|default| (default.path.as_str(), default)).collect();
+        self.defaults.iter().all(|default| {
+            let Some(before) = earlier.get(default.path.as_str()) else { return false };
+            // Where the field could be null, etcd may hold a null, which such a default replaces.
+            (!before.nullable || default.nullable) && is_part(&default.value, &before.value)
+        })
+    }
 }
 
 /// Whether a default gives what another one gave, or a part of it. A changed value may have to be followed.
