@@ -51,6 +51,16 @@ async fn a_rollback_writes_nothing_and_the_next_upgrade_holds_what_it_would_dest
     ensure!(stored.iter().all(|raw| raw["spec"]["a"] == 2), "{stored:?}");
 
     // The rollback of the first upgrade. Once every server serves the schema, it is verified.
+    let back = scene.file("back.yaml", &widgets(&[("b", 1)]).to_string())?;
+    let etcd = format!("--etcd-endpoints={}", scene.control_plane.etcd_url());
+    for source in ["--live", &etcd] {
+        let told = etch(&scene, &["impact", "-f", &back, "-o", "json", source])?;
+        let counts = serde_json::from_slice::<Value>(&told.stdout)?["crds"][0]["objects"].clone();
+        ensure!(
+            counts["hidden"] == 2 && counts["held"] == 0 && counts["dropped"] == 0,
+            "{source:?}: {counts}"
+        );
+    }
     upgrade(&scene, &widgets(&[("b", 1)])).await?;
     operator.stop().await?;
     scene.verify_now(WIDGETS).await?;

@@ -100,7 +100,7 @@ impl CrdImpact {
             Shown::Stored(identity, value) => (identity, value),
         };
         let looked = match decode(&value.bytes) {
-            Ok(stored) => upgrade.stored(stored).map_err(Problem::Unreadable),
+            Ok(stored) => upgrade.stored(stored, value.revision, record).map_err(Problem::Unreadable),
             Err(opaque) => Err(Problem::Opaque { why: opaque.to_string() }),
         };
         match looked {

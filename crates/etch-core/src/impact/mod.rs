@@ -153,18 +153,30 @@ impl<'a> Upgrade<'a> {
         self.is_carried && !follows && record.covers(object, self.old).is_some()
     }
 
-    /// What happens to an object of which this is what etcd holds; it comes with the object as it is read
-    /// before.
+    /// What happens to an object of which this is what etcd holds since a revision (0 if that is not known),
+    /// with what is on record; it comes with the object as it is read before.
     ///
     /// # Errors
     /// See [`Undecodable`].
-    pub fn stored(&self, value: Json) -> Result<(Object, Effect), Undecodable> {
+    pub fn stored(
+        &self,
+        value: Json,
+        revision: u64,
+        record: &Record,
+    ) -> Result<(Object, Effect), Undecodable> {
         let version = version_of_document(&value).to_owned();
-        let View { object: view, hidden: before } = self.old_decoder.view(&value, &version)?;
+        let View { object: mut view, hidden: before } = self.old_decoder.view(&value, &version)?;
         let mut effect = self.effect(&view, &Stored { value, version });
         // What no reader saw before is not hidden by the upgrade.
         effect.hidden.retain(|path| !before.contains(path));
+        view["metadata"]["resourceVersion"] = match revision {
+            0 => Value::Null,
+            revision => revision.to_string().into(),
+        };
         let object = Object::from(view);
+        if self.is_left_alone(&object, record) {
+            (effect.dropped, effect.held) = (false, None);
+        }
         self.add_owners_at_removed(&object, &mut effect);
         Ok((object, effect))
     }

@@ -151,14 +151,15 @@ fn what_is_known_to_be_stored_needs_no_owner() {
     let bytes = |spec: Value| {
         json!({ "apiVersion": "example.com/v1", "metadata": { "name": "a" }, "spec": spec }).into()
     };
-    let (view, effect) = upgrade.stored(bytes(json!({ "gone": 1 }))).expect("readable");
+    let (view, effect) =
+        upgrade.stored(bytes(json!({ "gone": 1 })), 0, &Record::default()).expect("readable");
     assert_eq!(view.json()["spec"]["a"], 1);
     assert_eq!(
         told(&effect),
         ["changes .spec.a", "protected .spec.a"],
         "what was hidden before is no effect"
     );
-    let (_, effect) = upgrade.stored(bytes(json!({ "a": 1 }))).expect("readable");
+    let (_, effect) = upgrade.stored(bytes(json!({ "a": 1 })), 0, &Record::default()).expect("readable");
     assert_eq!(told(&effect), [""; 0]);
 }
 
@@ -315,7 +316,7 @@ fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
     let told = |a: i64| {
         let bytes =
             json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": a } });
-        told(&Upgrade::new(&old, &new).stored(bytes.into()).expect("readable").1)
+        told(&Upgrade::new(&old, &new).stored(bytes.into(), 0, &Record::default()).expect("readable").1)
     };
     assert_eq!(told(1), [""; 0]);
     assert_eq!(told(2).len(), 1);
@@ -366,7 +367,7 @@ fn unknown_fields_that_were_kept_become_hidden() {
     });
     let hidden = |new: &Crd| {
         let upgrade = Upgrade::new(&old, new);
-        let (view, effect) = upgrade.stored(stored.clone().into()).expect("readable");
+        let (view, effect) = upgrade.stored(stored.clone().into(), 0, &Record::default()).expect("readable");
         assert_eq!(view.json()["spec"]["unknown"], json!({ "data": 1 }));
         effect.hidden.iter().map(Path::to_string).collect::<Vec<_>>()
     };

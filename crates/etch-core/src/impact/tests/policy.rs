@@ -77,5 +77,11 @@ fn an_object_on_record_is_left_alone_where_no_default_changes() {
         let upgrade = Upgrade::new(&old, &new).under(terms, Vec::new(), Vec::new(), true);
         assert_eq!(told(&upgrade.on_record(&object, &all_stored()).0), ["hidden .spec.b"]);
         assert_eq!(told(&upgrade.on_record(&object, &Record::default()).0)[1..], [unproved]);
+        let written_at = |revision: u64| {
+            let stored = upgrade.stored(object.json().clone(), revision, &all_stored());
+            told(&stored.expect("a readable object").1)
+        };
+        assert_eq!(written_at(5), ["hidden .spec.b"]);
+        assert_eq!(written_at(0)[1..], [unproved], "nobody knows when it was written");
     }
 }

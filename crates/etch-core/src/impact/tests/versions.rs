@@ -79,7 +79,7 @@ fn what_a_webhook_converts_is_not_judged_in_other_terms() {
     );
     let bytes =
         json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "host": "h" } });
-    let (_, effect) = Upgrade::new(&old, &new).stored(bytes.into()).expect("readable");
+    let (_, effect) = Upgrade::new(&old, &new).stored(bytes.into(), 0, &Record::default()).expect("readable");
     assert_eq!(
         told(&effect),
         [
