@@ -153,7 +153,7 @@ impl Impact {
         let mut stdin = io::stdin().lock();
         let mut new = given(&self.new, &mut stdin).context("-f")?;
         let old = given_before(&self.old, &self.new, &mut stdin).context("--old")?;
-        note_gone(&old, &new)?;
+        note_gone(old.as_ref(), &new)?;
         left_out(&mut new, &scope)?;
         let objects = objects(&self.objects, &new, &scope, &mut stdin).context("--objects")?;
         let policies = self.policy.read(&mut stdin)?;
@@ -185,7 +185,7 @@ impl Impact {
         if all.iter().any(|looked| looked.impact.tally.counts.total > 0) {
             policies.announce()?;
         }
-        let of_snapshot = self.etcd.of_snapshot(sources.cluster.is_some() && sources.old.is_empty());
+        let of_snapshot = self.etcd.of_snapshot(sources.cluster.is_some() && sources.old.is_none());
         if of_snapshot.is_some() && all.iter().all(|looked| looked.impact.tally.counts.total == 0) {
             scope::note_no_objects(&scope)?;
         }

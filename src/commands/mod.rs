@@ -33,11 +33,12 @@ pub(crate) mod status;
 mod values;
 pub(crate) mod version;
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, ObjectSource, Scope};
+use etch::report;
 use etch::source::{self, Document};
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
@@ -110,18 +111,36 @@ pub(crate) async fn serves_its_objects(cluster: &Cluster, crd: &Crd) -> Result<(
     }
 }
 
-/// The documents before an upgrade: those of files, or of a revision at the paths of the files after it.
+/// The documents before an upgrade.
+pub(crate) struct Before {
+    pub(crate) documents: Vec<Document>,
+    /// The paths after the upgrade at which a revision has nothing: what is there now is new.
+    pub(crate) lacks: Vec<PathBuf>,
+}
+
+/// The documents before an upgrade: those of files, or of a revision at the paths of the files after it. Paths at
+/// which the revision has nothing are noted.
 pub(crate) fn documents_before(
     paths: &[PathBuf],
     new: &[PathBuf],
     stdin: &mut dyn io::Read,
-) -> Result<Vec<Document>> {
+) -> Result<Before> {
     let revisions = paths.iter().filter_map(|path| source::git::revision(path)).collect::<Vec<_>>();
-    Ok(match (&revisions[..], paths.len()) {
-        ([], _) => source::documents(paths, stdin)?,
-        ([revision], 1) => source::git::documents(revision, new)?,
+    let revision = match (&revisions[..], paths.len()) {
+        ([], _) => return Ok(Before { documents: source::documents(paths, stdin)?, lacks: Vec::new() }),
+        ([revision], 1) => revision,
         _ => bail!("git:REVISION takes the place of files: give --old once"),
-    })
+    };
+    let (documents, lacks) = source::git::documents(revision, new)?;
+    for path in &lacks {
+        let path = path.display().to_string();
+        writeln!(
+            io::stderr(),
+            "note: git:{revision} has no manifest at {}: its CRDs count as new",
+            report::plain(&path)
+        )?;
+    }
+    Ok(Before { documents, lacks })
 }
 
 /// The error that the files contain none of what was asked for, with what they contain instead.

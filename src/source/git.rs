@@ -19,41 +19,40 @@ pub fn revision(path: &Path) -> Option<&str> {
     path.to_str()?.strip_prefix(PREFIX)
 }
 
-/// All documents that a revision has at the paths of these files and folders.
+/// All documents that a revision has at the paths of these files and folders, and the paths at which it has no
+/// manifest.
 ///
 /// # Errors
-/// git cannot be run, or knows no such revision or path, or a document cannot be read; and standard input has
-/// no path.
-pub fn documents(revision: &str, paths: &[PathBuf]) -> Result<Vec<Document>, SourceError> {
+/// git cannot be run, or knows no such revision, or a document cannot be read; and standard input has no path.
+pub fn documents(revision: &str, paths: &[PathBuf]) -> Result<(Vec<Document>, Vec<PathBuf>), SourceError> {
     // What begins with a hyphen would be an option.
     if revision.is_empty() || revision.starts_with('-') || revision.contains(':') {
         return Err(failed(revision, Path::new(""), Reason::NoRevision));
     }
-    let (mut files, mut found) = (DistinctFiles::default(), Vec::new());
+    let (mut files, mut found, mut lacks) = (DistinctFiles::default(), Vec::new(), Vec::new());
     for path in paths {
         if path == Path::new("-") {
             return Err(failed(revision, Path::new("stdin"), Reason::NoPath));
         }
-        match path.is_dir() {
+        let is_there = match path.is_dir() {
             true => folder(revision, path, &mut files, &mut found)?,
-            false if !files.is_new(path) => {}
-            false => {
-                let name = path.file_name().unwrap_or_default();
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                file(revision, folder.unwrap_or(Path::new(".")), Path::new(name), path, &mut found)?;
-            }
+            false if !files.is_new(path) => true,
+            false => single(revision, path, &mut found)?,
+        };
+        if !is_there {
+            lacks.push(path.clone());
         }
     }
-    Ok(found)
+    Ok((found, lacks))
 }
 
-/// The manifests in a folder and below, as those of a folder on the disk are chosen.
+/// The manifests in a folder and below, as those of a folder on the disk are chosen; whether there is one.
 fn folder(
     revision: &str,
     path: &Path,
     files: &mut DistinctFiles,
     found: &mut Vec<Document>,
-) -> Result<(), SourceError> {
+) -> Result<bool, SourceError> {
     let listed = git(path, ["ls-tree", "-r", "-z", "--name-only", revision]);
     let listed = listed.map_err(|reason| failed(revision, path, reason))?;
     let names = listed.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
@@ -66,7 +65,20 @@ fn folder(
             file(revision, path, name, &shown, found)?;
         }
     }
-    if is_empty { Err(failed(revision, path, Reason::Empty)) } else { Ok(()) }
+    Ok(!is_empty)
+}
+
+/// A file that is named; whether it is there.
+fn single(revision: &str, path: &Path, found: &mut Vec<Document>) -> Result<bool, SourceError> {
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let below = format!("./{}", name.display());
+    // A revision of which git knows nothing is an error, and a file of which it knows nothing is none.
+    let listed = git(folder, ["--literal-pathspecs", "ls-tree", "-z", "--name-only", revision, "--", &below]);
+    if listed.map_err(|reason| failed(revision, path, reason))?.is_empty() {
+        return Ok(false);
+    }
+    file(revision, folder, name, path, found).map(|()| true)
 }
 
 /// One file, by its name below a folder.

@@ -86,12 +86,33 @@ fn files_are_compared_with_a_revision_of_their_repository() -> Result<()> {
     Ok(())
 }
 
+/// A pull request may bring a file, or a folder.
+#[test]
+fn what_a_revision_does_not_have_is_new() -> Result<()> {
+    let repository = Repository::new()?;
+    fs::create_dir(repository.0.path().join("more"))?;
+    fs::copy(repository.0.path().join("new.json"), repository.0.path().join("more/[new].json"))?;
+    for (folder, file) in [(".", "new.json"), (".", "more"), ("more", "[new].json"), ("more", ".")] {
+        let note = format!("note: git:main has no manifest at {file}: its CRDs count as new\n");
+        let planned = repository.etch(folder, &["plan", "-f", file, "--old", "git:main", "-o", "json"])?;
+        ensure!(planned.code == Some(0) && planned.err == note, "{folder} {file}: {planned:?}");
+        let steps = planned.json()?["crds"][0]["steps"].clone();
+        ensure!(steps.as_array().is_some_and(|steps| steps.len() == 1), "{steps:#}");
+        ensure!(steps[0]["step"] == "apply", "{steps:#}");
+        let impact = repository.etch(folder, &["impact", "-f", file, "--old", "git:main"])?;
+        ensure!(impact.err == note, "{folder} {file}: {impact:?}");
+        let lint = repository.etch(folder, &["lint", "--old", "git:main", file])?;
+        ensure!(lint.err == note, "{folder} {file}: {lint:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn what_git_cannot_show_is_told_in_one_line() -> Result<()> {
     let repository = Repository::new()?;
     let path = std::env::var("PATH")?;
     for (line, path, says) in [
-        (&["-f", "new.json", "--old", "git:main"][..], path.as_str(), "new.json"),
+        (&["-f", "new.json", "--old", "git:nosuch"][..], path.as_str(), "nosuch"),
         (&["-f", "config", "--old", "git:nosuch"], &path, "nosuch"),
         (&["-f", "-", "--old", "git:main"], &path, "a revision has no standard input"),
         (&["-f", "config", "--old", "git:main", "--old", "new.json"], &path, "give --old once"),

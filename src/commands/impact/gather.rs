@@ -25,13 +25,13 @@ use super::super::etcd::{evidence, report_on};
 use super::super::failures::{remedy, way_out};
 use super::super::policy::{Known, Labels, first, labels};
 use super::super::skipped::without_parts;
-use super::super::{documents_before, none_of, scope, serves_its_objects};
+use super::super::{Before, documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
 
 /// The sources of everything except the CRDs after the upgrade.
 pub(crate) struct Sources<'a> {
-    /// The CRDs before; those of the cluster where there are none.
-    pub(crate) old: BTreeMap<String, Given>,
+    /// The CRDs before, from files; `None` if they are those of the cluster or the snapshot.
+    pub(crate) old: Option<BTreeMap<String, Given>>,
     /// Objects from files.
     pub(crate) objects: ObjectSource,
     pub(crate) scope: &'a Scope,
@@ -86,9 +86,9 @@ impl Sources<'_> {
         let present = self.present(name).await?;
         let read = present.as_ref().map(Crd::read).transpose();
         let read = read.with_context(|| format!("the CRD {name}"))?;
-        let (old, before) = match self.old.get(name) {
+        let (old, before) = match self.given_before(name) {
             Some(given) => (Some(&given.crd), Some(&given.written)),
-            None if self.old.is_empty() => (read.as_ref(), present.as_ref()),
+            None if self.old.is_none() || self.live => (read.as_ref(), present.as_ref()),
             None => (None, None),
         };
         let labels = labels_after(present.as_ref(), labels);
@@ -106,11 +106,16 @@ impl Sources<'_> {
         Ok(Looked { impact, new: given, present: present.zip(read), settling })
     }
 
+    /// The CRD before, where a file has it. Where the files lack it, the cluster that is looked at may have it.
+    pub(crate) fn given_before(&self, name: &str) -> Option<&Given> {
+        self.old.as_ref()?.get(name)
+    }
+
     /// The CRD as the cluster has it, or the snapshot.
     async fn present(&self, name: &str) -> anyhow::Result<Option<Json>> {
         match (&self.cluster, &self.bytes) {
             (Some(cluster), _) => cluster.crd(name).await.with_context(|| format!("the CRD {name}")),
-            (None, Some(snapshot)) if self.old.is_empty() => {
+            (None, Some(snapshot)) if self.old.is_none() => {
                 let value = snapshot.stored(&crds(), None, name).await?;
                 let document = value.map(|value| decode(&value.bytes)).transpose();
                 Ok(document.with_context(|| format!("the CRD {name} in the snapshot"))?.map(definition))
@@ -137,17 +142,22 @@ impl Sources<'_> {
         let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, settings, report.as_ref());
         let live = self.cluster.clone().filter(|_| self.live).map(ObjectSource::from);
         let source = self.bytes.as_ref().or(live.as_ref());
-        // What proves objects to be stored that are shown as the API server reads them.
+        // What proves objects to be stored, and so that the operator has no reason to write them.
         let record = match (source, &self.cluster, present) {
             (Some(ObjectSource::Cluster(_)), Some(cluster), Some((document, served))) => {
-                if !self.old.is_empty() {
+                let is_of_file = self.given_before(name).is_some();
+                if is_of_file {
                     is_served(old, served)?;
                 }
                 serves_its_objects(cluster, old).await.context(name.to_owned())?;
-                match self.old.is_empty() {
-                    true => evidence(cluster, document, old, report.as_ref(), scope, witnesses).await,
-                    false => record_of(report.as_ref(), &Json::default(), old),
+                match is_of_file {
+                    true => record_of(report.as_ref(), &Json::default(), old),
+                    false => evidence(cluster, document, old, report.as_ref(), scope, witnesses).await,
                 }
+            }
+            // A snapshot may be older than what is on record now.
+            (Some(ObjectSource::Etcd(..)), Some(_), Some((document, _))) => {
+                record_of(report.as_ref(), document, old)
             }
             _ => Record::default(),
         };
@@ -201,13 +211,21 @@ pub(crate) struct Given {
     pub(crate) written: Json,
 }
 
-/// The CRDs before, by name: those of files, or of a revision at the paths of the files after.
+/// The CRDs before, by name: those of files, or of a revision at the paths of the files after; `None` if no
+/// file is named.
 pub(crate) fn given_before(
     paths: &[PathBuf],
     new: &[PathBuf],
     stdin: &mut dyn io::Read,
-) -> anyhow::Result<BTreeMap<String, Given>> {
-    among(documents_before(paths, new, stdin)?, paths)
+) -> anyhow::Result<Option<BTreeMap<String, Given>>> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let Before { documents, lacks } = documents_before(paths, new, stdin)?;
+    match documents.is_empty() && !lacks.is_empty() {
+        true => Ok(Some(BTreeMap::new())),
+        false => among(documents, paths).map(Some),
+    }
 }
 
 /// The CRDs in files, by name.
@@ -234,7 +252,7 @@ fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<
         let labels = labels(&document.json);
         found.insert(crd.name().to_owned(), Given { crd, labels, written: document.json });
     }
-    if found.is_empty() && !paths.is_empty() {
+    if found.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, other));
     }
     Ok(found)
@@ -242,8 +260,11 @@ fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<
 
 /// Notes the CRDs that only the old files have: where a tool prunes what its manifests no longer have, that is their
 /// end.
-pub(crate) fn note_gone(old: &BTreeMap<String, Given>, new: &BTreeMap<String, Given>) -> io::Result<()> {
-    let gone = old.keys().filter(|name| !new.contains_key(*name));
+pub(crate) fn note_gone(
+    old: Option<&BTreeMap<String, Given>>,
+    new: &BTreeMap<String, Given>,
+) -> io::Result<()> {
+    let gone = old.into_iter().flat_map(BTreeMap::keys).filter(|name| !new.contains_key(*name));
     let gone: Vec<&str> = gone.map(String::as_str).collect();
     if gone.is_empty() {
         return Ok(());

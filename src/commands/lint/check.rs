@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::super::openapi::Live;
 use super::super::policy::first;
 use super::super::skipped::{part_of_crd, without_parts};
-use super::super::{asynchronous, documents_before, each, none_of};
+use super::super::{Before, asynchronous, documents_before, each, none_of};
 use super::place::place;
 use super::publishing::Publishing;
 use crate::commands::global::Global;
@@ -326,11 +326,12 @@ fn targets(schemas: &[(Json, Option<Document>)]) -> BTreeSet<(String, String)> {
 
 /// The CRDs before, by name. `new` are the files after.
 pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
-    let documents = documents_before(paths, new, &mut io::stdin().lock()).context("--old")?;
+    let Before { documents, lacks } =
+        documents_before(paths, new, &mut io::stdin().lock()).context("--old")?;
     let other = documents.first().map(Document::what);
     let crds = without_parts(documents)?.into_iter().filter(Document::is_crd);
     let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();
-    if crds.is_empty() && !paths.is_empty() {
+    if crds.is_empty() && !paths.is_empty() && lacks.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, other));
     }
     Ok(crds)

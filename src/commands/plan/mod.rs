@@ -78,7 +78,7 @@ impl Plan {
         let mut stdin = io::stdin().lock();
         let new = given(&self.new, &mut stdin).context("-f")?;
         let old = given_before(&self.old, &self.new, &mut stdin).context("--old")?;
-        note_gone(&old, &new)?;
+        note_gone(old.as_ref(), &new)?;
         let policies = self.policy.read(&mut stdin)?;
         drop(stdin);
         let cluster = match self.live {
@@ -131,7 +131,7 @@ impl Plan {
     ) -> anyhow::Result<Planned> {
         let Looked { impact, new, present, .. } = looked;
         let name = new.crd.name();
-        let from_file = sources.old.get(name).map(|given| &given.written);
+        let from_file = sources.given_before(name).map(|given| &given.written);
         let installed = present.as_ref().map(|(document, _)| document);
         let old = match (from_file, installed) {
             // It is new there.
@@ -139,8 +139,7 @@ impl Plan {
             // Only a cluster knows which versions are stored.
             (Some(written), Some(installed)) => Some(with_status(written, installed)),
             (Some(written), None) => Some(written.clone()),
-            (None, installed) if sources.old.is_empty() => installed.cloned(),
-            (None, _) => None,
+            (None, installed) => installed.cloned(),
         };
         let read = old.as_ref().map(Crd::read).transpose().with_context(|| format!("the CRD {name}"))?;
         let objects = Some(&impact.tally).filter(|_| self.live && present.is_some());
@@ -154,7 +153,7 @@ impl Plan {
             settle: settings.map(|settings| settings.settle).unwrap_or_default(),
             canary: settings.and_then(|settings| settings.canary),
         };
-        let is_from_cluster = self.old.is_empty() && old.is_some();
+        let is_from_cluster = from_file.is_none() && old.is_some();
         let words = self.words(global, persist_flags(&rules.terms()), is_from_cluster.then_some(name));
         let plan = UpgradePlan::new(&Upgrade {
             old: old.as_ref().zip(read.as_ref()),
