@@ -36,6 +36,12 @@ impl RestoreCheck {
         (self.due, self.is_suspect) = (now + self.every, false);
     }
 
+    /// It could not be read. `was_suspect` is whether it was suspect when it was asked for.
+    pub fn failed(&mut self, now: Instant, was_suspect: bool) {
+        self.due = self.due.min(now + SPREAD);
+        self.is_suspect |= was_suspect;
+    }
+
     /// There is a reason to read it at once.
     pub fn check_now(&mut self, now: Instant) {
         self.due = now;
@@ -85,6 +91,8 @@ mod tests {
             check.checked(now);
             assert!(!check.is_suspect());
             assert_eq!(check.due(), now + SELDOM, "one sign is one read");
+            check.failed(now, true);
+            assert!(check.is_suspect() && check.due() <= now + SPREAD, "it was not read");
         }
         assert!(turns.iter().all(|turn| *turn <= SPREAD), "{turns:?}");
         assert!(turns[0] != turns[1] && turns[1] != turns[2], "{turns:?}");

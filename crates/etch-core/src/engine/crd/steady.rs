@@ -201,7 +201,9 @@ impl<H> Steady<H> {
         &mut self,
         task: &Task,
         status: &Status,
+        restore_check: &mut RestoreCheck,
         answer: Answer,
+        now: Instant,
     ) -> Result<Option<Outcome>, CrdError> {
         let Some(job) = self.job.take() else { return Ok(None) };
         match (job, answer) {
@@ -243,7 +245,11 @@ impl<H> Steady<H> {
                 Ok(Some(Outcome::Ask(Question::Report)))
             }
             (Job::Resume, answer) => self.resume(answer),
-            // A report that cannot be read shows nothing.
+            // A report that cannot be read shows nothing, and takes no sign away.
+            (Job::CheckReport { is_by_sign }, Answer::Report(Err(_))) => {
+                restore_check.failed(now, is_by_sign);
+                Ok(None)
+            }
             _ => Ok(None),
         }
     }

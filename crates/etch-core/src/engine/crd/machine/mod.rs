@@ -263,7 +263,8 @@ impl<H> CrdMachine<H> {
     /// Takes in an answer to [`Command::Ask`].
     pub fn answered(&mut self, now: Now, answer: Answer) {
         if let Phase::Watches(steady) = &mut self.phase {
-            return match steady.answered(&self.task, &self.status, answer) {
+            let check = &mut self.restore_check;
+            return match steady.answered(&self.task, &self.status, check, answer, now.at) {
                 Ok(outcome) => self.go_on_beside(outcome, now),
                 Err(error) => self.halt(error, now),
             };
