@@ -114,6 +114,7 @@ impl Context {
         Some(Target {
             uid: known.uid.clone(),
             generation: known.generation,
+            generation_falls: known.generation_falls,
             settings: assignment.map(|assignment| assignment.settings),
             resumed: known.resumed,
             conditions: known.conditions,

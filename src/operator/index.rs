@@ -40,6 +40,8 @@ pub(super) struct Index {
 pub(super) struct CrdEntry {
     pub(super) uid: String,
     pub(super) generation: i64,
+    /// How often that has fallen: etcd was restored, or an API server that lags behind has answered.
+    pub(super) generation_falls: u64,
     pub(super) labels: BTreeMap<String, String>,
     /// The generation that a user has resumed after its canary.
     pub(super) resumed: Option<i64>,
@@ -168,9 +170,13 @@ impl Index {
         let (before, conditions) = (self.crds.items.get(&name), conditions(crd));
         let condition_changes =
             before.map_or(0, |before| before.condition_changes + u64::from(before.conditions != conditions));
+        let generation = crd.metadata.generation.unwrap_or_default();
+        let generation_falls =
+            before.map_or(0, |before| before.generation_falls + u64::from(before.generation > generation));
         let known = CrdEntry {
             uid: crd.uid().unwrap_or_default(),
-            generation: crd.metadata.generation.unwrap_or_default(),
+            generation,
+            generation_falls,
             labels: crd.labels().clone(),
             resumed: crd.annotations().get(RESUME_ANNOTATION).and_then(|generation| generation.parse().ok()),
             conditions,

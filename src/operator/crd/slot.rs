@@ -47,6 +47,8 @@ impl Error {
 pub(crate) struct Target {
     pub(crate) uid: String,
     pub(crate) generation: i64,
+    /// See [`super::super::index::CrdEntry::generation_falls`].
+    pub(crate) generation_falls: u64,
     /// The settings of its policy; `None` if no policy governs it. A pause that begins or ends interrupts
     /// nothing but writes: see [`Slot::pause`].
     pub(crate) settings: Option<Settings>,
@@ -136,7 +138,9 @@ impl Slot {
                 (Some(begun), Some(target)) => begun.same_apart_from_pause(target),
                 (begun, target) => begun == target,
             };
-            let is_this = begun.uid == target.uid && begun.version_edits == target.version_edits;
+            let is_this = begun.uid == target.uid
+                && begun.generation_falls == target.generation_falls
+                && begun.version_edits == target.version_edits;
             is_this && begun.generation >= target.generation && same_settings
         })
     }
