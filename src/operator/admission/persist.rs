@@ -24,7 +24,7 @@ use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
 use etch_core::plan::{Embedding, FormerDefault, Outcome, Terms, Withheld, Write, embed, harmed};
-use etch_core::report::former_defaults::of_report;
+use etch_core::prediction::record_of;
 
 /// How often an object is decided about again.
 const ATTEMPTS: u32 = 6;
@@ -67,8 +67,10 @@ impl Store {
         };
         let metadata = &document["metadata"];
         let about = json!({ "metadata": { "name": name, "labels": metadata["labels"] } });
-        let read = spawn_blocking(move || Crd::read(&document)).await;
-        let Ok(Ok(crd)) = read else { return Err(unsupported(format!("cannot read the CRD {name}"))) };
+        let read = spawn_blocking(move || Crd::read(&document).map(|crd| (crd, document))).await;
+        let Ok(Ok((crd, document))) = read else {
+            return Err(unsupported(format!("cannot read the CRD {name}")));
+        };
         if crd.is_shadowed() || crd.storage().name != resource.version || !crd.storage().served {
             let version = &crd.storage().name;
             return Err(unsupported(format!(
@@ -80,7 +82,7 @@ impl Store {
             message: format!("cannot read the DefaultsReport {name}: {error}"),
         })?;
         let status = report.and_then(|report| report.status);
-        let former = status.map(|status| of_report(&status, &crd)).unwrap_or_default();
+        let former = record_of(status.as_ref(), &document, &crd).hidden.former.clone();
         let generation_check = GenerationCheck::new(&crd, Some(asked));
         let writer = Writer { store: self, resource: resource.clone(), crd, generation_check, former, about };
         match writer.withheld() {

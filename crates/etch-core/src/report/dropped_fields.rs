@@ -67,6 +67,11 @@ impl DroppedFields {
         self.cleared.get(identity).cloned().unwrap_or_default()
     }
 
+    /// Forgets which objects are without which fields: etcd may hold an earlier state of them.
+    pub fn forget_cleared(&mut self) {
+        self.cleared.clear();
+    }
+
     /// Records that a write has left an object without these fields. `dropped` is whether the object was
     /// changed: then etcd may have held them until then.
     pub fn clear(&mut self, identity: &Identity, paths: &[Path], dropped: bool) {

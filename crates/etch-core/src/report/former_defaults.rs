@@ -26,10 +26,9 @@ pub(super) fn of_status(report: &DefaultsReportStatus) -> Vec<FormerDefault> {
     report.former_defaults.iter().filter_map(read).collect()
 }
 
-/// The former defaults of a CRD by its report, which may still be about the defaults before. Whether a server
-/// lags behind is not known.
+/// The former defaults of a CRD by its report, which may still be about the defaults before.
 pub fn of_report(report: &DefaultsReportStatus, crd: &Crd) -> Vec<FormerDefault> {
-    remembered(report, crd, &list(crd).0, is_about(report, crd), None)
+    remembered(report, crd, &list(crd).0, is_about(report, crd))
 }
 
 /// Adds what something else knows of former defaults, where it is news.
@@ -64,14 +63,13 @@ pub(super) fn listed(former: &[FormerDefault]) -> Vec<api::FormerDefault> {
 }
 
 /// The former defaults of a CRD whose defaults are `present`, after the report about those before, or about
-/// these very ones; `is_about_these` tells which. `until` is a resource version at which every API server serves
-/// the present schema, if that is known.
+/// these very ones; `is_about_these` tells which. Since when every API server serves the schema without a field
+/// is known only of fields of which the report knows it: a verification finds it out.
 pub(super) fn remembered(
     report: &DefaultsReportStatus,
     crd: &Crd,
     present: &[DefaultPath],
     is_about_these: bool,
-    until: Option<u64>,
 ) -> Vec<FormerDefault> {
     let known = of_status(report).into_iter().map(|former| (former.path.clone(), former));
     let mut all: BTreeMap<Path, FormerDefault> = known.collect();
@@ -92,10 +90,9 @@ pub(super) fn remembered(
     // A generation that was not seen may have known the field again.
     let is_gapless = crd.generation() <= report.generation + 1;
     for former in all.values_mut() {
-        former.until = match schema.knows(former.path.steps()) {
-            true => None,
-            false => former.until.filter(|_| is_gapless).or(until),
-        };
+        if !is_gapless || schema.knows(former.path.steps()) {
+            former.until = None;
+        }
     }
     all.into_values().take(REMEMBERED).collect()
 }

@@ -44,6 +44,12 @@ impl OpenReport {
         });
         Self { state, ledger }
     }
+
+    /// Forgets what is on record, which is about another past.
+    pub fn forget_record(&mut self) {
+        self.state.forget_record();
+        self.ledger.dropped.forget_cleared();
+    }
 }
 
 impl ReportState {

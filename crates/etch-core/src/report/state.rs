@@ -129,9 +129,7 @@ impl ReportState {
         };
         let (mut defaults, more_defaults) = list(crd);
         date(&mut defaults, report, revision);
-        // No server lags behind, as far as is known.
-        let until = revision.parse().ok().filter(|_| verify_at.is_none());
-        let former = report.map(|report| remembered(report, crd, &defaults, still.is_some(), until));
+        let former = report.map(|report| remembered(report, crd, &defaults, still.is_some()));
         Self {
             policy: settings.policy.clone(),
             generation: crd.generation(),
@@ -226,6 +224,19 @@ impl ReportState {
         let present: BTreeSet<&str> = self.defaults.iter().map(|default| default.path.as_str()).collect();
         let gone = shown.iter().filter(|former| !present.contains(former.path.to_string().as_str()));
         former_defaults::add(&mut self.former, gone.cloned().collect());
+    }
+
+    /// Forgets what is on record, which is about another past. That a field had a default stays known: etcd may
+    /// hold it, whenever an object was written.
+    pub fn forget_record(&mut self) {
+        for past in &mut self.previous {
+            (past.through, past.open) = (None, None);
+            past.exceptions.clear();
+        }
+        for former in &mut self.former {
+            former.until = None;
+        }
+        (self.recorded, self.stored_versions, self.all_at_storage_version) = (None, None, false);
     }
 
     /// Takes in that each write after this resource version was made where the present schema was served.

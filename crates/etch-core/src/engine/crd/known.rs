@@ -105,11 +105,12 @@ impl Known {
         now: Now,
     ) -> Vec<Note> {
         let Task { crd, settings, revision, .. } = &*task;
-        let before = self.report.take().map(|open| open.ledger);
-        let mut open = OpenReport::new(report, crd, settings, revision, now.date, before);
-        if report.is_none() {
-            open.state.add_former(&task.shown_by_crd.former);
+        let mut before = self.report.take().map(|open| open.ledger);
+        if let (true, Some(before)) = (self.is_restored, &mut before) {
+            before.dropped.forget_cleared();
         }
+        let mut open = OpenReport::new(report, crd, settings, revision, now.date, before);
+        open.state.add_former(&task.shown_by_crd.former);
         let verify_at = self.verification.schedule(open.state.verify_at(), now);
         open.state.set_verify_at(verify_at);
         if verify_at.is_some() {
@@ -150,6 +151,9 @@ impl Known {
     /// Forgets what is on record, which is about another past.
     pub(super) fn forget_record(&mut self, crd: &Crd) {
         self.checkpoint = Some(Checkpoint::empty(crd));
+        if let Some(open) = &mut self.report {
+            open.forget_record();
+        }
     }
 
     /// Takes back what the steady state has, which has ended because of this.
