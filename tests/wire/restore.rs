@@ -1,5 +1,6 @@
 //! etcd that is set back to an earlier state while the operator runs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,9 +9,9 @@ use etch::operator::Options;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::pass_status::set_policy;
+use super::pass_status::{set_default, set_policy};
 use super::refusals::of_two_versions;
-use super::server::Request;
+use super::server::{Answer, Request};
 use super::world::{THINGS, World, is_write, operate, operate_with, options, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -103,6 +104,65 @@ async fn a_restore_to_before_what_is_not_reported_yet_is_found_by_the_lease() {
         assert_eq!(world.persisted(), STORED);
         operator.await.expect("it ends by itself");
     }
+}
+
+/// The CRD goes back, too: to a schema with a default that the one after it has not.
+#[tokio::test(start_paused = true)]
+async fn a_restore_to_before_an_upgrade_brings_back_what_was_to_be_done_then() {
+    for bump in [true, false] {
+        let world = World::with(&["a", "b"]);
+        set_policy(&world, 2, json!({ "settle": "5m" }));
+        let (cluster, _) = world.serve();
+        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        tokio::time::sleep(2 * MINUTE).await;
+        let before = world.snapshot();
+        assert!(!world.is_persisted("a"));
+        tokio::time::sleep(20 * MINUTE).await;
+        assert_eq!(world.persisted(), STORED);
+        set_default(&world, 2, None);
+        tokio::time::sleep(20 * MINUTE).await;
+        assert!(world.persisted().starts_with("True NoDefaults"), "{}", world.persisted());
+        world.restore(&before, bump);
+        // The API server has begun anew, and knows nothing of what was before.
+        let mut expired = BTreeSet::new();
+        world.fails(move |request| {
+            let is_old = request.is_watch() && expired.insert(request.path.clone());
+            is_old.then(|| Answer::status(410, "Expired", "too old resource version"))
+        });
+        world.end_watches();
+        tokio::time::sleep(30 * MINUTE).await;
+        assert!(world.is_persisted("a") && world.is_persisted("b"), "{}", world.persisted());
+        assert_eq!(world.persisted(), STORED);
+        operator.await.expect("it ends by itself");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sign_of_a_restore_outlives_a_report_that_cannot_be_read() {
+    let world = of_two_versions(&["a"]);
+    let (cluster, _) = world.serve();
+    let sign = watch::Sender::new(());
+    let options = Options { set_back: Some(sign.subscribe()), ..options() };
+    let operator = tokio::spawn(operate_with(options, cluster, HOUR));
+    tokio::time::sleep(20 * MINUTE).await;
+    world.put(THINGS, thing("b"));
+    let before = world.snapshot();
+    while !world.is_persisted("b") {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // The report is the one that Etch knows, and only the sign shows the restore.
+    world.restore(&before, true);
+    let mut is_first = true;
+    world.fails(move |request| {
+        let is_read = request.method == "GET" && request.path.contains("reports/");
+        let fails = is_read && std::mem::take(&mut is_first);
+        fails.then(|| Answer::status(503, "ServiceUnavailable", "no"))
+    });
+    sign.send_replace(());
+    tokio::time::sleep(5 * MINUTE).await;
+    assert!(world.is_persisted("b"), "{}", world.persisted());
+    assert_eq!(world.persisted(), STORED);
+    operator.await.expect("it ends by itself");
 }
 
 #[tokio::test(start_paused = true)]

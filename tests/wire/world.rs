@@ -216,6 +216,7 @@ impl World {
         let mut state = self.lock();
         state.stored.clone_from(&snapshot.stored);
         state.reports.clone_from(&snapshot.reports);
+        state.history.retain(|(at, ..)| *at <= snapshot.revision);
         state.revision = if bump { state.revision + 1_000_000 } else { snapshot.revision };
     }
 

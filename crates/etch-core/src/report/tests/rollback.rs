@@ -119,6 +119,40 @@ fn a_field_that_stays_without_its_default_is_remembered_until_it_goes() {
 }
 
 #[test]
+fn only_a_verification_shows_that_no_server_knows_a_field() {
+    // Nothing is written under a schema without defaults, and so nothing is verified.
+    let mut story = Story::begin(json!({ "a": number(1) }));
+    story.passes(15, true);
+    story.becomes(20, json!({}));
+    story.becomes(30, json!({ "c": number(1) }));
+    story.passes(35, false);
+    assert_eq!(story.hidden(25), [".spec.a"], "a server that lags behind may have stored it");
+    story.passes(40, true);
+    assert_eq!([story.hidden(40), story.hidden(41)], [vec![".spec.a".to_owned()], vec![]]);
+    // A field that goes without a default leaves the defaults as they were verified.
+    let mut story = Story::begin(json!({ "a": number(1), "b": number(1) }));
+    story.passes(15, true);
+    story.becomes(20, json!({ "a": { "type": "integer" }, "b": number(1) }));
+    story.passes(25, true);
+    story.becomes(30, json!({ "b": number(1) }));
+    assert_eq!(story.hidden(35), [".spec.a"]);
+}
+
+#[test]
+fn after_a_restore_no_earlier_pass_counts_and_any_object_may_hold_a_former_default() {
+    let mut story = Story::begin(json!({ "a": number(1), "b": number(1), "c": number(1) }));
+    story.passes(15, true);
+    story.becomes(20, json!({ "b": number(1), "c": number(1) }));
+    story.passes(25, true);
+    story.becomes(30, json!({ "b": number(1) }));
+    assert_eq!((story.proved(), story.hidden(26)), (Some(25), vec![".spec.c".to_owned()]));
+    let mut state = story.open();
+    state.forget_record();
+    story.report = Some(state.idle("Restored", &DroppedFields::default()));
+    assert_eq!((story.proved(), story.hidden(26)), (None, vec![".spec.a".to_owned(), ".spec.c".to_owned()]));
+}
+
+#[test]
 fn a_generation_that_was_not_seen_may_have_known_a_field_again() {
     let mut story = Story::begin(json!({ "a": number(1), "b": number(1) }));
     story.becomes(20, json!({ "b": number(1) }));
