@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod admission;
+pub mod aged;
 pub mod bench;
 pub mod cargo;
 pub mod cluster;

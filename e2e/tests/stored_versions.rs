@@ -4,6 +4,7 @@
 use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::aged::{self, BEFORE};
 use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
 use e2e::control_plane::Options;
 use e2e::scene::{MIGRATOR, Scene};
@@ -14,9 +15,6 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 const GROUP: &str = "moved.example.com";
-/// When the objects were written, and when the CRD was changed.
-const BEFORE: &str = "2025-01-01T00:00:00Z";
-const LONG_AGO: &str = "2025-06-01T00:00:00Z";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn old_versions_go_on_proof_only() -> Result<()> {
@@ -388,19 +386,8 @@ impl Kind<'_> {
 
     /// Has everything be older than eleven minutes: the objects, and then the CRD.
     async fn age(&self) -> Result<()> {
-        let etcd = self.cluster.etcd();
-        for value in etcd.list(&format!("/registry/{GROUP}/{}/", self.plural())).await? {
-            etcd.put(&value.key, &dated(&value.bytes, BEFORE)?).await?;
-        }
-        let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", self.crd());
-        let (bytes, _) = etcd.get(&key).await?.with_context(|| key.clone())?;
-        etcd.put(&key, &dated(&bytes, LONG_AGO)?).await?;
-        let path = format!("{CRDS}/{}", self.crd());
-        eventually(GUARD, "the CRD is old", async || {
-            let seen = self.cluster.get(&path).await?;
-            Ok((seen["metadata"]["creationTimestamp"] == json!(LONG_AGO)).then_some(()))
-        })
-        .await
+        aged::values(self.cluster, &format!("{GROUP}/{}/", self.plural()), BEFORE).await?;
+        aged::crd(self.cluster, &self.crd()).await
     }
 
     /// What `etch impact` prints of an upgrade as JSON.
@@ -424,17 +411,6 @@ impl Kind<'_> {
         let name = self.crd();
         Ok(audit(scene, &[&[&*name], flags].concat()).await?["crds"][0].clone())
     }
-}
-
-/// A value in etcd with other times.
-fn dated(bytes: &[u8], time: &str) -> Result<Vec<u8>> {
-    let mut stored: Value = serde_json::from_slice(bytes)?;
-    stored["metadata"]["creationTimestamp"] = json!(time);
-    for entry in stored["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
-        entry["time"] = json!(time);
-    }
-    // As the API server writes it, to the last byte: otherwise a write that changes nothing is one.
-    Ok(format!("{stored}\n").into_bytes())
 }
 
 /// What `etch audit --stored-versions` prints as JSON.

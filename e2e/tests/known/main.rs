@@ -7,17 +7,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, plural};
+use e2e::aged::{self, BEFORE};
+use e2e::cluster::{Patch, crd, eventually, plural};
 use e2e::operator;
 use e2e::scene::{self, Scene};
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
-/// When the upgrades were: every API server serves them by now.
-const LONG_AGO: &str = "2026-01-01T00:00:00Z";
-/// When objects were written before.
-const BEFORE: &str = "2025-12-01T00:00:00Z";
-const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions/";
 const GROUP: &str = "known.example.com";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 /// How many objects each type has, and how many of them a user writes after the upgrade.
@@ -49,19 +45,13 @@ async fn upgraded(scene: &Scene, kind: &str) -> Result<String> {
         cluster.create(&collection(kind), "user", &object).await?;
     }
     // All that there is is older than the upgrade.
-    rewrite(cluster, &[&format!("{GROUP}/"), "etch-operator.io/", DEFINITIONS], BEFORE).await?;
+    for under in
+        [format!("{GROUP}/").as_str(), "etch-operator.io/", "apiextensions.k8s.io/customresourcedefinitions/"]
+    {
+        aged::values(cluster, under, BEFORE).await?;
+    }
     cluster.apply_crd(&of_type(kind, true)).await?;
-    let key =
-        format!("/registry/{}", CRDS.trim_start_matches("/apis/").replacen("/v1/", "/", 1)) + "/" + &name;
-    let (bytes, _) = cluster.etcd().get(&key).await?.with_context(|| key.clone())?;
-    let mut stored: Value = serde_json::from_slice(&bytes)?;
-    date(&mut stored, LONG_AGO)?;
-    cluster.etcd().put(&key, &serde_json::to_vec(&stored)?).await?;
-    eventually(SOON, "the upgrade is old", async || {
-        let seen = cluster.get(&format!("{CRDS}/{name}")).await?;
-        Ok((seen["metadata"]["creationTimestamp"] == json!(LONG_AGO)).then_some(()))
-    })
-    .await?;
+    aged::crd(cluster, &name).await?;
     // What is so old has been served for long.
     let path = format!("{}/o0", collection(kind));
     eventually(SOON, "the new schema is served", async || {
@@ -69,27 +59,6 @@ async fn upgraded(scene: &Scene, kind: &str) -> Result<String> {
     })
     .await?;
     Ok(name)
-}
-
-/// Sets the times of the owners of everything under these keys.
-async fn rewrite(cluster: &Cluster, prefixes: &[&str], time: &str) -> Result<()> {
-    for prefix in prefixes {
-        for value in cluster.etcd().list(&format!("/registry/{prefix}")).await? {
-            let mut stored: Value = serde_json::from_slice(&value.bytes)?;
-            date(&mut stored, time)?;
-            cluster.etcd().put(&value.key, &serde_json::to_vec(&stored)?).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Sets the times of the owners of a value in etcd.
-fn date(stored: &mut Value, time: &str) -> Result<()> {
-    stored["metadata"]["creationTimestamp"] = json!(time);
-    for entry in stored["metadata"]["managedFields"].as_array_mut().into_iter().flatten() {
-        entry["time"] = json!(time);
-    }
-    Ok(())
 }
 
 /// A user writes this object.

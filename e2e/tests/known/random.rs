@@ -8,13 +8,14 @@ use std::env;
 use std::io::Write as _;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, plural};
+use e2e::aged::{self, BEFORE};
+use e2e::cluster::{Cluster, Patch, crd, plural};
 use e2e::scene::Scene;
 use fastrand::Rng;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
-use crate::{BEFORE, LONG_AGO, SOON, etch, rewrite, scene};
+use crate::{SOON, etch, scene};
 
 const GROUP: &str = "random.example.com";
 /// How many types share a control plane: it remembers a hundred events of CRDs, however long ago they were.
@@ -246,17 +247,12 @@ async fn play(types: &[Type], known: &mut BTreeMap<Situation, Known>) -> Result<
     let begun = stream::iter(types).map(|each| each.begin(&scene));
     let written: Vec<Vec<String>> = begun.buffered(AT_ONCE).try_collect().await?;
     // What is there is old, and so are the upgrades.
-    rewrite(cluster, &[&format!("{GROUP}/"), "apiextensions.k8s.io/customresourcedefinitions/"], BEFORE)
-        .await?;
+    for under in [format!("{GROUP}/").as_str(), "apiextensions.k8s.io/customresourcedefinitions/"] {
+        aged::values(cluster, under, BEFORE).await?;
+    }
     stream::iter(types).map(Ok).try_for_each_concurrent(AT_ONCE, |each| upgrade(cluster, each)).await?;
-    rewrite(cluster, &["apiextensions.k8s.io/customresourcedefinitions/"], LONG_AGO).await?;
     for each in types {
-        let path = format!("{CRDS}/{}", each.name());
-        e2e::cluster::eventually(SOON, "the upgrade is old", async || {
-            let seen = cluster.get(&path).await?;
-            Ok((seen["metadata"]["creationTimestamp"] == json!(LONG_AGO)).then_some(()))
-        })
-        .await?;
+        aged::crd(cluster, &each.name()).await?;
     }
     // Something with the time, as there is in every cluster.
     let other = json!({ "type": "object" });
