@@ -17,6 +17,7 @@ const WELL: Manner = Ends(&[0]);
 const LOOKED: Manner = Ends(&[0, 1]);
 const SERVED_ELSEWHERE: &str = "no replica serves admission here; e2e/tests/admission_server does";
 const ROLLED_BACK: &str = "no operator has stored defaults here; e2e/tests/revert.rs rolls a CRD back";
+const NO_NODE: Manner = Left("no node runs pods here");
 const DOCKER: Manner = Left("there is no docker, nor a registry");
 
 /// The commands of all pages, verbatim.
@@ -25,6 +26,8 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("export IMAGE=registry.example.com/etch:dev", WELL),
     ("docker build --tag \"$IMAGE\" .", DOCKER),
     ("docker push \"$IMAGE\"", DOCKER),
+    ("cargo install --locked --path .", Left("it builds Etch once more")),
+    ("ln -s ~/.cargo/bin/etch ~/.cargo/bin/kubectl-etch", Left("it needs what cargo would have installed")),
     ("kubectl apply -f config/crd/crds.yaml", WELL),
     ("kubectl wait --for=condition=Established -f config/crd/crds.yaml", WELL),
     ("kubectl apply -f yaml/install.yaml", WELL),
@@ -58,7 +61,9 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch fill --crd crds.yaml object.yaml", WELL),
     // first hour
     ("kubectl apply -k config/audit-only", WELL),
+    ("kubectl -n etch-system rollout status deployment/etch", NO_NODE),
     ("etch rbac --live --read-only | kubectl apply -f -", WELL),
+    ("etch persist crontabs.stable.example.com --dry-run", LOOKED),
     ("kubectl apply -f config/samples/policy-first-group.yaml", WELL),
     ("etch rbac --policy first-group | kubectl apply -f -", WELL),
     ("kubectl wait --for=condition=DefaultsPersisted crd/crontabs.stable.example.com --timeout=90s", WELL),
@@ -226,10 +231,10 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch audit --objects", LOOKED),
     ("kubectl annotate TYPE NAME etch-operator.io/ignore-", WELL),
     ("kubectl -n etch-system get pods", WELL),
-    ("kubectl -n etch-system logs deploy/etch", Left("no node runs pods here")),
+    ("kubectl -n etch-system logs deploy/etch", NO_NODE),
     (
         "kubectl -n etch-system logs deploy/etch | jq -c 'select(.spans[]?.crd == \"widgets.example.com\") | .fields'",
-        Left("no node runs pods here"),
+        NO_NODE,
     ),
     ("etch run --leader-elect=false", Left("it does not end; every scenario runs `etch run`")),
 ];

@@ -120,11 +120,10 @@ fn workflow(text: &str) -> Result<()> {
 }
 
 async fn command(stage: &mut Stage, text: &str, output: Option<&str>) -> Result<()> {
-    if is_of_the_workshop(text) {
-        return exists(text);
-    }
     let known = COMMANDS.iter().find(|(command, _)| *command == text);
-    let Some((_, manner)) = known else { return mentioned(stage, text).await };
+    let Some((_, manner)) = known else {
+        return if is_of_the_workshop(text) { exists(text) } else { mentioned(stage, text).await };
+    };
     match manner {
         Manner::Left(why) => {
             ensure!(!why.is_empty(), "why is it not run?");
