@@ -161,11 +161,11 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ),
     // operations
     (
-        "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch",
+        "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch,image.tag=dev",
         WELL,
     ),
     (
-        "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch,admission.enabled=true",
+        "helm install etch config/chart --namespace etch-system --create-namespace --set image.repository=registry.example.com/etch,image.tag=dev,admission.enabled=true",
         WELL,
     ),
     ("kubectl label namespace etch-system pod-security.kubernetes.io/enforce=restricted", WELL),
@@ -184,6 +184,15 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch persist widgets.example.com --dry-run", LOOKED),
     ("etch persist widgets.example.com", LOOKED),
     ("kubectl -n etch-system scale deployment etch --replicas=0", WELL),
+    ("kubectl explain defaultspolicy.spec", WELL),
+    ("etch run --help", WELL),
+    ("kubectl -n etch-system set env deployment/etch ETCH_PACE=fast", WELL),
+    ("kubectl diff -k config/default", LOOKED),
+    ("kubectl apply -k config/default", WELL),
+    (
+        "helm upgrade etch config/chart --namespace etch-system --values your-values.yaml",
+        Left("it follows `helm install`, on a cluster of its own"),
+    ),
     ("kubectl patch widget NAME --type=json -p '[{\"op\":\"remove\",\"path\":\"/spec/field\"}]'", WELL),
     (
         "kubectl patch widget NAME --type=json -p '[{\"op\":\"replace\",\"path\":\"/metadata/managedFields/0/apiVersion\",\"value\":\"example.com/v1\"}]'",
@@ -202,6 +211,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         Left("it follows `helm install`, on a cluster of its own"),
     ),
     ("kubectl delete -f config/crd/crds.yaml", Left("it follows `helm uninstall`, on a cluster of its own")),
+    ("kubectl delete namespace etch-system", Left("it follows `helm uninstall`, on a cluster of its own")),
     ("etch lint --old", Left("a mention, without what it would be run with")),
     ("etch impact --fail-on", Left("a mention, without what it would be run with")),
     ("kubectl delete clusterroles --selector=etch-operator.io/aggregate-to-etch=true", WELL),
