@@ -8,7 +8,8 @@ use etch::cluster::PaceMode;
 /// How much of the API server writes may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PaceArg {
-    /// Yield to other clients: send fewer writes at once as soon as writes take longer than alone
+    /// Yield to other clients: send one write at a time, with pauses, and more at once only where writes do
+    /// not slow each other down
     #[default]
     Gentle,
     /// Use the full capacity: send fewer writes at once only when the server refuses some
