@@ -11,9 +11,9 @@
 //! [`etch_lint`] about documents, on libraries that answer as the API server does.
 //!
 //! # Laws
-//! 1. A value that is present and not an unwanted null is never changed, save where a policy has it follow
-//!    its default, and then only the old default that no manager owns. Etch never wins a race against another
-//!    writer.
+//! 1. A value that is present and not an unwanted null is never changed, except where a policy has it follow
+//!    its default or a user reverts it, and then only the old default that no manager owns. Etch never wins a
+//!    race against another writer.
 //! 2. Etch never creates an object and never brings a deleted one back.
 //! 3. Etch takes no field from anyone and, by default, keeps none itself.
 //! 4. Fields that only etcd still holds, and that `managedFields` or the last applied document name, are not
