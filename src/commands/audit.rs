@@ -46,8 +46,9 @@ use crate::commands::outcome::Outcome;
   etch audit --etcd-snapshot backup.db
   etch audit --stored-versions
 
-Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed. With --stored-versions: 0 if all objects are
-stored at the storage version and status.storedVersions has no other, 1 if not, 2 if the command failed.")]
+Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command
+failed. With --stored-versions: 0 if all objects are stored at the storage version and
+status.storedVersions has no other, 1 if not, 2 if the command failed.")]
 pub(crate) struct Audit {
     /// The CRDs to audit, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]

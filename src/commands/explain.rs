@@ -49,7 +49,8 @@ use crate::commands::outcome::Outcome;
   etch explain --openapi apps-v1.json deployment.spec.template
   etch explain --live svc.spec.ports
 
-Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
+Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command
+failed.")]
 pub(crate) struct Explain {
     /// The type, named as for kubectl: plural, singular, short name, kind, or plural.group; or TYPE/NAME.
     /// With --openapi or --live you can append fields, as in deployment.spec.template

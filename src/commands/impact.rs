@@ -35,9 +35,9 @@ use crate::commands::outcome::Outcome;
 /// have them, and what becomes invalid. What Etch does after the upgrade depends on the DefaultsPolicy that
 /// governs the CRD.
 ///
-/// With access to etcd, or to a snapshot of it, every answer is exact. Without it, managedFields decide: a
-/// default without an owner counts as not stored, unless somebody wrote the object after the CRD last
-/// changed. Objects from files count as stored as they are.
+/// With access to etcd, or to a snapshot of it, every answer is exact. Without it, Etch uses what proves that
+/// a default is stored or missing: reports, managedFields and resource versions. Where nothing does, it shows
+/// what may happen. Objects from files count as stored as they are.
 ///
 /// With --openapi, compare the defaults that two releases of Kubernetes or of an aggregated API publish for
 /// their types.
@@ -52,7 +52,8 @@ use crate::commands::outcome::Outcome;
   etch impact -f new.yaml --etcd-snapshot backup.db
   etch impact --openapi v1.36/ --openapi v1.37/
 
-Exit status: 0 if the upgrade does nothing that --fail-on names, 1 if it does, 2 if the command failed.")]
+Exit status: 0 if the upgrade does nothing that --fail-on names, 1 if it does, 2 if the command
+failed.")]
 pub(crate) struct Impact {
     /// The CRDs after the upgrade: files, folders, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "NEW", required_unless_present = "openapi")]

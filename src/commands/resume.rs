@@ -22,7 +22,8 @@ use crate::commands::outcome::Outcome;
   etch resume certificates.cert-manager.io
   etch resume widgets gadgets.example.com
 
-Needs permission to get the CRD and its DefaultsReport, and to patch the CRD; to name a pause, also to list\nDefaultsPolicies.")]
+Needs permission to get the CRD and its DefaultsReport, and to patch the CRD; to name a pause,
+also to list DefaultsPolicies.")]
 pub(crate) struct Resume {
     /// The CRDs, named as for kubectl: plural, singular, short name, kind, or plural.group
     #[arg(required = true, value_name = "CRD")]

@@ -58,7 +58,8 @@ use crate::commands::values::{PaceArg, in_flight};
   etch persist certificates.cert-manager.io --every-object
   etch persist crontabs -n web --max-writes-per-second 20 --after web/nightly
 
-Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command failed.")]
+Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command
+failed.")]
 pub(crate) struct Persist {
     /// The CRDs to process, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]
@@ -90,7 +91,7 @@ pub(crate) struct Persist {
     #[arg(long, value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT, value_parser = in_flight)]
     max_in_flight: usize,
     /// The maximum number of writes per second [default: no limit]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
     /// How to share the API server with other clients
     #[arg(long, value_enum, default_value_t)]

@@ -46,7 +46,8 @@ const MANAGER: &str = "kubectl";
   etch plan -f config/crd/ --old git:v1.2
   etch plan -f config/crd/ --old git:main --live -o markdown
 
-Exit status: 0 if there is nothing to do, or only to apply the CRD; 1 if there are other steps; 2 if the command failed.")]
+Exit status: 0 if there is nothing to do, or only to apply the CRD; 1 if there are other steps; 2
+if the command failed.")]
 pub(crate) struct Plan {
     /// The CRDs after the upgrade: files, folders, or - for standard input
     #[arg(short = 'f', long = "filename", value_name = "NEW", required = true)]

@@ -45,8 +45,8 @@ use crate::commands::values::PaceArg;
   etch revert certificates.cert-manager.io --to old.yaml
   etch revert crontabs -n web --yes
 
-Exit status: 0 if nothing is left to remove, 1 if something is or may be, or --to lacks a default that the CRD of the cluster
-still has, 2 if the command failed.")]
+Exit status: 0 if nothing is left to remove, 1 if something is or may be, or --to lacks a default
+that the CRD of the cluster still has, 2 if the command failed.")]
 pub(crate) struct Revert {
     /// The CRD, named as for kubectl
     #[arg(value_name = "CRD")]
@@ -59,7 +59,7 @@ pub(crate) struct Revert {
     #[arg(short, long)]
     yes: bool,
     /// The maximum number of writes per second [default: no limit]
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     max_writes_per_second: Option<u32>,
     /// How to share the API server with other clients
     #[arg(long, value_enum, default_value_t)]

@@ -33,7 +33,9 @@ use crate::commands::outcome::Outcome;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch status
-  etch status -o json")]
+  etch status -o json
+
+Exit status: 0 if nothing needs attention, 1 if something does, 2 if something could not be read.")]
 pub(crate) struct Status {
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]
