@@ -23,6 +23,7 @@ use crate::report::former_defaults::{self, listed, remembered};
 use crate::report::schema::{is_about, list, past};
 use crate::report::served::{has_unknown, may_drop_defaults, served, served_since};
 use crate::report::size;
+use crate::report::stored_versions::proves_all;
 use crate::report::tally::Tally;
 use crate::selection::{ObjectSelector, Selection};
 use kube_structural_schema::json::Json;
@@ -454,8 +455,7 @@ fn fits(selector: &ObjectSelector) -> bool {
 /// Whether a report proves that every object is stored at the present storage version: a pass has asked about
 /// each one when no API server lagged behind, and every write since then has stored it there.
 pub fn all_at_storage_version(report: &DefaultsReportStatus, crd: &Crd) -> bool {
-    let is_asked = |versions: &StoredVersionsReport| versions.verified && !versions.removable.is_empty();
-    let is_proved = report.all_at_storage_version || report.stored_versions.as_ref().is_some_and(is_asked);
+    let is_proved = report.all_at_storage_version || report.stored_versions.as_ref().is_some_and(proves_all);
     is_proved && report.storage_version == crd.storage().name && !has_unknown(&served_since(report, crd))
 }
 

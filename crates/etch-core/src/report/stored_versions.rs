@@ -45,6 +45,11 @@ pub fn of_counts(crd: &Crd, counts: Counts, verify_at: Option<Timestamp>) -> Sto
     }
 }
 
+/// Whether every object is proved to be stored at the storage version, so that a version could go.
+pub fn proves_all(report: &StoredVersionsReport) -> bool {
+    report.verified && !report.removable.is_empty()
+}
+
 /// Where the objects could not be read.
 pub fn unread(crd: &Crd, error: &CallError) -> StoredVersionsReport {
     let why = match error.code() {

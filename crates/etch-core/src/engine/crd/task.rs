@@ -16,7 +16,7 @@ use crate::plan::Shown;
 use crate::rbac::Verb;
 use crate::report::ledger::Ledger;
 use crate::report::state::ReportState;
-use crate::report::stored_versions;
+use crate::report::stored_versions::{self, proves_all};
 use crate::report::tally::Tally;
 
 /// One CRD under one policy.
@@ -198,6 +198,8 @@ impl Task {
         // The report comes first: a client that waits for the condition finds it there.
         let mut report = state.counted(ledger, reason, &pass.tally, pass.finished_through, pass.times);
         if let Some(proved) = self.proved_versions(pass) {
+            // Once the versions are out, however late, nothing else shows it.
+            report.all_at_storage_version |= proves_all(&proved);
             report.stored_versions = Some(match hindrance {
                 Some(why) => stored_versions::hindered(proved, why),
                 None => proved,
