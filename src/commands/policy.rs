@@ -76,9 +76,9 @@ impl Known {
     pub(crate) async fn of(cluster: &Cluster) -> anyhow::Result<Self> {
         let unread = match cluster.all_policies().await {
             Ok(Some(documents)) => {
-                let read = documents.iter().filter_map(|document| {
-                    Some((document.name().to_owned(), counting(&document.json()["spec"])?))
-                });
+                let read = documents
+                    .iter()
+                    .map(|document| (document.name().to_owned(), counting(&document.json()["spec"])));
                 return Ok(Self { policies: Some(read.collect()), unread: None });
             }
             Ok(None) => Unread::NotInstalled,

@@ -18,11 +18,11 @@ use super::policy_writer::PolicyStatus;
 use crate::cluster::CrdMeta;
 use etch_core::api::{
     Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Pause, Policies, RESUME_ANNOTATION, Settings,
-    assign, pause,
+    assign, counting, pause,
 };
 use etch_core::crd::Crd;
 use etch_core::ownership::MANAGER;
-use etch_core::policy::{Policy, Scope, readable, statuses};
+use etch_core::policy::{Policy, Scope, counted, statuses};
 use etch_core::upgrade::GuardMode;
 use kube_structural_schema::mismatch::without_values;
 
@@ -31,8 +31,8 @@ use kube_structural_schema::mismatch::without_values;
 pub(super) struct Index {
     crds: Listed<CrdEntry>,
     policies: Listed<Policy>,
-    /// The specs of the policies that count.
-    readable: Policies,
+    /// What counts of them.
+    counted: Policies,
 }
 
 /// What is known of one CRD.
@@ -87,7 +87,7 @@ impl Index {
     /// The policy that governs a CRD; `None` if no policy selects it, or there is no such CRD.
     pub(super) fn assignment(&self, name: &str, settle: Duration) -> Option<Assignment> {
         let known = self.crds.items.get(name)?;
-        assign(&self.readable, name, group(name), &known.labels, settle)
+        assign(&self.counted, name, group(name), &known.labels, settle)
     }
 
     /// The policy that governs a CRD with these labels, whether it is known or not, and what the guard does
@@ -98,20 +98,20 @@ impl Index {
         labels: &BTreeMap<String, String>,
         settle: Duration,
     ) -> Option<(Settings, GuardMode)> {
-        let Assignment { settings, .. } = assign(&self.readable, name, group(name), labels, settle)?;
-        let guard_mode = self.readable.get(&settings.policy)?.guard_mode();
+        let Assignment { settings, .. } = assign(&self.counted, name, group(name), labels, settle)?;
+        let guard_mode = self.counted.get(&settings.policy)?.guard_mode();
         Some((settings, guard_mode))
     }
 
     /// The pause of all writes, whichever CRD they are for; `None` if there is none.
     pub(super) fn pause_all(&self) -> Option<Pause> {
         // No policy has an empty name: only those with `pauseAll` count.
-        pause(&self.readable, "")
+        pause(&self.counted, "")
     }
 
     /// Whether any policy asks for upgrades to be checked; `None` while policies have not been listed.
     pub(super) fn asks_for_guard(&self) -> Option<bool> {
-        let asks = || self.readable.values().any(|policy| policy.guard_mode() != GuardMode::Off);
+        let asks = || self.counted.values().any(|policy| policy.guard_mode() != GuardMode::Off);
         self.policies.complete.then(asks)
     }
 
@@ -130,7 +130,7 @@ impl Index {
         now: Timestamp,
     ) -> Vec<PolicyStatus> {
         let assigned = assignments.iter().map(|(name, assignment)| (*name, assignment));
-        let scope = Scope { policies: &self.policies.items, readable: &self.readable, crd };
+        let scope = Scope { policies: &self.policies.items, counted: &self.counted, crd };
         let wanted = statuses(scope, assigned, now).into_iter().map(|(name, status)| {
             let uid = self.policies.items[&name].uid.clone();
             PolicyStatus { name, uid, status }
@@ -208,7 +208,7 @@ impl Index {
         if !is_new {
             return Change::PolicyStatus;
         }
-        self.readable = readable(&self.policies.items);
+        self.counted = counted(&self.policies.items);
         Change::All
     }
 
@@ -227,10 +227,10 @@ impl Index {
         }
         let spec = DefaultsPolicySpec::deserialize(&object.data["spec"]).map_err(|error| {
             let error = without_values(&error);
-            warn!(policy = name, error, "cannot read this policy; it selects nothing");
+            warn!(policy = name, error, "cannot read this policy; what it governs is not written");
         });
-        let pause_all = object.data["spec"]["pauseAll"] == true;
-        self.policies.insert(&name, Policy { uid, generation, spec: spec.ok(), pause_all, status });
+        let counts = counting(&object.data["spec"]);
+        self.policies.insert(&name, Policy { uid, generation, spec: spec.ok(), counts, status });
         true
     }
 }

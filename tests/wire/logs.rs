@@ -131,7 +131,7 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
         "the watch failed",
         "watch failed",
         "several equally specific policies select this CRD; the first by name governs it",
-        "cannot read this policy; it selects nothing",
+        "cannot read this policy; what it governs is not written",
         "cannot write the status of a policy",
         "cannot send events; conditions and reports show the same",
         "stopped reconciling",

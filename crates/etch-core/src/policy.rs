@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-use crate::api::{
-    Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, only_pauses, pause,
-};
+use crate::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, pause};
 use crate::condition::list;
 use crate::crd::Crd;
 use kube_structural_schema::path::Path;
@@ -34,8 +32,8 @@ pub struct Policy {
     pub generation: i64,
     /// `None` if this version of Etch cannot read it.
     pub spec: Option<DefaultsPolicySpec>,
-    /// Whether it has `pauseAll`, which counts even where the rest cannot be read.
-    pub pause_all: bool,
+    /// What counts of it: see [`counting`](crate::api::counting).
+    pub counts: DefaultsPolicySpec,
     /// Its status, as it was read.
     pub status: DefaultsPolicyStatus,
 }
@@ -57,19 +55,15 @@ struct Part<'a> {
 pub struct Scope<'a> {
     /// All policies.
     pub policies: &'a BTreeMap<String, Policy>,
-    /// Those that can be read; see [`readable`].
-    pub readable: &'a Policies,
+    /// What counts of them; see [`counted`].
+    pub counted: &'a Policies,
     /// A CRD by its name; `None` if it cannot be read.
     pub crd: &'a dyn Fn(&str) -> Option<&'a Crd>,
 }
 
-/// The policies that take effect: those that can be read, and those with `pauseAll`.
-pub fn readable(policies: &BTreeMap<String, Policy>) -> Policies {
-    let counting = policies.iter().filter_map(|(name, policy)| {
-        let pauses = || policy.pause_all.then(only_pauses);
-        Some((name.clone(), policy.spec.clone().or_else(pauses)?))
-    });
-    counting.collect()
+/// What counts of each policy.
+pub fn counted(policies: &BTreeMap<String, Policy>) -> Policies {
+    policies.iter().map(|(name, policy)| (name.clone(), policy.counts.clone())).collect()
 }
 
 /// The status that each policy should have, where it has another.
@@ -78,14 +72,14 @@ pub fn statuses<'a>(
     assignments: impl Iterator<Item = (&'a str, &'a Assignment)>,
     now: Timestamp,
 ) -> Vec<(String, DefaultsPolicyStatus)> {
-    let Scope { policies, readable, crd } = scope;
+    let Scope { policies, counted, crd } = scope;
     let mut parts = parts(assignments);
     let wanted = policies.iter().map(|(name, policy)| {
         let mut part = parts.remove(name.as_str()).unwrap_or_default();
         if let Some(spec) = &policy.spec {
             part.unknown = unknown(spec, part.governs.iter().filter_map(|name| crd(name)));
         }
-        (name.clone(), status(name, policy, readable, &part, now))
+        (name.clone(), status(name, policy, counted, &part, now))
     });
     wanted.filter(|(name, status)| policies[name].status != *status).collect()
 }
@@ -125,7 +119,7 @@ fn parts<'a>(assignments: impl Iterator<Item = (&'a str, &'a Assignment)>) -> BT
 fn status(
     name: &str,
     policy: &Policy,
-    readable: &Policies,
+    counted: &Policies,
     part: &Part<'_>,
     now: Timestamp,
 ) -> DefaultsPolicyStatus {
@@ -139,16 +133,23 @@ fn status(
     let count = part.governs.len();
     let selects = part.outranked + part.ties.values().map(Vec::len).sum::<usize>();
     let ready = match (&policy.spec, count) {
-        (None, _) => ("False", "Unreadable", "spec has values that this version does not support".to_owned()),
+        (None, _) => {
+            let held = format!("Etch writes no objects of the {} that it governs", crds(count));
+            (
+                "False",
+                "Unreadable",
+                format!("spec has values that this version of Etch does not support: {held}"),
+            )
+        }
         (Some(_), 0) if selects > 0 => {
             ("True", "Outranked", "other policies govern every CRD that this one selects".to_owned())
         }
         (Some(_), 0) => ("False", NOTHING_SELECTED, "the selector matches no CRD in the cluster".to_owned()),
         (Some(_), _) => ("True", "InForce", format!("this policy governs {}", crds(count))),
     };
-    let paused = match pause(readable, name) {
+    let paused = match pause(counted, name) {
         None => ("False", "NotPaused", String::new()),
-        Some(_) if policy.pause_all => {
+        Some(_) if policy.counts.pause_all == Some(true) => {
             ("True", "PauseAll", "Etch writes no objects of any CRD until pauseAll is false".to_owned())
         }
         Some(pause) => {
@@ -211,13 +212,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::api::assign;
+    use crate::api::{assign, counting};
 
     fn policy(spec: &str) -> Policy {
-        let pause_all = spec.contains(r#""pauseAll": true"#);
+        let counts = counting(&serde_json::from_str(spec).expect("JSON"));
         let spec = serde_json::from_str(spec).ok();
         let status = DefaultsPolicyStatus::default();
-        Policy { uid: "u".to_owned(), generation: 3, spec, pause_all, status }
+        Policy { uid: "u".to_owned(), generation: 3, spec, counts, status }
     }
 
     fn judged(
@@ -225,19 +226,19 @@ mod tests {
         crds: &[&str],
         second: i64,
     ) -> Vec<(String, DefaultsPolicyStatus)> {
-        let readable = readable(policies);
+        let counted = counted(policies);
         let assigned: Vec<_> = crds
             .iter()
             .filter_map(|crd| {
                 let group = crd.split_once('.').expect("a CRD's name").1;
-                Some((*crd, assign(&readable, crd, group, &BTreeMap::new(), Duration::ZERO)?))
+                Some((*crd, assign(&counted, crd, group, &BTreeMap::new(), Duration::ZERO)?))
             })
             .collect();
         let now = Timestamp::from_second(second).expect("a time");
         let things = things();
         let scope = Scope {
             policies,
-            readable: &readable,
+            counted: &counted,
             crd: &|name| Some(&things).filter(|_| name == "things.x.io"),
         };
         statuses(scope, assigned.iter().map(|(crd, assignment)| (*crd, assignment)), now)
@@ -382,5 +383,10 @@ mod tests {
         let statuses = judged(&policies, &["ones.x.io"], 0);
         let ready = condition(&statuses[0].1, "Ready");
         assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("False", "Unreadable"));
+        assert_eq!(
+            ready.message,
+            "spec has values that this version of Etch does not support: Etch writes no objects of the 1 CRD that it governs"
+        );
+        assert_eq!(condition(&statuses[0].1, "Paused").reason, "Paused");
     }
 }

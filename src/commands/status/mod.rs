@@ -86,12 +86,12 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
         let status = DefaultsPolicyStatus::deserialize(&policy.json()["status"]).unwrap_or_default();
         (policy.name().to_owned(), status.conditions)
     };
-    let spec_of = |policy: &Object| Some((policy.name().to_owned(), counting(&policy.json()["spec"])?));
+    let spec_of = |policy: &Object| (policy.name().to_owned(), counting(&policy.json()["spec"]));
     Ok(Facts {
         kubernetes,
         leader: leader.map(|leader| leader.map(view)),
         policy_conditions: policies.iter().flatten().flatten().map(conditions_of).collect(),
-        policies: policies.map(|policies| policies.map(|all| all.iter().filter_map(spec_of).collect())),
+        policies: policies.map(|policies| policies.map(|all| all.iter().map(spec_of).collect())),
         reports: reports.map(|reports| reports.iter().filter_map(report).collect()),
         crds,
         unread,

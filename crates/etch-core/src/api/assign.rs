@@ -50,17 +50,24 @@ pub fn assign(
     Some(Assignment { settings, ties, outranked })
 }
 
-/// What counts of a policy by its `spec` as it stands in the cluster: all of it, or `pauseAll` alone where
-/// this version cannot read the rest. `None` if nothing counts.
-pub fn counting(spec: &Value) -> Option<DefaultsPolicySpec> {
-    DefaultsPolicySpec::deserialize(spec).ok().or_else(|| (spec["pauseAll"] == true).then(only_pauses))
-}
-
-/// What counts of a policy that cannot be read and has `pauseAll`: it selects nothing, and pauses all writes.
-pub fn only_pauses() -> DefaultsPolicySpec {
-    let selector = CrdSelector { exclude: vec!["*".to_owned()], ..CrdSelector::default() };
-    let guard = Some(GuardMode::Off);
-    DefaultsPolicySpec { selector, guard, pause_all: Some(true), ..DefaultsPolicySpec::default() }
+/// What counts of a policy by its `spec` as it stands in the cluster: all of it. Where this version cannot read
+/// it, the policy governs the CRDs that it selects, so that no broader one has them written, and pauses writes
+/// to their objects; of the rest only `pauseAll` counts.
+pub fn counting(spec: &Value) -> DefaultsPolicySpec {
+    DefaultsPolicySpec::deserialize(spec).unwrap_or_else(|_| {
+        let selector = match &spec["selector"] {
+            Value::Null => Some(CrdSelector::default()),
+            selector => CrdSelector::deserialize(selector).ok(),
+        };
+        let nothing = || CrdSelector { exclude: vec!["*".to_owned()], ..CrdSelector::default() };
+        DefaultsPolicySpec {
+            guard: selector.is_none().then_some(GuardMode::Off),
+            selector: selector.unwrap_or_else(nothing),
+            paused: Some(true),
+            pause_all: (spec["pauseAll"] == true).then_some(true),
+            ..DefaultsPolicySpec::default()
+        }
+    })
 }
 
 /// Which policies have paused the CRDs that this one governs; none if they may be written.
@@ -117,20 +124,25 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_cannot_be_read_counts_for_its_pause_alone() {
-        let odd = serde_json::json!({ "mode": "Dream", "pauseAll": true });
-        let all = Policies::from([
-            ("default".to_owned(), DefaultsPolicySpec::default()),
-            ("odd".to_owned(), counting(&odd).expect("it pauses")),
-        ]);
-        let settings = assigned(&all).expect("selected").settings;
-        assert_eq!(settings.policy, "default");
-        assert_eq!(settings.pause.expect("a pause").to_string(), "DefaultsPolicy odd (pauseAll)");
-        assert_eq!(counting(&serde_json::json!({ "mode": "Dream" })), None);
+    fn a_policy_that_cannot_be_read_keeps_what_it_selects_from_being_written() {
+        let with = |odd: serde_json::Value| {
+            let all = Policies::from([
+                ("default".to_owned(), DefaultsPolicySpec::default()),
+                ("odd".to_owned(), counting(&odd)),
+            ]);
+            let Settings { policy, pause, .. } = assigned(&all).expect("selected").settings;
+            (policy, pause.map(|pause| pause.to_string()))
+        };
+        let told = |policy: &str, pause: &str| (policy.to_owned(), Some(pause.to_owned()));
+        let names = serde_json::json!({ "names": ["crontabs.stable.example.com"] });
         assert_eq!(
-            counting(&serde_json::json!({ "mode": "Audit" })).and_then(|spec| spec.mode),
-            Some(Mode::Audit)
+            with(serde_json::json!({ "mode": "Dream", "selector": names })),
+            told("odd", "DefaultsPolicy odd")
         );
+        // What it selects cannot be read either.
+        let odd = serde_json::json!({ "mode": "Dream", "selector": { "names": 5 }, "pauseAll": true });
+        assert_eq!(with(odd), told("default", "DefaultsPolicy odd (pauseAll)"));
+        assert_eq!(counting(&serde_json::json!({ "mode": "Audit" })).mode, Some(Mode::Audit));
     }
 
     #[test]

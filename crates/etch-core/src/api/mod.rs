@@ -12,7 +12,7 @@ mod report;
 mod selector;
 
 pub use amount::Amount;
-pub use assign::{Assignment, Policies, assign, counting, only_pauses, pause};
+pub use assign::{Assignment, Policies, assign, counting, pause};
 pub use canary::{AfterCanary, Canary, CanaryProgress, CanaryState, RESUME_ANNOTATION};
 pub use change::{ChangeAction, ChangeRule, follow_line};
 pub use policy::{
