@@ -87,7 +87,15 @@ pub fn storage_version(crd: &Value) -> Result<String> {
 /// # Errors
 /// It cannot be read.
 pub fn load(pair: &Path, file: &str) -> Result<Value> {
-    let crd = documents(&pair.join(file))?.into_iter().next().context("a document")?;
+    load_file(&pair.join(file))
+}
+
+/// A CRD of a file, without the conversion webhook.
+///
+/// # Errors
+/// It cannot be read.
+pub fn load_file(file: &Path) -> Result<Value> {
+    let crd = documents(file)?.into_iter().next().context("a document")?;
     without_webhook(crd)
 }
 

@@ -63,7 +63,7 @@ const CHECKS: [(&str, &[&str]); 16] = [
 ];
 
 /// Why crdify finds something that Etch does not, in the words of docs/lint.md.
-const REASONS: [(&str, &str); 7] = [
+const REASONS: [(&str, &str); 8] = [
     ("below", "the field is gone with one above it, which is the finding"),
     ("clauses", "crdify compares the last clause of allOf, anyOf, oneOf or not in place of the field"),
     ("default", "the field is required and has a default, or every object has it"),
@@ -71,6 +71,7 @@ const REASONS: [(&str, &str); 7] = [
         "harmless",
         "the change refuses nothing: a message, a title, an order, a list type that is the default, a format that is not checked",
     ),
+    ("before", "the two versions differed in it before the upgrade, too"),
     ("unused", "the version is neither served nor stored any more"),
     ("webhook", "a webhook converts between the versions"),
     (
@@ -226,6 +227,13 @@ fn reason(entry: &Entry, findings: &[Finding], old: &Value, new: &Value) -> Opti
         || after.len() > 1
     {
         Some("clauses")
+    } else if entry.among == "served"
+        && entry.check == "required"
+        && required(new, to, &at)
+            .difference(&required(new, from, &at))
+            .all(|name| required(old, to, &at).contains(name) && !required(old, from, &at).contains(name))
+    {
+        Some("before")
     } else if entry.check == "required"
         && after.iter().all(|node| {
             let names = node["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -249,6 +257,13 @@ fn reason(entry: &Entry, findings: &[Finding], old: &Value, new: &Value) -> Opti
     } else {
         None
     }
+}
+
+/// The fields that a version requires at a path.
+fn required(crd: &Value, version: &str, at: &str) -> BTreeSet<String> {
+    let nodes = nodes(crd, version, at);
+    let names = nodes.iter().flat_map(|node| node["required"].as_array().into_iter().flatten());
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 /// What Etch finds of what crdify has a check for, and crdify does not.
