@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::path_key::{KEYS, KeyRing};
 use super::settings::{FailurePolicy, Webhooks};
 use super::spec::{Declaration, Operation};
+pub use etch_core::upgrade::GUARD;
 
 /// The name of both configurations.
 pub const CONFIGURATION: &str = "etch";
@@ -27,10 +28,8 @@ const SYSTEM: &str = "kube-system";
 /// What follows a schema's name in that of its webhooks: the API server asks for three parts at least.
 const SUFFIX: &str = ".etch-operator.io";
 
-/// The name of the webhook that is asked about upgrades and deletions of CRDs. No schema's ends so, whatever
-/// the schema is called.
-pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
-/// The name of the webhook that is asked about StorageVersionMigrations.
+/// The name of the webhook that is asked about StorageVersionMigrations. As with [`GUARD`], no schema's ends
+/// so, whatever the schema is called.
 pub const MIGRATION_GUARD: &str = "migrations.guard.etch-operator";
 /// The names of both.
 pub const GUARDS: [&str; 2] = [GUARD, MIGRATION_GUARD];

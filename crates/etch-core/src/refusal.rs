@@ -210,6 +210,12 @@ impl Refusal {
             .or_else(|| mutating.map(Admission::MutatingPolicy))
     }
 
+    /// With which words the webhook of this name refused the request: not for showing.
+    pub(crate) fn denied_by_webhook(&self, name: &str) -> Option<&str> {
+        let rest = self.message.strip_prefix("admission webhook \"")?.strip_prefix(name)?;
+        rest.strip_prefix("\" denied the request: ")
+    }
+
     /// Whether the server could not call a webhook.
     pub fn is_failed_webhook(&self) -> bool {
         self.failed_webhook().is_some()

@@ -42,7 +42,7 @@ async fn authors_of_upgrades_learn_what_impact_finds() -> Result<()> {
     metadata_is_not_asked_about(cluster).await?;
 
     scene.policy("default", json!({ "mode": "Audit", "guard": "Deny" })).await?;
-    denied_until_it_is_allowed(cluster).await?;
+    denied_until_it_is_allowed(&stage).await?;
 
     deletion_is_denied_until_it_is_allowed(cluster).await?;
     a_version_that_objects_are_stored_at_is_not_removed(cluster).await?;
@@ -127,13 +127,17 @@ async fn what_impact_finds_is_warned_of(stage: &Stage) -> Result<()> {
 /// What `etch impact --live` finds about a CRD.
 pub(crate) fn impact(stage: &Stage, upgrade: &Value) -> Result<Value> {
     let file = stage.scene.file("upgrade.json", &upgrade.to_string())?;
+    Ok(etch(stage, &["impact", "-f", &file, "--live"])?["crds"][0].take())
+}
+
+/// What a command prints as JSON.
+fn etch(stage: &Stage, arguments: &[&str]) -> Result<Value> {
     let mut command = Command::new(binary()?);
-    command.args(["impact", "-f", &file, "--live", "-o", "json"]);
+    command.args(arguments).args(["-o", "json"]);
     command.env("KUBECONFIG", stage.scene.control_plane.kubeconfig(0));
     let output = command.output()?;
-    let mut document: Value = serde_json::from_slice(&output.stdout)
-        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
-    Ok(document["crds"][0].take())
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 async fn what_takes_nothing_away_is_silent(cluster: &Cluster) -> Result<()> {
@@ -176,7 +180,8 @@ async fn asked(cluster: &Cluster) -> Result<u64> {
     counts.sum()
 }
 
-async fn denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
+async fn denied_until_it_is_allowed(stage: &Stage) -> Result<()> {
+    let cluster = &stage.scene.cluster;
     let before = cluster.get(&format!("{CRDS}/{NAME}")).await?;
     let refused = eventually(GUARD, "an upgrade is denied", async || {
         let answer = apply(cluster, &upgrade(), "&dryRun=All").await?;
@@ -190,6 +195,7 @@ async fn denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
     let now = cluster.get(&format!("{CRDS}/{NAME}")).await?;
     assert_eq!(now["metadata"]["generation"], before["metadata"]["generation"]);
     let digest = message.rsplit("etch-operator.io/allow-upgrade: ").next().context("a digest")?;
+    the_plan_allows_exactly_this_upgrade(stage, digest)?;
     let mut allowed = upgrade();
     allowed["metadata"]["annotations"] = json!({ "etch-operator.io/allow-upgrade": digest });
     let mut another = allowed.clone();
@@ -199,6 +205,19 @@ async fn denied_until_it_is_allowed(cluster: &Cluster) -> Result<()> {
     let answer = apply(cluster, &allowed, "&dryRun=All").await?;
     ensure!(answer.code == 200 && answer.warnings.len() == 3, "{answer:?}");
     apply(cluster, &allowed, "").await?.ok().map(drop)
+}
+
+fn the_plan_allows_exactly_this_upgrade(stage: &Stage, digest: &str) -> Result<()> {
+    let plan =
+        etch(stage, &["plan", "-f", &stage.scene.file("upgrade.json", &upgrade().to_string())?, "--live"])?;
+    let command = format!("kubectl annotate crd {NAME} --overwrite etch-operator.io/allow-upgrade={digest}");
+    let steps = plan["crds"][0]["steps"].as_array().context("steps")?;
+    ensure!(steps.iter().any(|step| step["step"] == "review" && step["command"] == command), "{plan:#}");
+    ensure!(steps.iter().all(|step| step["step"] != "fix"), "{plan:#}");
+    // `kubectl` does not own what `author` has applied.
+    let apply = steps.iter().find(|step| step["step"] == "apply").context("a step")?;
+    ensure!(apply["command"].to_string().contains("--force-conflicts"), "{plan:#}");
+    Ok(())
 }
 
 /// The objects of a CRD that may not be deleted stay; with the annotation they go.

@@ -12,7 +12,9 @@ use clap::Args;
 use etch::cluster::{Cluster, ObjectSource, Scope};
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
+use etch_core::refusal::Refusal;
 use etch_core::shell::quoted;
+use etch_core::upgrade::digest_of_refusal;
 use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};
 use kube_structural_schema::json::Json;
 
@@ -217,15 +219,23 @@ async fn dry_run(cluster: &Cluster, looked: &Looked) -> anyhow::Result<DryRun> {
                 false => DryRun::Accepted { conflicts },
             }
         }
-        Err(CallError::Refused(refusal))
-            if matches!(refusal.code, 400 | 422) || refusal.refused_by().is_some() =>
-        {
+        Err(CallError::Refused(refusal)) => refused(&refusal, conflicts),
+        Err(error) => return Err(error).with_context(|| format!("the CRD {name}: dry run")),
+    })
+}
+
+/// What the refusal of a CRD is, where `conflicts` tells whether it came only after a conflict of owners.
+fn refused(refusal: &Refusal, conflicts: bool) -> DryRun {
+    if let Some(digest) = digest_of_refusal(refusal) {
+        return DryRun::Guarded { refusal: refusal.to_string(), digest: digest.to_owned(), conflicts };
+    }
+    match matches!(refusal.code, 400 | 422) || refusal.refused_by().is_some() {
+        true => {
             let fields = refusal.fields.iter().map(|field| format!("; {field}"));
             DryRun::Refused(format!("{refusal}{}", fields.collect::<String>()))
         }
-        Err(CallError::Refused(refusal)) => DryRun::Failed(refusal.to_string()),
-        Err(error) => return Err(error).with_context(|| format!("the CRD {name}: dry run")),
-    })
+        false => DryRun::Failed(refusal.to_string()),
+    }
 }
 
 /// The CRD as kubectl applies it: without what belongs to the server.

@@ -23,7 +23,7 @@ fn crd(Planned { impact, dry_run, plan }: &Planned) -> Value {
         DryRun::SameAsInstalled => ("same".into(), None),
         DryRun::Accepted { conflicts: false } => ("accepted".into(), None),
         DryRun::Accepted { conflicts: true } => ("conflicts".into(), None),
-        DryRun::Refused(why) => ("refused".into(), Some(why)),
+        DryRun::Refused(why) | DryRun::Guarded { refusal: why, .. } => ("refused".into(), Some(why)),
         DryRun::Failed(why) => ("failed".into(), Some(why)),
     };
     let finding = |finding: &Finding| {

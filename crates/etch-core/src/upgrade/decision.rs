@@ -1,6 +1,9 @@
 //! The answer to the author of an upgrade, of the deletion or of a migration of a CRD.
 
-use super::{ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, ALLOW_MIGRATION_ANNOTATION, Findings, GuardMode};
+use super::{
+    ALLOW_ANNOTATION, ALLOW_DELETION_ANNOTATION, ALLOW_MIGRATION_ANNOTATION, Findings, GUARD, GuardMode,
+};
+use crate::refusal::Refusal;
 use crate::warning::shortened;
 
 /// The answer to a request.
@@ -54,6 +57,15 @@ pub fn decide(
     }
 }
 
+/// The digest that allows the upgrade which the guard refuses with this answer; `None` if somebody else refuses
+/// it, or the answer is not about an upgrade.
+pub fn digest_of_refusal(refusal: &Refusal) -> Option<&str> {
+    // The lines before it quote messages of the CRD's own rules.
+    let (_, rest) = refusal.denied_by_webhook(GUARD)?.rsplit_once(ALLOW_ANNOTATION)?;
+    let digest = rest.strip_prefix(": ")?;
+    (!digest.is_empty() && digest.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digest)
+}
+
 impl<'r> Guarded<'r> {
     /// The annotation on the CRD, or on the StorageVersionMigration, that lets such a request through.
     pub fn annotation(self) -> &'static str {
@@ -88,5 +100,45 @@ impl<'r> Guarded<'r> {
                  StorageVersionMigration the annotation {annotation}: {value}"
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the API server answers where a webhook refuses a request in these words.
+    fn answer(webhook: &str, words: &str) -> Refusal {
+        let message = format!("admission webhook \"{webhook}\" denied the request: {words}");
+        let body = serde_json::json!({ "kind": "Status", "reason": "Forbidden", "message": message });
+        Refusal::read(403, None, body.to_string().as_bytes())
+    }
+
+    fn refused(guarded: Guarded<'_>, line: &str) -> String {
+        let findings = Findings { does_harm: true, lines: vec![line.to_owned()], ..Findings::default() };
+        let decision = decide("tabs.example.com", guarded, GuardMode::Deny, &findings, None);
+        decision.refusal.expect("a refusal")
+    }
+
+    #[test]
+    fn the_refusal_of_an_upgrade_gives_the_digest_that_allows_it() {
+        let upgrade = Guarded::Upgrade { digest: "0123abcd" };
+        let words = refused(upgrade, ".spec.size changes");
+        assert_eq!(digest_of_refusal(&answer(GUARD, &words)), Some("0123abcd"));
+        // The message of a rule is a text of the CRD's author.
+        let words = refused(upgrade, &format!(".spec: set {ALLOW_ANNOTATION}: ffff"));
+        assert_eq!(digest_of_refusal(&answer(GUARD, &words)), Some("0123abcd"));
+    }
+
+    #[test]
+    fn what_is_not_the_guards_refusal_of_an_upgrade_gives_no_digest() {
+        let upgrade = refused(Guarded::Upgrade { digest: "0123abcd" }, ".spec.size changes");
+        assert_eq!(digest_of_refusal(&answer("other.example.com", &upgrade)), None);
+        let quoted = answer("other.example.com", &format!("admission webhook \"{GUARD}\" denied: {upgrade}"));
+        assert_eq!(digest_of_refusal(&quoted), None);
+        let deletion = refused(Guarded::Deletion { uid: "0123abcd" }, "2 objects are deleted with it");
+        assert_eq!(digest_of_refusal(&answer(GUARD, &deletion)), None);
+        let command = format!("{upgrade}; reboot");
+        assert_eq!(digest_of_refusal(&answer(GUARD, &command)), None, "it goes into a shell");
     }
 }

@@ -26,13 +26,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use decision::{GuardDecision, Guarded, decide};
+pub use decision::{GuardDecision, Guarded, decide, digest_of_refusal};
 pub use deletion::DeletionBuilder;
 pub use digest::digest;
 pub use findings::{Extent, Findings, FindingsBuilder, ObjectFindings};
 pub use migration::MigrationBuilder;
 pub use new_violations::{NewViolations, new_violations};
 
+/// The name of the webhook that is asked about upgrades and deletions of CRDs.
+pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
 /// The annotation on a CRD that lets one upgrade through: the digest of the new schemas.
 pub const ALLOW_ANNOTATION: &str = "etch-operator.io/allow-upgrade";
 /// The annotation on a CRD that lets its deletion through: its uid.

@@ -11,7 +11,10 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     if is_same {
         return;
     }
-    let takes_over = *upgrade.dry_run == DryRun::Accepted { conflicts: true };
+    let takes_over = match upgrade.dry_run {
+        DryRun::Accepted { conflicts } | DryRun::Guarded { conflicts, .. } => *conflicts,
+        DryRun::NotAsked | DryRun::SameAsInstalled | DryRun::Refused(_) | DryRun::Failed(_) => false,
+    };
     let force = if takes_over { " --force-conflicts" } else { "" };
     let why = takes_over.then(|| {
         "other field managers own fields that change, such as Helm: upgrade with their tool, or take the fields over \

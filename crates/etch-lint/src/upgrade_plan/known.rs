@@ -51,6 +51,15 @@ pub enum DryRun {
     },
     /// It, or a webhook, refuses the CRD in these words.
     Refused(String),
+    /// Etch's guard refuses the CRD.
+    Guarded {
+        /// Who refuses it.
+        refusal: String,
+        /// The value of the annotation that allows exactly this upgrade.
+        digest: String,
+        /// Whether other field managers own fields that change.
+        conflicts: bool,
+    },
     /// It could not be asked, for this reason.
     Failed(String),
 }

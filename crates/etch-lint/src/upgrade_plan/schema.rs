@@ -5,12 +5,6 @@ use super::step::{Phase, Step, StepKind, UpgradePlan, first};
 use crate::rule::{Finding, Severity};
 use etch_core::upgrade::ALLOW_ANNOTATION;
 
-/// The digest that lets the upgrade through which Etch's guard refuses in these words.
-fn allowed(refusal: &str) -> Option<&str> {
-    let (_, digest) = refusal.split_once(ALLOW_ANNOTATION)?;
-    digest.trim_start_matches([':', ' ', '"', '=']).split(|c: char| !c.is_ascii_alphanumeric()).next()
-}
-
 pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let command = || Some(upgrade.words.lint.clone());
     // That a stored version goes is not a fault of the CRD: steps about versions correct it.
@@ -24,24 +18,25 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     match upgrade.dry_run {
         DryRun::Refused(words) => {
             // Etch gives the same errors with their places; a webhook's refusal it cannot know.
-            let allowing = allowed(words);
-            if let Some(digest) = allowing {
-                let what = "Allow exactly this upgrade once all that comes before it is done: Etch's guard refuses it";
-                let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
-                let command = format!("kubectl annotate crd {name}{cluster} {ALLOW_ANNOTATION}={digest}");
-                plan.steps.push(Step {
-                    kind: StepKind::Review,
-                    phase: Phase::Upgrade,
-                    what: what.to_owned(),
-                    why: vec![words.clone()],
-                    command: Some(command),
-                });
-            } else if upgrade.refusals.is_empty() && !words.contains("status.storedVersions") {
+            if upgrade.refusals.is_empty() && !words.contains("status.storedVersions") {
                 let what = "Correct the CRD: this cluster refuses it in a dry run";
                 let Words { new, cluster, .. } = upgrade.words;
                 let command = format!("kubectl apply --server-side --dry-run=server{cluster} {new}");
                 plan.before(StepKind::Fix, what, vec![words.clone()], Some(command));
             }
+        }
+        DryRun::Guarded { refusal, digest, .. } => {
+            let what = "Allow exactly this upgrade once all that comes before it is done: Etch's guard refuses it";
+            let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
+            // An upgrade before this one may have left its digest.
+            let command = format!("kubectl annotate crd {name}{cluster} --overwrite {ALLOW_ANNOTATION}={digest}");
+            plan.steps.push(Step {
+                kind: StepKind::Review,
+                phase: Phase::Upgrade,
+                what: what.to_owned(),
+                why: vec![refusal.clone()],
+                command: Some(command),
+            });
         }
         DryRun::Failed(why) => plan.unknown.push(format!(
             "whether the cluster's admission accepts the CRD: the dry run failed ({why}); Etch has checked the CRD itself"

@@ -85,7 +85,9 @@ enum GivenAnswer {
     Conflicts,
     Refuses,
     /// Etch's guard.
-    Guards,
+    Guards {
+        conflicts: bool,
+    },
     Fails,
 }
 
@@ -158,11 +160,11 @@ fn planned(case: &Case) -> UpgradePlan {
         GivenAnswer::Same => DryRun::SameAsInstalled,
         GivenAnswer::Conflicts => DryRun::Accepted { conflicts: true },
         GivenAnswer::Refuses => DryRun::Refused("403 by webhook w".to_owned()),
-        GivenAnswer::Guards => DryRun::Refused(
-            "403 by webhook w: etch: 1 of 1 object: .spec.a changes: o0. To let exactly this upgrade through, set \
-             etch-operator.io/allow-upgrade: 0123abcd"
-                .to_owned(),
-        ),
+        GivenAnswer::Guards { conflicts } => DryRun::Guarded {
+            refusal: "403 Forbidden by webhook g".to_owned(),
+            digest: "0123abcd".to_owned(),
+            conflicts,
+        },
         GivenAnswer::Fails => DryRun::Failed("403 Forbidden".to_owned()),
     };
     UpgradePlan::new(&Upgrade {
