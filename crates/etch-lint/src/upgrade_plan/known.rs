@@ -82,9 +82,15 @@ pub struct Policy<'a> {
 }
 
 impl Policy<'_> {
-    /// Whether the operator takes old versions out of `status.storedVersions` by itself.
+    /// Whether the operator takes old versions out of `status.storedVersions` by itself: it does so once each
+    /// object is stored at the storage version.
     pub(super) fn trims(&self) -> bool {
-        self.writes && self.terms.moves
+        self.writes && self.terms.moves && !self.selects_some()
+    }
+
+    /// Whether the operator leaves alone what `objects` does not select.
+    pub(super) fn selects_some(&self) -> bool {
+        self.terms.selection.selector().is_some()
     }
 
     /// For how long `kubectl wait` waits for a pass: up to one hour longer than the policy does.

@@ -137,7 +137,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
 }
 
 /// What in the policy keeps the operator from storing everything at once.
-fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
+pub(super) fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
     let (policy, Words { etch, cluster, .. }) = (&upgrade.policy, upgrade.words);
     if let Some(idle) = &policy.idle {
         return vec![format!("{idle}; `etch persist` writes all the same")];
@@ -154,7 +154,7 @@ fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
             counted(held, "object")
         ));
     }
-    if policy.terms.selection.selector().is_some() {
+    if policy.selects_some() {
         found.push(
             "the policy selects only some objects (`objects`): the others go on lacking them".to_owned(),
         );

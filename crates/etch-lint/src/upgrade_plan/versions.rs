@@ -4,6 +4,7 @@ use etch_core::shell::quoted;
 use serde_json::json;
 
 use super::known::{Upgrade, Words, names, stored};
+use super::objects::of_policy;
 use super::step::{StepKind, UpgradePlan};
 
 /// The versions that the upgrade takes out of the CRD have to be out of `status.storedVersions` before.
@@ -53,7 +54,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         plan.before(StepKind::Move, what, vec![why.clone()], Some(command));
     }
     let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
-    let why = [why].into_iter().chain(proof(upgrade)).collect();
+    let why = [why].into_iter().chain(kept_by_selection(upgrade)).chain(proof(upgrade)).collect();
     plan.before(StepKind::Trim, what, why, Some(trim(upgrade, stored(document).as_deref(), &kept)));
 }
 
@@ -75,12 +76,14 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let list = others.join(", ");
     if upgrade.policy.trims() {
         let (what, command) = trimmed(upgrade, &list);
-        plan.after(StepKind::Trim, what, Vec::new(), Some(command));
+        plan.after(StepKind::Trim, what, of_policy(upgrade), Some(command));
         return;
     }
-    // The same command stores defaults and moves objects.
-    let is_moved =
-        new.compiled().has_defaults() && plan.steps.iter().any(|step| step.kind == StepKind::Store);
+    // What stores the defaults of all objects also moves them.
+    let stores_all = !(upgrade.policy.writes && upgrade.policy.selects_some());
+    let is_moved = stores_all
+        && new.compiled().has_defaults()
+        && plan.steps.iter().any(|step| step.kind == StepKind::Store);
     if !upgrade.has_no_objects() && !is_moved {
         let (what, command) = moving(upgrade, storage);
         plan.after(StepKind::Move, what, vec![format!("status.storedVersions has {list}")], Some(command));
@@ -95,6 +98,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             "which versions are stored is not known: compare with status.storedVersions first".to_owned(),
         );
     }
+    why.extend(kept_by_selection(upgrade));
     why.extend(proof(upgrade));
     let kept = vec![storage.to_owned()];
     let known = before.map(|_| stored);
@@ -113,6 +117,14 @@ fn trimmed(upgrade: &Upgrade<'_>, list: &str) -> (String, String) {
 /// How to store all objects at the storage version.
 fn moving(upgrade: &Upgrade<'_>, storage: &str) -> (String, String) {
     (format!("Store every object at {storage}"), upgrade.persist(" --every-object"))
+}
+
+/// Why `storedVersions: Trim` takes nothing out here.
+fn kept_by_selection(upgrade: &Upgrade<'_>) -> Option<String> {
+    let policy = &upgrade.policy;
+    (policy.writes && policy.terms.moves && policy.selects_some()).then(|| {
+        "the operator does not take it out: the policy selects only some objects (`objects`)".to_owned()
+    })
 }
 
 /// What shows whether every object is stored there; `None` if there are no objects.
