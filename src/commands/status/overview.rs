@@ -307,8 +307,13 @@ fn missing(crds: &[CrdFacts], governed: &BTreeMap<&str, String>, account: Option
 /// The objects that Etch does not write, the rejected ones first.
 fn problems(reports: &[DefaultsReport]) -> ProblemsView {
     let mut view = ProblemsView::default();
-    let with_status =
-        || reports.iter().filter_map(|report| Some((&report.spec.crd, report.status.as_ref()?)));
+    // The numbers of an ignored CRD are those of an earlier pass.
+    let is_present = |status: &&DefaultsReportStatus| status.state != Reason::Ignored.as_str();
+    let with_status = || {
+        reports
+            .iter()
+            .filter_map(|report| Some((&report.spec.crd, report.status.as_ref().filter(is_present)?)))
+    };
     for (_, status) in with_status() {
         view.held += status.counts.held;
         view.rejected += status.counts.rejected;

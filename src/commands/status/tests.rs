@@ -130,6 +130,24 @@ fn names_of_any_length_fit_as_well() {
 }
 
 #[test]
+fn objects_of_an_ignored_crd_are_no_problem() {
+    let with_state = |state: &str| {
+        let status = DefaultsReportStatus {
+            state: state.to_owned(),
+            counts: Counts { objects: 2, held: 1, rejected: 1, ..Counts::default() },
+            held: vec![problem("held", "HiddenFields")],
+            rejected: vec![problem("rejected", "Webhook")],
+            ..DefaultsReportStatus::default()
+        };
+        overview(Facts { reports: Some(vec![report("gadgets.example.com", status)]), ..busy() }).problems
+    };
+    let held = with_state("HiddenFields");
+    assert_eq!((held.held, held.rejected, held.objects.len()), (1, 1, 2));
+    let ignored = with_state("Ignored");
+    assert_eq!((ignored.held, ignored.rejected, ignored.objects.len()), (0, 0, 0));
+}
+
+#[test]
 fn a_busy_cluster_fits_on_a_screen() {
     let overview = overview(busy());
     assert!(!overview.is_clean());
