@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use etch::operator::{Failure, Reverted};
 use etch_core::object::Identity;
-use etch_core::plan::Plan;
+use etch_core::plan::{KeptBecause, Plan};
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use crate::commands::sample::Sample;
+
+/// The action where a value stays.
+const KEEP: &str = "keep";
 
 /// What was done, or would be done, to an object at some places.
 pub(super) struct Entry {
@@ -37,7 +40,7 @@ pub(super) struct Counts {
     pub(super) removable: u64,
     /// Objects from which one was removed.
     pub(super) removed: u64,
-    /// Objects of either kind that were not written since the pass.
+    /// Removable ones that were not written since the pass.
     pub(super) unchanged: u64,
     /// Objects that keep a value.
     pub(super) kept: u64,
@@ -79,7 +82,6 @@ impl Tally {
         }
         counts.removed += u64::from(!removed.is_empty());
         counts.kept += u64::from(!left.kept.is_empty());
-        counts.unchanged += u64::from(left.is_unchanged && removed.is_empty());
         let mut entries = Vec::new();
         let mut entry = |action, reason, paths, message: String| {
             entries.push(Entry { action, reason, paths, message });
@@ -108,6 +110,7 @@ impl Tally {
             }
             (Some(Plan::Write(_) | Plan::Stored(_)), None) => {
                 counts.removable += 1;
+                counts.unchanged += u64::from(left.is_unchanged);
                 let since = if left.is_unchanged { "UnchangedSincePass" } else { "WrittenSincePass" };
                 entry("remove", since, left.removed, String::new());
             }
@@ -117,12 +120,18 @@ impl Tally {
             kept.entry(why).or_default().push(path);
         }
         for (why, paths) in kept {
-            entry("keep", why.as_str(), paths, String::new());
+            entry(KEEP, why.as_str(), paths, String::new());
         }
         for entry in entries {
             self.count(&entry);
             self.objects.add(identity.clone(), entry);
         }
+    }
+
+    /// Whether an object keeps a value at this place of the schema that no pass on record has stored.
+    pub(super) fn keeps_another_value(&self, path: &Path) -> bool {
+        let reason = KeptBecause::Changed.as_str();
+        self.summary.contains_key(&Place { action: KEEP, reason, path: Some(path.clone()) })
     }
 
     fn count(&mut self, entry: &Entry) {
@@ -145,5 +154,25 @@ impl Entry {
             "namespace": namespace, "name": name, "action": action, "reason": or_null(reason), "paths": paths,
             "message": or_null(message),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etch_core::object::Object;
+    use etch_core::plan::{Held, Hold, Unstoring};
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_written_counts_among_no_objects_that_would_be() {
+        let held = Held { reason: Hold::HiddenFields, paths: Vec::new(), broken: Vec::new() };
+        let mut tally = Tally::new(None);
+        for plan in [Plan::Hold(held), Plan::Skip(etch_core::plan::Skip::Ignored)] {
+            let left = Unstoring { is_unchanged: true, plan: Some(plan), ..Unstoring::default() };
+            tally.add(Object::default().identity(), Reverted { left, ..Reverted::default() });
+        }
+        let Counts { held, skipped, removable, unchanged, .. } = tally.counts;
+        assert_eq!((held, skipped, removable, unchanged), (1, 1, 0, 0));
     }
 }
