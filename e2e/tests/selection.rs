@@ -66,6 +66,7 @@ async fn objects_are_stored_as_soon_as_they_are_selected() -> Result<()> {
     message(cluster, "all 4 selected objects store their defaults; 2 not selected by DefaultsPolicy scoped")
         .await?;
     ensure!(stored(cluster, GROUP).await?.len() == 6, "{:?}", stored(cluster, GROUP).await?);
+    what_the_policy_does_not_select_is_recorded_by_a_pass_over_all(&scene).await?;
     operator.stop().await
 }
 
@@ -97,6 +98,16 @@ async fn the_api_server_refuses_a_selector_that_cannot_be_meant() -> Result<()> 
     }
     select(&scene, json!({ "matchExpressions": [{ "key": "a", "operator": "NotIn", "values": ["b"] }] }))
         .await
+}
+
+/// The operator's report does not prove these objects, and `etch persist` leaves on the CRD that it does.
+async fn what_the_policy_does_not_select_is_recorded_by_a_pass_over_all(scene: &Scene) -> Result<()> {
+    let unknown =
+        async || Ok::<_, anyhow::Error>(etch(scene, &["audit", CRD]).await?["crds"][0]["unknown"].take());
+    ensure!(unknown().await?.as_u64() >= Some(2), "{}", unknown().await?);
+    etch(scene, &["persist", CRD]).await?;
+    ensure!(unknown().await? == 0, "{}", unknown().await?);
+    Ok(())
 }
 
 /// Objects without a default in three namespaces, two in each.
@@ -144,11 +155,16 @@ async fn message(cluster: &Cluster, expected: &str) -> Result<()> {
 
 /// What `etch explain` shows of an object, as the administrator.
 async fn explained(scene: &Scene, namespace: &str, name: &str) -> Result<String> {
-    let mut command = tokio::process::Command::new(binary()?);
-    command.args(["explain", "--namespace", namespace, "-o", "json", CRD, name]);
-    let output = command.env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output().await?;
-    let document: Value = serde_json::from_slice(&output.stdout)
-        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
+    let document = etch(scene, &["explain", "--namespace", namespace, CRD, name]).await?;
     ensure!(document["notSelected"] == true, "{document}");
     Ok(document["defaults"][0]["reason"].as_str().context("a reason")?.to_owned())
+}
+
+/// What a command of the administrator prints as JSON.
+async fn etch(scene: &Scene, arguments: &[&str]) -> Result<Value> {
+    let mut command = tokio::process::Command::new(binary()?);
+    command.args(arguments).args(["-o", "json"]);
+    let output = command.env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output().await?;
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }

@@ -1,6 +1,8 @@
 //! What the report on a CRD holds, for code that predicts what the operator does: commands, and the guard on
 //! upgrades. It counts nothing: nothing has been done.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::api::{DefaultsReportStatus, Settings};
@@ -38,8 +40,8 @@ impl PendingChanges {
     }
 }
 
-/// What is on record of the objects of a CRD: in its report or, where that records no pass, on the CRD
-/// itself; and a clock that has seen nothing yet.
+/// What is on record of the objects of a CRD: in its report and, where that does not cover all of them, on the
+/// CRD itself; and a clock that has seen nothing yet.
 pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &Crd) -> Record {
     let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
     let Shown { record: on_crd, clock, former, .. } = Shown::by(document, crd);
@@ -48,7 +50,7 @@ pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &C
     let all_at_storage_version =
         [Some(&of_report), on_crd.as_ref()].into_iter().flatten().any(|record| record.all_at_storage_version);
     let record = match of_report.through {
-        Some(_) => of_report,
+        Some(_) => Record { beside: on_crd.filter(|_| !of_report.is_of_all()).map(Arc::new), ..of_report },
         None => on_crd.unwrap_or(of_report),
     };
     Record { clock, hidden: hidden.into(), all_at_storage_version, ..record }
@@ -74,4 +76,68 @@ pub fn upgrade_under_policy<'a>(
         None => former_defaults::of_upgrade(old, new),
     };
     upgrade.under(settings.terms.clone(), changes, former, settings.writes())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::Exceptions;
+    use crate::crd::sample::{things_document, with_spec};
+    use crate::plan::{PERSISTED_ANNOTATION, Persisted};
+
+    fn document() -> Value {
+        things_document(with_spec(json!({ "size": { "type": "integer", "default": 1 } })))
+    }
+
+    /// After a pass of the operator over the objects of one namespace, or of all.
+    fn report(crd: &Crd, selects: Option<Value>) -> DefaultsReportStatus {
+        DefaultsReportStatus {
+            digest: crd.digest(),
+            storage_version: "v1".to_owned(),
+            generation: 1,
+            through: Some("10".to_owned()),
+            finished: Some(Time(Timestamp::UNIX_EPOCH)),
+            exceptions: Some(Exceptions::default()),
+            objects: selects.map(|selects| serde_json::from_value(selects).expect("a selector")),
+            ..DefaultsReportStatus::default()
+        }
+    }
+
+    #[test]
+    fn what_a_report_does_not_cover_is_on_record_on_the_crd() {
+        let mut document = document();
+        let crd = Crd::read(&Json::from(document.clone())).expect("a CRD");
+        let team = Some(json!({ "namespaces": ["team"] }));
+        let of_report = report(&crd, team);
+        let stored = |document: &Value, namespace: &str, revision: u64| {
+            let record = record_of(Some(&of_report), &document.clone().into(), &crd);
+            let metadata = json!({ "name": "a", "namespace": namespace, "uid": "u", "resourceVersion": revision.to_string() });
+            let object = Object::from(json!({ "metadata": metadata, "spec": { "size": 1 } }));
+            assert!(record.of_nothing().covers(&object, &crd).is_none(), "nothing is on record then");
+            record.covers(&object, &crd).is_some()
+        };
+        assert!(stored(&document, "team", 9) && !stored(&document, "other", 9));
+        let persisted = Persisted::new(&crd, 20, None, false).annotation();
+        document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted });
+        assert!(stored(&document, "team", 15) && stored(&document, "other", 15));
+        // Of what is written later, the report goes on to prove its part.
+        assert!(stored(&document, "team", 25) && !stored(&document, "other", 25));
+    }
+
+    #[test]
+    fn a_record_is_of_all_objects_where_none_is_left_out_and_no_write_is_in_doubt() {
+        let crd = Crd::read(&document().into()).expect("a CRD");
+        let is_of_all = |report: &DefaultsReportStatus| on_record(report, &crd).is_of_all();
+        let whole = report(&crd, None);
+        assert!(is_of_all(&whole));
+        assert!(!is_of_all(&report(&crd, Some(json!({ "namespaces": ["team"] })))));
+        assert!(!is_of_all(&DefaultsReportStatus {
+            verify_at: Some(Time(Timestamp::UNIX_EPOCH)),
+            ..whole.clone()
+        }));
+        assert!(!is_of_all(&DefaultsReportStatus { through: None, ..whole }));
+    }
 }

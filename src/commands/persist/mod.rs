@@ -257,9 +257,9 @@ impl Persist {
             let line = line.clone();
             move |progress| line.lock().unwrap_or_else(PoisonError::into_inner).show(progress)
         };
-        // An operator that writes keeps its own, and goes on with it.
+        // An operator that writes all objects keeps its own, and goes on with it.
         let of_operator = report.as_ref().map(|report| on_record(report, &crd));
-        let is_on_record = !self.every_object && of_operator.is_some_and(|record| record.through.is_some());
+        let is_on_record = !self.every_object && of_operator.is_some_and(|record| record.is_of_all());
         let proves_versions = self.every_object && !record.clock.is_deaf(Timestamp::now());
         if self.every_object {
             if !proves_versions {

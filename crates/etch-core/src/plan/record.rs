@@ -15,6 +15,8 @@ use kube_structural_schema::path::{Path, Step};
 pub struct Record {
     /// The resource version up to which every object was processed; none while no pass is on record.
     pub through: Option<u64>,
+    /// What another pass has proved up to its own resource version: where this one covers only some objects.
+    pub beside: Option<Arc<Self>>,
     /// Objects that were not processed: held, rejected or unknown.
     pub exceptions: Exceptions,
     /// Which objects were selected then: no other was processed. An object that has not been written since
@@ -98,7 +100,7 @@ impl Record {
 
     /// The same without what is on record of any object.
     pub fn of_nothing(&self) -> Self {
-        Self { through: None, exceptions: Exceptions::default(), ..self.clone() }
+        Self { through: None, beside: None, exceptions: Exceptions::default(), ..self.clone() }
     }
 
     /// What is known before a pass, but for which objects the last one has not processed: in these, changed
@@ -124,6 +126,11 @@ impl Record {
         self.versions_disagree || self.servers_lag || self.creates_drop_status
     }
 
+    /// Whether the pass on record was about all objects, and what was written since is proved as well.
+    pub fn is_of_all(&self) -> bool {
+        self.through.is_some() && self.selection.selector().is_none() && !self.doubts_writes()
+    }
+
     /// What proves that etcd holds every default that this object, as it is, shows; none where nothing on
     /// record does.
     pub fn covers(&self, object: &Object, crd: &Crd) -> Option<Proof> {
@@ -137,7 +144,9 @@ impl Record {
     /// perhaps where an owner's version has none of them (fact W6). Of an exception it proves none either:
     /// what the object lacked when the pass met it, a later write may lack as well (fact W25).
     pub fn coverage(&self, object: &Object, crd: &Crd) -> Coverage {
-        match self.of_pass(object, crd) {
+        let of_passes = || [Some(self), self.beside.as_deref()].into_iter().flatten();
+        let of_passes = of_passes().map(|record| record.of_pass(object, crd));
+        match of_passes.fold(Coverage::Nothing, Coverage::or) {
             Coverage::All(proof) => Coverage::All(proof),
             other => other.or(self.of_last_write(object, crd)),
         }
