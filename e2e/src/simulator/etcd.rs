@@ -398,10 +398,15 @@ impl Resource {
     /// Puts back what was there; whether there was anything. What a watch has not brought yet is lost.
     pub fn restore(&mut self, clock: &mut Clock) -> bool {
         let Some(backup) = self.backup.take() else { return false };
-        if backup.generation != self.generation() {
-            return false;
-        }
         clock.revision += 1;
+        if backup.generation != self.generation() {
+            // The CRD has an earlier generation again; what follows has a number that none had, so that nobody
+            // confuses it with what is lost. API servers begin anew.
+            let again = self.generations[backup.generation].clone();
+            self.variant = again.variant;
+            self.generations.push(again);
+            (self.behind, self.revision) = (self.generation(), clock.revision);
+        }
         (self.conditions, self.report, self.objects) = (backup.conditions, backup.report, backup.objects);
         self.stored_versions = backup.stored_versions;
         self.reported.clear();
