@@ -173,6 +173,7 @@ impl Audit {
                 if is_by_view {
                     serves_its_objects(cluster, &crd).await?;
                     proof = evidence(cluster, &document, &crd, report.as_ref(), scope, &mut witnesses).await;
+                    audited.record.clock = proof.clock.clone();
                 }
                 let look = Look { crd: &crd, decoder: Decoder::new(&crd), proof, audited: &mut audited };
                 self.look(&source, Some(cluster), vec![look], scope).await

@@ -18,7 +18,7 @@ use etch_core::decode::Decoder;
 use etch_core::object::{IGNORE_ANNOTATION, Object};
 use etch_core::obstacle::{Obstacle, rejection};
 use etch_core::plan::Skip;
-use etch_core::prediction::record_of;
+use etch_core::prediction::{deciding, record_of};
 use kube_crd_validation::is_object_name;
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
@@ -132,13 +132,14 @@ impl Explain {
             obstacle.map(|obstacle| obstacle.in_words(&rules.grant()))
         });
         let idle = idle.or_else(|| rejection(report.as_ref(), &crd, &object).map(rejected));
-        let deciding = audit::Rules {
+        let rules_of_object = audit::Rules {
             terms: &rules.terms(),
             record: &record,
+            deciding: &deciding(&record, report.as_ref()),
             changes: due.as_ref().map_or(&[], |due| due.of(&object)),
             idle: idle.as_deref(),
         };
-        let explanations = explain(&object, &crd, &deciding, &missing, exact);
+        let explanations = explain(&object, &crd, &rules_of_object, &missing, exact);
         policies.announce()?;
         self.print(global, out, &crd, &object, &explanations, &rules)?;
         if matches!(bytes, Some(ObjectSource::Snapshot(..))) && self.output == Output::Table {

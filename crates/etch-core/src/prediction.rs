@@ -56,6 +56,16 @@ pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &C
     Record { clock, hidden: hidden.into(), all_at_storage_version, ..record }
 }
 
+/// The part of a record that decides what Etch writes: what is known of fields that no read shows, and not what
+/// objects hold. The operator has no clock. Where no report shows that there is one, `etch persist` decides,
+/// which has.
+pub fn deciding(record: &Record, report: Option<&DefaultsReportStatus>) -> Record {
+    match report {
+        Some(_) => record.of_hidden(),
+        None => Record { clock: record.clock.clone(), ..record.of_hidden() },
+    }
+}
+
 /// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared
 /// with the last report where that is about the CRD as it is, as for the operator.
 pub fn upgrade_under_policy<'a>(
@@ -85,8 +95,8 @@ mod tests {
 
     use super::*;
     use crate::api::Exceptions;
-    use crate::crd::sample::{things_document, with_spec};
-    use crate::plan::{PERSISTED_ANNOTATION, Persisted};
+    use crate::crd::sample::{things, things_document, with_spec};
+    use crate::plan::{PERSISTED_ANNOTATION, Persisted, still_hidden};
 
     fn document() -> Value {
         things_document(with_spec(json!({ "size": { "type": "integer", "default": 1 } })))
@@ -125,6 +135,34 @@ mod tests {
         assert!(stored(&document, "team", 15) && stored(&document, "other", 15));
         // Of what is written later, the report goes on to prove its part.
         assert!(stored(&document, "team", 25) && !stored(&document, "other", 25));
+    }
+
+    #[test]
+    fn what_was_written_long_after_the_schema_hides_nothing_from_persist() {
+        let mut document = document();
+        let owner = |time: &str, fields: Value| {
+            json!([{ "manager": "user", "operation": "Apply", "time": time,
+            "apiVersion": "example.com/v1", "fieldsType": "FieldsV1", "fieldsV1": fields }])
+        };
+        document["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
+        document["metadata"]["managedFields"] = owner("2026-01-01T00:00:00Z", json!({ "f:spec": {} }));
+        let (before, crd) =
+            (things(with_spec(json!({ "old": { "default": 1 } }))), Crd::read(&document.clone().into()));
+        let crd = crd.expect("a CRD");
+        let persisted =
+            Persisted::new(&before, 20, None, false).with_places([".spec.old".parse().expect("a path")]);
+        document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted.annotation() });
+        let object = Object::from(json!({
+            "metadata": { "name": "a", "uid": "u", "resourceVersion": "30",
+                "managedFields": owner("2026-01-02T00:00:00Z", json!({ "f:spec": { "f:size": {} } })) },
+            "spec": { "size": 1 },
+        }));
+        let hides = |report: Option<&DefaultsReportStatus>| {
+            let record = record_of(report, &document.clone().into(), &crd);
+            !still_hidden(&object, &crd, &deciding(&record, report)).is_empty()
+        };
+        assert!(!hides(None), "as `etch persist` decides");
+        assert!(hides(Some(&report(&crd, None))), "as the operator decides");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use etch_core::crd::Crd;
 use etch_core::object::{Identity, Object};
 use etch_core::obstacle::rejection;
 use etch_core::plan::{Held, Prediction, Record, Skip, predict};
-use etch_core::prediction::PendingChanges;
+use etch_core::prediction::{PendingChanges, deciding};
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
@@ -94,13 +94,13 @@ impl Audited {
     }
 
     /// What the operator does with an object, as far as it looks at it; `None` if there is nothing to decide.
-    /// Of the record only what is known to be gone counts.
     fn prediction(&self, crd: &Crd, object: &Object, is_stored: bool) -> Option<Prediction> {
         let changes = self.due.as_ref().map_or(&[][..], |due| due.of(object));
         if self.rules.is_ignored() || is_stored && changes.is_empty() {
             return None;
         }
-        Some(predict(object, crd, &self.rules.terms(), &self.record.of_hidden(), changes))
+        let record = deciding(&self.record, self.report.as_ref());
+        Some(predict(object, crd, &self.rules.terms(), &record, changes))
     }
 
     /// Takes down what is known about an object, or why nothing is.

@@ -33,8 +33,10 @@ pub struct DefaultExplanation {
 pub struct Rules<'a> {
     /// What writes may do.
     pub terms: &'a Terms,
-    /// What is on record. Of what Etch does, only what is known to be gone counts.
+    /// What is on record.
     pub record: &'a Record,
+    /// The part of it that decides what Etch does.
+    pub deciding: &'a Record,
     /// The changed defaults that concern the object.
     pub changes: &'a [Change],
     /// Why the operator writes to no object, if it does not.
@@ -55,7 +57,7 @@ pub fn explain(
 ) -> Vec<DefaultExplanation> {
     let mut filled = Vec::new();
     crd.compiled().filled(object.json(), &mut |at: &Trail<'_>, _: &_| filled.push(at.to_path()));
-    let prediction = predict(object, crd, rules.terms, &rules.record.of_hidden(), rules.changes);
+    let prediction = predict(object, crd, rules.terms, rules.deciding, rules.changes);
     let action = OperatorAction { object, crd, rules, prediction: &prediction };
     let explanation = |path: Path| {
         let found =
@@ -217,11 +219,11 @@ impl OperatorAction<'_> {
 
     /// The hidden fields that a write drops, as the policy asks. Those that are known to be gone are none.
     fn dropped(&self) -> Vec<String> {
-        let Rules { terms, record, .. } = self.rules;
+        let Rules { terms, deciding, .. } = self.rules;
         if terms.hidden_fields == HiddenFields::Hold {
             return Vec::new();
         }
-        still_hidden(self.object, self.crd, record).iter().map(Path::to_string).collect()
+        still_hidden(self.object, self.crd, deciding).iter().map(Path::to_string).collect()
     }
 }
 

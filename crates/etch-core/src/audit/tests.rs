@@ -221,7 +221,8 @@ fn what_is_stored_says_whether_etch_stored_it() {
             document["metadata"]["managedFields"].as_array_mut().expect("owners").push(owner);
         }
         let record = Record { through, ..Record::default() };
-        let rules = Rules { terms: &Terms::default(), record: &record, changes: &[], idle: None };
+        let (terms, deciding) = (Terms::default(), Record::default());
+        let rules = Rules { terms: &terms, record: &record, deciding: &deciding, changes: &[], idle: None };
         let explanations = explain(&Object::from(document), &crd, &rules, &[], exact);
         let [explanation] = &explanations[..] else { panic!("{explanations:?}") };
         explanation.reason.clone()
@@ -244,7 +245,8 @@ fn explained(
     idle: Option<&str>,
     missing: &[Missing],
 ) -> Vec<String> {
-    let rules = Rules { terms, record: &Record::default(), changes, idle };
+    let record = Record::default();
+    let rules = Rules { terms, record: &record, deciding: &record, changes, idle };
     let explanations = explain(object, crd, &rules, missing, false);
     explanations
         .iter()
