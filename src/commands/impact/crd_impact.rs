@@ -91,11 +91,11 @@ impl CrdImpact {
         let (identity, value) = match shown {
             Shown::View(object) => {
                 let (effect, exact) = upgrade.on_record(&object, record);
-                return self.add(object.identity(), effect, exact, Some((&object, old)));
+                return self.add(object.identity(), effect, exact, Some((&object, old, record)));
             }
             Shown::Written(object) => {
                 let effect = upgrade.object(&object);
-                return self.add(object.identity(), effect, false, Some((&object, old)));
+                return self.add(object.identity(), effect, false, Some((&object, old, record)));
             }
             Shown::Stored(identity, value) => (identity, value),
         };
@@ -104,7 +104,7 @@ impl CrdImpact {
             Err(opaque) => Err(Problem::Opaque { why: opaque.to_string() }),
         };
         match looked {
-            Ok((object, effect)) => self.add(identity, effect, true, Some((&object, old))),
+            Ok((object, effect)) => self.add(identity, effect, true, Some((&object, old, record))),
             Err(problem) => {
                 let effect = Effect { problems: vec![problem], ..Effect::default() };
                 self.add(identity, effect, true, None);
@@ -113,8 +113,14 @@ impl CrdImpact {
     }
 
     /// Adds what happens to an object; `read` is the object as it is read before the upgrade, if it can be
-    /// read.
-    fn add(&mut self, identity: Identity, mut effect: Effect, exact: bool, read: Option<(&Object, &Crd)>) {
+    /// read, with what is on record.
+    fn add(
+        &mut self,
+        identity: Identity,
+        mut effect: Effect,
+        exact: bool,
+        read: Option<(&Object, &Crd, &Record)>,
+    ) {
         let Counted { skipped, .. } = self.tally.add(&mut effect, read);
         self.is_exact &= exact;
         if effect.is_none() {

@@ -159,6 +159,8 @@ impl Sources<'_> {
             (Some(ObjectSource::Etcd(..)), Some(_), Some((document, _))) => {
                 record_of(report.as_ref(), document, old)
             }
+            // What etcd holds needs no proof; but what `etch persist` does, which does not read it, is another matter.
+            (_, _, Some((document, _))) => record_of(report.as_ref(), document, old).of_hidden(),
             _ => Record::default(),
         };
         let failed = |error| match (error, present) {

@@ -186,7 +186,7 @@ fn evaluate(
     let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, Some(settings), report);
     objects.each(record_of(report, document, old), |objects, object, record| {
         let (effect, _) = upgrade.on_record(object, record);
-        objects.build(|builder| builder.add(object, old, effect));
+        objects.build(|builder| builder.add(object, old, record, effect));
     });
 }
 

@@ -71,20 +71,20 @@ impl Tally {
         Self { terms, ..Self::default() }
     }
 
-    /// Counts what happens to an object, which comes as it is read before the upgrade where it can be read.
-    /// What `etch persist` would not write is taken out of what that protects.
-    pub fn add(&mut self, effect: &mut Effect, read: Option<(&Object, &Crd)>) -> Counted {
+    /// Counts what happens to an object, which comes as it is read before the upgrade where it can be read, with
+    /// what is on record of it. What `etch persist` would not write is taken out of what that protects.
+    pub fn add(&mut self, effect: &mut Effect, read: Option<(&Object, &Crd, &Record)>) -> Counted {
         let counts = &mut self.counts;
         counts.total += 1;
-        let skipped = read.and_then(|(object, _)| skip(object));
+        let skipped = read.and_then(|(object, ..)| skip(object));
         match skipped {
             Some(Skip::Ignored | Skip::IgnoredUnclear) => counts.ignored += 1,
             Some(Skip::Terminating) => counts.terminating += 1,
             Some(Skip::TooDeep | Skip::NotSelected) | None => {}
         }
         if !effect.protected.is_empty() {
-            let is_held = read.is_some_and(|(object, old)| {
-                matches!(decide(object, old, &self.terms, &Record::default()), Plan::Hold(_))
+            let is_held = read.is_some_and(|(object, old, record)| {
+                matches!(decide(object, old, &self.terms, record), Plan::Hold(_))
             });
             if skipped.is_some() || is_held {
                 effect.protected.clear();

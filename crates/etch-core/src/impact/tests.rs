@@ -249,7 +249,7 @@ fn an_object_that_is_nested_too_deeply_is_not_checked() {
         (&*problems, is_exact),
         (&["not checked: it is nested more than 1000 levels deep".to_owned()][..], false)
     );
-    let counted = Tally::default().add(&mut effect, Some((&object, &old)));
+    let counted = Tally::default().add(&mut effect, Some((&object, &old, &Record::default())));
     assert_eq!((counted.skipped, effect.appears.is_empty()), (Some(Skip::TooDeep), true));
 }
 
@@ -280,7 +280,7 @@ fn what_is_wrong_is_named_at_the_objects_own_place_and_counted_at_that_of_the_sc
             assert!(problems.iter().any(|problem| problem.starts_with(&place)), "{place} {problems:?}");
         }
         assert!(problems.iter().all(|problem| problem.starts_with(".spec.pools[\"")), "{problems:?}");
-        tally.add(&mut effect, Some((&object, &old)));
+        tally.add(&mut effect, Some((&object, &old, &Record::default())));
     }
     let end = "; writes that change it are rejected, and so is creating the object again";
     let summary: Vec<_> = tally.summary.iter().map(|(place, objects)| (&*place.text, *objects)).collect();

@@ -76,10 +76,10 @@ impl FindingsBuilder {
         Self { tally: Tally::new(terms), unserved: Unserved::by(old, new), ..Self::default() }
     }
 
-    /// Takes in what happens to an object, which comes as it is read before the upgrade.
-    pub fn add(&mut self, object: &Object, old: &Crd, mut effect: Effect) {
+    /// Takes in what happens to an object, which comes as it is read before the upgrade, with what is on record.
+    pub fn add(&mut self, object: &Object, old: &Crd, record: &Record, mut effect: Effect) {
         self.unserved.add(object);
-        let Counted { places, .. } = self.tally.add(&mut effect, Some((object, old)));
+        let Counted { places, .. } = self.tally.add(&mut effect, Some((object, old, record)));
         self.does_harm |= does_harm(&effect);
         for place in places.into_iter().filter(counts) {
             let first = self.first.entry(place).or_default();

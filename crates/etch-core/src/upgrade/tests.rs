@@ -76,7 +76,7 @@ fn check(case: &Case) {
     for object in case.objects.iter().map(object) {
         let (effect, _) = upgrade.on_record(&object, &Record::default());
         harmed += u64::from(effect.kinds().iter().any(|kind| matches!(kind, Kind::Change | Kind::Loss)));
-        builder.add(&object, &before, effect);
+        builder.add(&object, &before, &Record::default(), effect);
     }
     assert_eq!(builder.objects(), case.objects.len() as u64, "{name}");
     let violations = new_violations((&old, Some(&before)), (&new, Some(&after)));
@@ -202,7 +202,8 @@ fn many_places_are_counted_not_listed() {
     let spec: serde_json::Map<_, _> = (0..30).map(|n| (format!("f{n:02}"), json!(1))).collect();
     let object = object(&InShort { name: "a".to_owned(), spec: spec.into(), owns: Value::Null, at: None });
     let mut builder = FindingsBuilder::new(&before, &after, Terms::default());
-    builder.add(&object, &before, Upgrade::new(&before, &after).object(&object));
+    let effect = Upgrade::new(&before, &after).object(&object);
+    builder.add(&object, &before, &Record::default(), effect);
     let lines = builder.findings(&NewViolations::default(), &Extent::Whole).lines;
     assert_eq!(lines.len(), 10);
     assert_eq!(lines[9], "and 21 more places; `etch impact -f FILE --live` lists all");

@@ -143,7 +143,7 @@ fn planned(case: &Case) -> UpgradePlan {
             let object = json!({ "apiVersion": old.api_version(), "kind": "Thing", "metadata": metadata, "spec": spec });
             let object = Object::from(object);
             let (mut effect, _) = impact.on_record(&object, &record);
-            tally.add(&mut effect, Some((&object, old)));
+            tally.add(&mut effect, Some((&object, old, &record)));
         }
         tally
     });

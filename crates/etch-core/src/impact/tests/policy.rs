@@ -1,7 +1,7 @@
 //! What a policy lets the operator do after an upgrade.
 
 use super::*;
-use crate::plan::{HiddenFields, changes, past_of};
+use crate::plan::{FormerDefault, HiddenEvidence, HiddenFields, changes, past_of};
 use crate::report::former_defaults::of_upgrade;
 
 /// The effect on an object all of which is stored, in a cluster whose policy has these terms and follows
@@ -84,4 +84,27 @@ fn an_object_on_record_is_left_alone_where_no_default_changes() {
         assert_eq!(written_at(5), ["hidden .spec.b"]);
         assert_eq!(written_at(0)[1..], [unproved], "nobody knows when it was written");
     }
+}
+
+#[test]
+fn persist_protects_what_nothing_on_record_shows_a_write_would_harm() {
+    let integer = |default: Value| spec(json!({ "a": { "type": "integer", "default": default } }));
+    let (old, new) = (crd(&[("v1", true, integer(json!(1)))]), crd(&[("v1", true, integer(json!(5)))]));
+    let protected = |object: &Object, hidden: HiddenEvidence| {
+        let mut effect = Upgrade::new(&old, &new).object(object);
+        assert!(!effect.protected.is_empty());
+        let mut tally = Tally::default();
+        let record = Record { hidden: Arc::new(hidden), ..Record::default() };
+        tally.add(&mut effect, Some((object, &old, &record)));
+        tally.counts.protected
+    };
+    let gone = || ".spec.gone".parse::<Path>().expect("a path");
+    let (plain, owned) = (tab(json!({ "a": 1 }), json!({})), tab(json!({ "a": 1 }), json!({ "f:gone": {} })));
+    let former =
+        HiddenEvidence { former: vec![FormerDefault::of_any_time(gone())], ..HiddenEvidence::default() };
+    let cleared = [("1".to_owned(), [gone()].into())].into();
+    assert_eq!(protected(&plain, HiddenEvidence::default()), 1);
+    assert_eq!(protected(&plain, former), 0, "etcd may hold a former default");
+    assert_eq!(protected(&owned, HiddenEvidence::default()), 0);
+    assert_eq!(protected(&owned, HiddenEvidence { cleared, ..HiddenEvidence::default() }), 1, "it is gone");
 }
