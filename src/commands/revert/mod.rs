@@ -16,6 +16,7 @@ use etch::operator::{Reversion, revert};
 use etch_core::crd::Crd;
 use etch_core::plan::{RecordedDefault, Standing, Unstorable};
 use etch_core::rbac::Verb;
+use etch_core::report::checkpoint::on_record;
 use etch_core::report::recorded_defaults::recorded_defaults;
 use kube_structural_schema::path::Path as FieldPath;
 use kube_structural_schema::schema::rules::crd::judge;
@@ -114,7 +115,8 @@ impl Revert {
             bail!("{name}: {error}{}", way_out(&error, &scope));
         }
         let (recorded, more_defaults) = recorded_defaults(&status, &crd);
-        let unstorable = Arc::new(Unstorable::new(recorded, &crd));
+        let hidden = on_record(&status, &crd).hidden;
+        let unstorable = Arc::new(Unstorable::new(recorded, &crd).knowing(hidden));
         let wanted = to.map(|to| lacked(&unstorable, &to)).unwrap_or_default();
         let signals = if self.yes { Signals::heard()? } else { Signals::default() };
         let pace = Pace::new(MAX_IN_FLIGHT, self.max_writes_per_second, self.pace.into());

@@ -2,13 +2,16 @@
 //! that the schema gave and no longer gives, and no manager owns it. A value stays if the server would fill
 //! it in again, or if no record proves where it comes from.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::clock::created;
 use super::follow::{Unowned, each_place, held, is_followable, part, pointer};
 use super::places::skip;
-use super::{Body, Exceptions, Plan, Record, Skip, Strategy, Terms, Write};
+use super::{Body, Exceptions, HiddenEvidence, Plan, Record, Skip, Strategy, Terms, Write};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::words::words;
@@ -102,6 +105,8 @@ pub struct Unstorable {
     defaults: Vec<(RecordedDefault, Standing)>,
     /// What the CRD still gives, at any version.
     present: Vec<(Path, Json)>,
+    /// What is known of fields that no read shows.
+    hidden: Arc<HiddenEvidence>,
 }
 
 /// What is to be removed from one object.
@@ -141,7 +146,14 @@ impl Unstorable {
             }
         };
         let defaults = recorded.into_iter().map(|default| (standing(&default), default));
-        Self { defaults: defaults.map(|(standing, default)| (default, standing)).collect(), present }
+        let defaults = defaults.map(|(standing, default)| (default, standing)).collect();
+        Self { defaults, present, hidden: Arc::default() }
+    }
+
+    /// The same with what is on record of fields that no read shows.
+    #[must_use]
+    pub fn knowing(self, hidden: Arc<HiddenEvidence>) -> Self {
+        Self { hidden, ..self }
     }
 
     /// The recorded defaults in the order of their paths, and whether their values can be removed.
@@ -173,7 +185,7 @@ impl Unstorable {
         found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         let mut unowned = Unowned::of(object, crd);
         let (mut removed, mut kept) = (Vec::<(Path, &Value)>::new(), Vec::new());
-        let mut is_unchanged = true;
+        let (mut is_unchanged, mut passes) = (true, BTreeSet::new());
         for (place, value, default) in found {
             if removed.last().is_some_and(|(above, _)| above.contains(&place)) {
                 continue;
@@ -182,6 +194,7 @@ impl Unstorable {
                 Err(why) => kept.push((place, why)),
                 Ok(through) => {
                     is_unchanged &= object.revision().is_some_and(|revision| revision <= through);
+                    passes.insert(through);
                     removed.push((place, value));
                 }
             }
@@ -190,10 +203,24 @@ impl Unstorable {
         removed.truncate(MOST);
         let plan = (!removed.is_empty()).then(|| match why {
             Some(why) => Plan::Skip(why),
-            None => plan(object, crd, terms, &removed),
+            None => plan(object, crd, terms, &removed, &self.record(&passes)),
         });
         let is_unchanged = is_unchanged && !removed.is_empty();
         Unstoring { removed: removed.into_iter().map(|(place, _)| place).collect(), kept, is_unchanged, plan }
+    }
+
+    /// What is known of fields that no read shows, where the values go that these passes have stored. The same
+    /// passes have stored what is hidden since the rollback, and it is taken back as well; a former default of
+    /// another schema is not.
+    fn record(&self, passes: &BTreeSet<u64>) -> Record {
+        let is_of_these =
+            |default: &RecordedDefault| default.stored.iter().any(|stored| passes.contains(&stored.through));
+        let gone = self.defaults.iter().filter(|(_, standing)| *standing == Standing::FieldGone);
+        let gone: Vec<&Path> =
+            gone.filter(|(default, _)| is_of_these(default)).map(|(default, _)| &default.path).collect();
+        let mut hidden = HiddenEvidence::clone(&self.hidden);
+        hidden.former.retain(|former| !gone.iter().any(|gone| gone.contains(&former.path)));
+        Record { hidden: hidden.into(), ..Record::default() }
     }
 
     /// The resource version up to which the pass that stored this value has gone; or why the value stays.
@@ -277,10 +304,9 @@ fn lowest(kept: Vec<(Path, KeptBecause)>, removed: &[(Path, &Value)]) -> Vec<(Pa
     kept.into_iter().zip(lowest).filter(|(_, lowest)| *lowest).map(|(kept, _)| kept).collect()
 }
 
-fn plan(object: &Object, crd: &Crd, terms: &Terms, removed: &[(Path, &Value)]) -> Plan {
+fn plan(object: &Object, crd: &Crd, terms: &Terms, removed: &[(Path, &Value)], record: &Record) -> Plan {
     let moves: Vec<(Path, Option<&Json>)> = removed.iter().map(|(place, _)| (place.clone(), None)).collect();
-    // A former default that no read shows was stored like those that are taken back.
-    if let Some(held) = held(object, crd, terms, &moves, &Record::default()) {
+    if let Some(held) = held(object, crd, terms, &moves, record) {
         return Plan::Hold(held);
     }
     Plan::Write(Write {

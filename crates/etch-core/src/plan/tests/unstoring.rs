@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::crd::sample::{things, things_document, with_spec};
-use crate::plan::{Held, Hold};
+use crate::plan::{FormerDefault, Held, Hold};
 
 const FINISHED: &str = "2026-01-02T00:00:00Z";
 const BEFORE: &str = "2026-01-01T00:00:00Z";
@@ -183,6 +183,36 @@ fn a_write_that_would_do_harm_is_held() {
         let spared = with(mine.clone(), &format!("/metadata/{field}"), value);
         assert_eq!(decided(&all, &spared).plan, Some(Plan::Skip(why)));
     }
+}
+
+#[test]
+fn a_former_default_stays_unless_the_same_pass_has_stored_it() {
+    let of_pass = |path: &str, through: u64| {
+        let mut recorded = recorded(path, json!(3));
+        recorded.stored[0].through = through;
+        recorded
+    };
+    let mine = object(json!({ "size": 3 }), json!({ "f:spec": {} }));
+    let former = vec![FormerDefault::of_any_time(".spec.gone".parse().expect("a path"))];
+    let plan = |gone: RecordedDefault, uid: &str| {
+        let cleared = [("other".to_owned(), [".spec.gone".parse().expect("a path")].into())].into();
+        let hidden = HiddenEvidence { former: former.clone(), cleared };
+        let unstorable =
+            Unstorable::new(vec![gone, of_pass(".spec.size", 10)], &crd()).knowing(hidden.into());
+        let object = Object::from(with(mine.clone(), "/metadata/uid", json!(uid)));
+        unstorable.decide(&object, &crd(), &Terms::default()).plan
+    };
+    assert!(matches!(plan(of_pass(".spec.gone", 10), "u"), Some(Plan::Write(_))), "it is taken back as well");
+    let Some(Plan::Hold(Held { reason: Hold::HiddenFields, paths, .. })) =
+        plan(of_pass(".spec.gone", 5), "u")
+    else {
+        panic!("a former default of an earlier schema is destroyed")
+    };
+    assert_eq!(paths.iter().map(Path::to_string).collect::<Vec<_>>(), [".spec.gone"]);
+    assert!(
+        matches!(plan(of_pass(".spec.gone", 5), "other"), Some(Plan::Write(_))),
+        "it is known to be gone"
+    );
 }
 
 #[test]
