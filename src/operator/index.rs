@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_of_a_policy_is_no_news_and_a_policy_that_cannot_be_read_selects_nothing() {
+    fn a_status_of_a_policy_is_no_news_and_a_policy_that_cannot_be_read_governs_and_pauses() {
         let mut index = listed(&[NAME], &[policy("default", json!({}))]);
         let mut told = policy("default", json!({}));
         told.data["status"] = json!({ "observedGeneration": 1 });
@@ -435,6 +435,7 @@ mod tests {
         let mut odd = policy("default", json!({ "mode": "Dream" }));
         odd.metadata.generation = Some(2);
         assert_eq!(index.policy_event(&Event::Apply(odd)), Change::All);
-        assert_eq!(governing(&index, NAME), None);
+        let assignment = index.assignment(NAME, Duration::ZERO).expect("it selects the CRD still");
+        assert_eq!(assignment.settings.pause.expect("a pause").paused.as_deref(), Some("default"));
     }
 }

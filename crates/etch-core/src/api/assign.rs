@@ -137,7 +137,7 @@ mod tests {
         let names = serde_json::json!({ "names": ["crontabs.stable.example.com"] });
         assert_eq!(
             with(serde_json::json!({ "mode": "Dream", "selector": names })),
-            told("odd", "DefaultsPolicy odd")
+            told("odd", "DefaultsPolicy odd (paused)")
         );
         // What it selects cannot be read either.
         let odd = serde_json::json!({ "mode": "Dream", "selector": { "names": 5 }, "pauseAll": true });
