@@ -154,7 +154,7 @@ async fn every_line_is_read_strictly_and_numbers_are_numbers() {
         of("restarting the CRD task")
     );
     let tie = of("several equally specific policies select this CRD; the first by name governs it");
-    assert_eq!(tie["fields"]["ties"], "tied, tied-too", "{tie}");
+    assert_eq!(tie["fields"]["ties"], "odd, tied, tied-too", "{tie}");
 }
 
 /// A log at level info, without the colours of a terminal.
