@@ -24,11 +24,17 @@ pub(super) fn carried(
     let latest = (!is_about(report, crd)).then(|| past(report));
     for earlier in latest.iter().chain(&report.previous).take_while(|earlier| present.are_among(earlier)) {
         served.extend(earlier.served.iter().cloned());
-        if earlier.through.is_some() {
+        if proves(earlier) {
             return Some((earlier.clone(), served));
         }
     }
     None
+}
+
+/// Whether an earlier pass proves anything now: one that was not verified may have read objects from a server that
+/// lagged behind and showed no default to ask about.
+pub(super) fn proves(earlier: &PreviousDefaults) -> bool {
+    earlier.through.is_some() && earlier.verify_at.is_none()
 }
 
 /// Whether nothing that a server stores which lags behind lacks a default: each schema that one may still serve

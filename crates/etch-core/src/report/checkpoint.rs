@@ -7,7 +7,7 @@ use crate::bloom_filter::BloomFilter;
 use crate::crd::Crd;
 use crate::object_machine::Rules;
 use crate::plan::{Exceptions, HiddenEvidence, Record};
-use crate::report::carried::{carried, is_lag_harmless};
+use crate::report::carried::{carried, is_lag_harmless, proves};
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::former_defaults::of_report;
 use crate::report::rejected::Rejected;
@@ -90,6 +90,9 @@ impl Checkpoint {
         // Defaults that are back: what has not been written since holds them still, and of what has been
         // nothing is known.
         let past = status.previous.iter().find(|past| is_this(&past.digest, &past.storage_version))?;
+        if !proves(past) {
+            return None;
+        }
         let record = Record {
             through: Some(past.through.as_deref()?.parse().ok()?),
             exceptions: excepted(past),

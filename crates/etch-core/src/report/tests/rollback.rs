@@ -119,6 +119,22 @@ fn a_field_that_stays_without_its_default_is_remembered_until_it_goes() {
 }
 
 #[test]
+fn a_pass_that_was_not_verified_proves_nothing_under_another_schema() {
+    for (verifies, proved) in [(true, Some(15)), (false, None)] {
+        for (next, back) in [
+            (json!({ "a": number(2) }), json!({ "a": number(1), "b": number(1) })),
+            (json!({ "a": number(1), "b": number(1), "c": number(1) }), json!({ "b": number(1) })),
+        ] {
+            let mut story = Story::begin(json!({ "a": number(1), "b": number(1) }));
+            story.passes(15, verifies);
+            story.becomes(20, next);
+            story.becomes(30, back);
+            assert_eq!(story.proved(), proved, "verified: {verifies}");
+        }
+    }
+}
+
+#[test]
 fn only_a_verification_shows_that_no_server_knows_a_field() {
     // Nothing is written under a schema without defaults, and so nothing is verified.
     let mut story = Story::begin(json!({ "a": number(1) }));
