@@ -17,20 +17,6 @@ pub(crate) fn all_of(object: &Value, other: &Value) -> Result<()> {
     ["spec", "status"].iter().try_for_each(|part| kept(&object[part], &other[part], part))
 }
 
-/// The part of an object whose fields another one has as well.
-pub(crate) fn shared(object: &Value, other: &Value) -> Value {
-    match (object, other) {
-        (Value::Object(fields), Value::Object(others)) => {
-            let both = fields.iter().filter_map(|(name, value)| Some((name, value, others.get(name)?)));
-            both.map(|(name, value, other)| (name.clone(), shared(value, other))).collect()
-        }
-        (Value::Array(items), Value::Array(others)) if items.len() == others.len() => {
-            items.iter().zip(others).map(|(item, other)| shared(item, other)).collect()
-        }
-        _ => object.clone(),
-    }
-}
-
 fn kept(before: &Value, now: &Value, path: &str) -> Result<()> {
     match (before, now) {
         (Value::Object(before), Value::Object(now)) => before.iter().try_for_each(|(name, value)| {
