@@ -11,6 +11,9 @@ pub const BEFORE: &str = "2025-01-01T00:00:00Z";
 /// When aged CRDs were changed: after aged objects were written, and long before anything else.
 pub const LONG_AGO: &str = "2025-06-01T00:00:00Z";
 
+/// Where etcd has CRDs, below `/registry/`.
+pub const DEFINITIONS: &str = "apiextensions.k8s.io/customresourcedefinitions/";
+
 /// Has every value under a key of etcd, such as `stable.example.com/crontabs/`, be written at a time.
 ///
 /// # Errors
@@ -27,7 +30,7 @@ pub async fn values(cluster: &Cluster, under: &str, time: &str) -> Result<()> {
 /// # Errors
 /// There is no such CRD, or the API server does not show it.
 pub async fn crd(cluster: &Cluster, name: &str) -> Result<()> {
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{name}");
+    let key = format!("/registry/{DEFINITIONS}{name}");
     let (bytes, _) = cluster.etcd().get(&key).await?.with_context(|| key.clone())?;
     cluster.etcd().put(&key, &dated(&bytes, LONG_AGO)?).await?;
     let path = format!("{CRDS}/{name}");

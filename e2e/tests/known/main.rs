@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::aged::{self, BEFORE};
+use e2e::aged::{self, BEFORE, DEFINITIONS};
 use e2e::cluster::{Patch, crd, eventually, plural};
 use e2e::operator;
 use e2e::scene::{self, Scene};
@@ -45,9 +45,7 @@ async fn upgraded(scene: &Scene, kind: &str) -> Result<String> {
         cluster.create(&collection(kind), "user", &object).await?;
     }
     // All that there is is older than the upgrade.
-    for under in
-        [format!("{GROUP}/").as_str(), "etch-operator.io/", "apiextensions.k8s.io/customresourcedefinitions/"]
-    {
+    for under in [format!("{GROUP}/").as_str(), "etch-operator.io/", DEFINITIONS] {
         aged::values(cluster, under, BEFORE).await?;
     }
     cluster.apply_crd(&of_type(kind, true)).await?;

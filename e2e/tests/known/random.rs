@@ -8,7 +8,7 @@ use std::env;
 use std::io::Write as _;
 
 use anyhow::{Context, Result, ensure};
-use e2e::aged::{self, BEFORE};
+use e2e::aged::{self, BEFORE, DEFINITIONS};
 use e2e::cluster::{Cluster, Patch, crd, plural};
 use e2e::scene::Scene;
 use fastrand::Rng;
@@ -247,7 +247,7 @@ async fn play(types: &[Type], known: &mut BTreeMap<Situation, Known>) -> Result<
     let begun = stream::iter(types).map(|each| each.begin(&scene));
     let written: Vec<Vec<String>> = begun.buffered(AT_ONCE).try_collect().await?;
     // What is there is old, and so are the upgrades.
-    for under in [format!("{GROUP}/").as_str(), "apiextensions.k8s.io/customresourcedefinitions/"] {
+    for under in [format!("{GROUP}/").as_str(), DEFINITIONS] {
         aged::values(cluster, under, BEFORE).await?;
     }
     stream::iter(types).map(Ok).try_for_each_concurrent(AT_ONCE, |each| upgrade(cluster, each)).await?;
