@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::pass_status::{set_default, set_policy};
 use super::refusals::of_two_versions;
 use super::server::{Answer, Request};
-use super::world::{THINGS, World, is_write, operate, operate_with, options, thing};
+use super::world::{Snapshot, THINGS, World, is_write, operate, operate_with, options, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -32,18 +32,30 @@ async fn is_mended(world: &World, at_most: Duration) {
     assert_eq!(world.persisted(), STORED);
 }
 
+/// Two objects, whose defaults are stored after five minutes.
+fn settling() -> World {
+    let world = World::with(&["a", "b"]);
+    set_policy(&world, 2, json!({ "settle": "5m" }));
+    world
+}
+
+/// Takes a backup before an operator that has just begun stores the defaults, and waits until they are stored.
+async fn backed_up(world: &World) -> Snapshot {
+    tokio::time::sleep(2 * MINUTE).await;
+    let before = world.snapshot();
+    assert!(!world.is_persisted("a"));
+    tokio::time::sleep(20 * MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    before
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_restore_to_before_the_pass_is_found_and_mended_without_a_restart() {
     for bump in [true, false] {
-        let world = World::with(&["a", "b"]);
-        set_policy(&world, 2, json!({ "settle": "5m" }));
+        let world = settling();
         let (cluster, _) = world.serve();
         let operator = tokio::spawn(operate(cluster, 2 * HOUR));
-        tokio::time::sleep(2 * MINUTE).await;
-        let before = world.snapshot();
-        assert!(!world.is_persisted("a"));
-        tokio::time::sleep(20 * MINUTE).await;
-        assert_eq!(world.persisted(), STORED);
+        let before = backed_up(&world).await;
         world.restore(&before, bump);
         assert!(!world.is_persisted("a") && !world.is_persisted("b"));
         is_mended(&world, 10 * MINUTE).await;
@@ -54,17 +66,12 @@ async fn a_restore_to_before_the_pass_is_found_and_mended_without_a_restart() {
 #[tokio::test(start_paused = true)]
 async fn where_the_lease_shows_a_restore_reports_are_read_seldom_and_soon_after_it() {
     for bump in [true, false] {
-        let world = World::with(&["a", "b"]);
-        set_policy(&world, 2, json!({ "settle": "5m" }));
+        let world = settling();
         let (cluster, log) = world.serve();
         let sign = watch::Sender::new(());
         let options = Options { set_back: Some(sign.subscribe()), ..options() };
         let operator = tokio::spawn(operate_with(options, cluster, 2 * HOUR));
-        tokio::time::sleep(2 * MINUTE).await;
-        let before = world.snapshot();
-        assert!(!world.is_persisted("a"));
-        tokio::time::sleep(20 * MINUTE).await;
-        assert_eq!(world.persisted(), STORED);
+        let before = backed_up(&world).await;
         let is_read = |request: &Request| request.method == "GET" && request.path.contains("reports/");
         let read = log.count(is_read);
         tokio::time::sleep(30 * MINUTE).await;
@@ -110,15 +117,10 @@ async fn a_restore_to_before_what_is_not_reported_yet_is_found_by_the_lease() {
 #[tokio::test(start_paused = true)]
 async fn a_restore_to_before_an_upgrade_brings_back_what_was_to_be_done_then() {
     for bump in [true, false] {
-        let world = World::with(&["a", "b"]);
-        set_policy(&world, 2, json!({ "settle": "5m" }));
+        let world = settling();
         let (cluster, _) = world.serve();
         let operator = tokio::spawn(operate(cluster, 2 * HOUR));
-        tokio::time::sleep(2 * MINUTE).await;
-        let before = world.snapshot();
-        assert!(!world.is_persisted("a"));
-        tokio::time::sleep(20 * MINUTE).await;
-        assert_eq!(world.persisted(), STORED);
+        let before = backed_up(&world).await;
         set_default(&world, 2, None);
         tokio::time::sleep(20 * MINUTE).await;
         assert!(world.persisted().starts_with("True NoDefaults"), "{}", world.persisted());
