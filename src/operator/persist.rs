@@ -18,6 +18,7 @@ use etch_core::engine::stop_reason::StopReason;
 use etch_core::engine::sweep::{Sweep, SweepError};
 use etch_core::object_machine::Rules;
 use etch_core::plan::{Persisted, Record, Skip, Terms};
+use etch_core::report::changed_defaults::ChangedDefaults;
 use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::former_defaults::places_of;
 use etch_core::report::ledger::Ledger;
@@ -39,6 +40,8 @@ pub struct Pass {
     pub terms: Terms,
     /// What is on record: objects that it covers need no request.
     pub record: Record,
+    /// The defaults that have changed since the operator's last pass. Their values are sent with each write.
+    pub changes: ChangedDefaults,
     /// Whether every API server serves the CRD, so that a pass without exceptions proves the version at which
     /// objects are stored.
     pub proves_versions: bool,
@@ -60,9 +63,12 @@ pub struct Passed {
     pub left_out: u64,
     /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
-    /// What is proved of all objects of the CRD, for later readers; `None` if some were left out or not
-    /// answered about.
+    /// What is proved of all objects of the CRD, for later readers; `None` if some were left out, not answered
+    /// about, or in doubt.
     pub proved: Option<Persisted>,
+    /// Whether some object shows the previous value of a default while API servers may still serve the schema
+    /// before: one of them may have filled it in, and etcd holds nothing.
+    pub in_doubt: bool,
     /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more
     /// than are remembered.
     pub problems: Vec<ObjectProblem>,
@@ -132,7 +138,8 @@ pub async fn persist(
             ..Limits::default()
         };
         let checkpoint = Checkpoint { record, ..Checkpoint::default() };
-        engine::pass::Pass::begin(rules.clone(), limits, checkpoint, Ledger::default())
+        let ledger = Ledger { changes: pass.changes.clone(), ..Ledger::default() };
+        engine::pass::Pass::begin(rules.clone(), limits, checkpoint, ledger)
     };
     await_migration(cluster, &pass, progress).await;
     let check = Arc::new(GenerationCheck::new(&pass.crd, None));
@@ -151,7 +158,8 @@ pub async fn persist(
     match ended {
         Ok(verified) => {
             let passed = passed(&verified.last, &ledger, verified.is_verified);
-            let is_whole = pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
+            let is_complete = passed.verified && passed.counts.unknown == 0 && !passed.in_doubt;
+            let is_whole = pass.scope == Scope::All && is_complete;
             let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
             let places = || places_of(&pass.crd, &pass.record.hidden.former);
             let counts = passed.counts;
@@ -213,6 +221,7 @@ fn passed(sweep: &Sweep, ledger: &Ledger, verified: bool) -> Passed {
         dropped: status.dropped,
         lost: ledger.dropped.lost(),
         proved: None,
+        in_doubt: ledger.changes.has_suspects(),
     }
 }
 

@@ -26,11 +26,25 @@ pub struct PendingChanges {
 /// Which changes of defaults are due by the last report on a CRD, under the settings of its policy. The
 /// report may be about earlier defaults of the CRD.
 pub fn pending_changes(report: &DefaultsReportStatus, crd: &Crd, settings: &Settings) -> PendingChanges {
+    PendingChanges { changes: changed_defaults(report, crd, settings), record: on_record(report, crd) }
+}
+
+fn changed_defaults(report: &DefaultsReportStatus, crd: &Crd, settings: &Settings) -> ChangedDefaults {
     // When it is opened decides nothing about changes.
     let state = ReportState::open(Some(report), crd, settings, "", Timestamp::UNIX_EPOCH);
     let about_this = Some(report).filter(|report| state.is_about(report));
-    let changes = ChangedDefaults::open(about_this, state.previous(), crd, settings);
-    PendingChanges { changes, record: on_record(report, crd) }
+    ChangedDefaults::open(about_this, state.previous(), crd, settings)
+}
+
+/// Which defaults have changed since the operator's last pass, for a pass by hand, which follows none of them:
+/// it sends their values with its writes. Where API servers may still serve the schema before, an old value
+/// that an object shows may not be stored.
+pub fn changes_by_hand(report: &DefaultsReportStatus, crd: &Crd, servers_may_lag: bool) -> ChangedDefaults {
+    let mut changes = changed_defaults(report, crd, &Settings::default());
+    if servers_may_lag {
+        changes.watch_suspects();
+    }
+    changes
 }
 
 impl PendingChanges {
@@ -67,24 +81,28 @@ pub fn deciding(record: &Record, report: Option<&DefaultsReportStatus>) -> Recor
 }
 
 /// An upgrade under the policy that governs its CRD, if one does. Which defaults have changed is compared
-/// with the last report where that is about the CRD as it is, as for the operator.
+/// with the last report where that is about the CRD as it is, as for the operator. `document` is the CRD as
+/// the cluster has it, if it is known.
 pub fn upgrade_under_policy<'a>(
     upgrade: Upgrade<'a>,
-    old: &Crd,
-    new: &Crd,
     settings: Option<&Settings>,
     report: Option<&DefaultsReportStatus>,
+    document: Option<&Json>,
 ) -> Upgrade<'a> {
     let Some(settings) = settings else { return upgrade };
-    let is_about_old = |report: &&DefaultsReportStatus| report.digest == old.digest();
-    let changes = match report.filter(is_about_old) {
+    let (old, new) = upgrade.crds();
+    let report = report.filter(|report| report.digest == old.digest());
+    let changes = match report {
         Some(report) => pending_changes(report, new, settings).of(&Object::default()).to_vec(),
         None => changes(&past_of(old), new, &settings.follow),
     };
-    let former = match report.filter(is_about_old) {
+    let mut former = match report {
         Some(report) => former_defaults::of_report(report, new),
         None => former_defaults::of_upgrade(old, new),
     };
+    if let Some(document) = document {
+        former_defaults::add(&mut former, Shown::by(document, new).former);
+    }
     upgrade.under(settings.terms.clone(), changes, former, settings.writes())
 }
 
@@ -177,5 +195,30 @@ mod tests {
             ..whole.clone()
         }));
         assert!(!is_of_all(&DefaultsReportStatus { through: None, ..whole }));
+    }
+
+    #[test]
+    fn the_operator_holds_for_a_former_default_that_only_a_pass_by_hand_has_recorded() {
+        let with = |spec: Value| Crd::read(&things_document(with_spec(spec)).into()).expect("a CRD");
+        let old = with(json!({ "old": { "type": "integer" } }));
+        let new = with(json!({ "size": { "type": "integer", "default": 1 } }));
+        let mut document = things_document(with_spec(json!({ "old": { "type": "integer" } })));
+        let object = Object::from(json!({
+            "apiVersion": "example.com/v1", "kind": "Thing",
+            "metadata": { "name": "a", "uid": "u", "resourceVersion": "30", "managedFields": [] },
+            "spec": { "old": 1 },
+        }));
+        let settings = Settings::default();
+        let is_held = |document: &Value| {
+            let document = Json::from(document.clone());
+            let upgrade = Upgrade::new(&old, &new);
+            let upgrade = upgrade_under_policy(upgrade, Some(&settings), None, Some(&document));
+            upgrade.object(&object).held.is_some()
+        };
+        assert!(!is_held(&document), "nobody names the field");
+        let persisted =
+            Persisted::new(&old, 20, None, false).with_places([".spec.old".parse().expect("a path")]);
+        document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted.annotation() });
+        assert!(is_held(&document));
     }
 }

@@ -139,7 +139,8 @@ impl Sources<'_> {
             _ => None,
         };
         let settings = impact.rules.settings();
-        let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, settings, report.as_ref());
+        let document = present.map(|(document, _)| document);
+        let upgrade = upgrade_under_policy(Upgrade::new(old, new), settings, report.as_ref(), document);
         let live = self.cluster.clone().filter(|_| self.live).map(ObjectSource::from);
         let source = self.bytes.as_ref().or(live.as_ref());
         // What proves objects to be stored, and so that the operator has no reason to write them.

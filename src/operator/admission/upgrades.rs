@@ -183,7 +183,7 @@ fn evaluate(
     objects: Objects<FindingsBuilder>,
 ) {
     let Crds { old, new, document, .. } = crds;
-    let upgrade = upgrade_under_policy(Upgrade::new(old, new), old, new, Some(settings), report);
+    let upgrade = upgrade_under_policy(Upgrade::new(old, new), Some(settings), report, Some(document));
     objects.each(record_of(report, document, old), |objects, object, record| {
         let (effect, _) = upgrade.on_record(object, record);
         objects.build(|builder| builder.add(object, old, record, effect));

@@ -220,7 +220,7 @@ pub enum RefusedObjects {
 }
 
 /// What a policy sets for one CRD, with a value for everything that it leaves open.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// The policy's name.
     pub policy: String,

@@ -82,6 +82,11 @@ impl<'a> Upgrade<'a> {
         }
     }
 
+    /// The CRD before and after.
+    pub(crate) fn crds(&self) -> (&'a Crd, &'a Crd) {
+        (self.old, self.new)
+    }
+
     /// The upgrade in a cluster with a policy: what writes may do, the `changes` of defaults that come with
     /// the upgrade, and whether the operator `writes` to objects. `former` are the fields that have no default
     /// any more, as the operator remembers them.
@@ -138,19 +143,19 @@ impl<'a> Upgrade<'a> {
             }
             None => (self.presumed(object, &record.history), false),
         };
-        if self.is_left_alone(object, record) {
-            (effect.dropped, effect.held) = (false, None);
-        }
+        self.leave_alone(object, record, &mut effect);
         self.add_owners_at_removed(object, &mut effect);
         self.add_maybe_stored_at_removed(object, record, &mut effect);
         (effect, is_certain)
     }
 
-    /// Whether the operator has no reason to write an object: its defaults stay what they were, and all of them
-    /// are on record.
-    fn is_left_alone(&self, object: &Object, record: &Record) -> bool {
+    /// Takes out what a write would do where the operator has no reason to write an object: its defaults stay
+    /// what they were, and all of them are on record.
+    fn leave_alone(&self, object: &Object, record: &Record, effect: &mut Effect) {
         let follows = self.changes.iter().any(Change::is_followed);
-        self.is_carried && !follows && record.covers(object, self.old).is_some()
+        if self.is_carried && !follows && record.covers(object, self.old).is_some() {
+            (effect.dropped, effect.held) = (false, None);
+        }
     }
 
     /// What happens to an object of which this is what etcd holds since a revision (0 if that is not known),
@@ -174,9 +179,7 @@ impl<'a> Upgrade<'a> {
             revision => revision.to_string().into(),
         };
         let object = Object::from(view);
-        if self.is_left_alone(&object, record) {
-            (effect.dropped, effect.held) = (false, None);
-        }
+        self.leave_alone(&object, record, &mut effect);
         self.add_owners_at_removed(&object, &mut effect);
         Ok((object, effect))
     }
