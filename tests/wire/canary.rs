@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::world::{CRDS, THINGS, World, is_write, operate};
+use super::world::{CRDS, THINGS, World, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -79,6 +79,29 @@ async fn a_canary_waits_through_a_restart_until_its_own_generation_is_resumed() 
     assert!(world.persisted().starts_with("True AllPersisted: all 6"), "{}", world.persisted());
     assert_eq!(canary(&world)["state"], "Passed");
     operator.abort();
+}
+
+/// All objects are held for a field that the schema does not know, and then it does: nothing about its defaults
+/// has changed.
+#[tokio::test(start_paused = true)]
+async fn objects_that_a_new_generation_lets_go_are_written_behind_a_canary() {
+    let world = world(json!({ "objects": 2 }));
+    for name in NAMES {
+        let mut object = thing(name);
+        object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"]["f:legacy"] = json!({});
+        world.put(THINGS, object);
+    }
+    let log = world.operate(MINUTE).await;
+    assert!(world.persisted().contains("5 held"), "{}", world.persisted());
+    assert_eq!(log.count(is_write), 0);
+    let mut crd = world.stored(CRDS, "things.example.com").expect("the CRD");
+    crd["metadata"]["generation"] = json!(3);
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["legacy"] =
+        json!({ "type": "integer" });
+    world.put(CRDS, crd);
+    world.operate(MINUTE).await;
+    assert_eq!(persisted(&world), ["a", "b"], "{}", world.persisted());
+    assert!(world.persisted().contains(" CanaryWaiting: "), "{}", world.persisted());
 }
 
 #[tokio::test(start_paused = true)]

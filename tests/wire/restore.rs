@@ -113,6 +113,35 @@ async fn a_restore_to_before_what_is_not_reported_yet_is_found_by_the_lease() {
     }
 }
 
+/// Objects hold the default of before, and the pass that moved them is undone.
+#[tokio::test(start_paused = true)]
+async fn a_changed_default_is_followed_once_more_after_a_restore_to_before_the_pass() {
+    let world = World::with(&["a", "b"]);
+    world.operate(MINUTE).await;
+    set_policy(
+        &world,
+        2,
+        json!({ "settle": "5m", "onChange": [{ "path": ".spec.size", "action": "Follow" }] }),
+    );
+    set_default(&world, 2, Some(5));
+    world.serves(5, 5);
+    let holds = |size: u64| {
+        ["a", "b"].iter().all(|name| world.stored(THINGS, name).expect("an object")["spec"]["size"] == size)
+    };
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    tokio::time::sleep(2 * MINUTE).await;
+    let before = world.snapshot();
+    assert!(holds(1));
+    tokio::time::sleep(20 * MINUTE).await;
+    assert!(holds(5), "{}", world.persisted());
+    world.restore(&before, true);
+    assert!(holds(1));
+    tokio::time::sleep(HOUR).await;
+    assert!(holds(5), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+}
+
 /// The CRD goes back, too: to a schema with a default that the one after it has not.
 #[tokio::test(start_paused = true)]
 async fn a_restore_to_before_an_upgrade_brings_back_what_was_to_be_done_then() {

@@ -46,6 +46,11 @@ impl BloomFilter {
         self.0
     }
 
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.len() < 2
+    }
+
     /// Whether a hash is in it, or seems to be.
     pub fn contains(&self, hash: u64) -> bool {
         let Some((probes, bits)) = self.0.split_first().filter(|(_, bits)| !bits.is_empty()) else {

@@ -23,6 +23,7 @@
 
 pub mod backoff;
 pub mod canary;
+pub mod counted;
 pub mod crd;
 pub mod lease;
 pub mod outage;

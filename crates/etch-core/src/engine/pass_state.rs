@@ -1,5 +1,6 @@
 //! The results for a CRD's objects after a pass, updated while the objects are watched.
 
+use super::counted::CountedObjects;
 use crate::api::{Counts, Settings};
 use crate::crd::Crd;
 use crate::plan::Record;
@@ -19,6 +20,8 @@ pub struct PassState {
     pub proved: ObjectVersions,
     /// The resource version from which a watch misses nothing.
     pub watch_from: String,
+    /// What tells objects that the watch brings once more, or that had gone before they were counted.
+    pub counted: CountedObjects,
     /// When the pass began and ended.
     pub times: Times,
     /// The resource version up to which every object was processed, or excepted.

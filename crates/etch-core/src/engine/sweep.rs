@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use super::Work;
 use super::canary::{Budget, CanaryCounts, Trials};
+use super::counted::CountedObjects;
 use super::stage::{Earlier, KnownObject, Outcome, ProblemVersions, Stage};
 use super::stop_reason::StopReason;
 use crate::api::{Amount, Mode};
@@ -121,6 +122,8 @@ pub struct Sweep {
     pub through: Option<u64>,
     /// The resource version from which a watch misses nothing: that of the first page.
     pub watch_from: String,
+    /// The objects that it has counted.
+    pub counted: CountedObjects,
     /// Objects that this sweep wrote and proved, as they were left; hashes, since there may be many.
     pub proved: ObjectVersions,
     /// How many objects needed a request.
@@ -290,6 +293,7 @@ impl Sweep {
             self.tally.set_expected(page.total);
             self.tally.set_place(self.through.map(|through| Place { through, upto: String::new() }));
         }
+        self.counted.page(page.resource_version.parse().ok());
         // In a list that was unsorted once, a place has no meaning.
         let goes_on = |upto: &ListKey| page.keys.first().is_some_and(|first| upto <= first);
         let in_order =
@@ -333,6 +337,7 @@ impl Sweep {
         open.under_way.insert(index, object.resource_version().to_owned());
         self.met_unknown = true;
         let (identity, is_proved) = (object.identity(), stage.proved.contains(&object));
+        self.counted.add(&identity.uid);
         // An earlier attempt read it with an old default, and wrote nothing because of that.
         let is_suspect = stage.ledger.changes.is_suspect(&object);
         let record = if is_suspect { stage.beyond } else { stage.record_of(&object) };
@@ -432,6 +437,7 @@ impl Sweep {
     /// Counts an object whose result is recorded.
     fn count(&mut self, object: KnownObject<'_>) {
         let KnownObject { identity, resource_version, outcome } = object;
+        self.counted.add(&identity.uid);
         match outcome {
             Outcome::LeftOut => self.tally.count_left_out(),
             Outcome::Stored => self.tally.add(identity, ObjectState::Stored, &[]),

@@ -174,6 +174,7 @@ impl<H> Watching<H> {
     /// Takes in up to which resource version the watch has brought everything.
     pub fn set_delivered(&mut self, delivered: Option<u64>) {
         self.delivered = delivered;
+        self.pass.counted.delivered(delivered);
     }
 
     /// Takes in whether another watch of some of the objects fails: what comes from now on through the others
@@ -224,13 +225,18 @@ impl<H> Watching<H> {
         match change {
             Change::Failed(date, why) => self.outage.fails(now, date, why),
             Change::Resumed => {}
+            // The list showed it in this state, or in a later one.
+            Change::Created(received) if self.pass.counted.has_created(&received.object) => {
+                self.object_changed(now, received);
+            }
             Change::Created(received) => {
                 let queued = self.queue.created(now, received);
                 self.begin_object(now, queued);
             }
             Change::Applied(received) => self.object_changed(now, received),
             Change::Deleted(object) => {
-                if self.queue.deleted(&object) && self.pass.tally.deleted(&object.identity()) {
+                let is_counted = self.queue.deleted(&object) && !self.pass.counted.never_had(&object);
+                if is_counted && self.pass.tally.deleted(&object.identity()) {
                     self.updates.want(now);
                 }
                 self.updates.want_totals(now, self.pass.tally.counts());
@@ -296,8 +302,6 @@ impl<H> Watching<H> {
         }
         let reconciled = match reconciled {
             Ok(reconciled) => reconciled,
-            // The pause itself ends it.
-            Err(StopReason::Pause) => return,
             Err(stop) => {
                 if !stop.lets_writes_end() {
                     self.queue = Queue::default();
@@ -306,9 +310,14 @@ impl<H> Watching<H> {
             }
         };
         let was_unanswered = self.pass.tally.is_unanswered(identity);
-        if self.count(now, identity, reconciled, in_tally) {
-            self.renew_record();
+        let is_unknown = matches!(reconciled.state, ObjectState::Unknown);
+        let is_news = self.count(now, identity, reconciled, in_tally);
+        if is_news || is_unknown {
+            // The event that led here is used up: nothing else looks at the object again.
             self.retries.arm(now, &self.pass.tally, self.writes);
+        }
+        if is_news {
+            self.renew_record();
             let is_answered = was_unanswered && !self.pass.tally.is_unanswered(identity);
             // While the others are read again, one answer more is no news.
             if is_answered && !self.queue.reads_again() {

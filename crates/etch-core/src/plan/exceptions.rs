@@ -25,9 +25,14 @@ impl Exceptions {
         Self { hashes: Arc::default(), filter: Some(Arc::new(filter)) }
     }
 
+    /// Whether no object is excepted.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty() && self.filter.as_ref().is_none_or(|filter| filter.is_empty())
+    }
+
     /// Whether the object of this uid is excepted.
     pub fn contains(&self, uid: &str) -> bool {
-        if self.hashes.is_empty() && self.filter.is_none() {
+        if self.is_empty() {
             return false;
         }
         let hash = hash(uid);

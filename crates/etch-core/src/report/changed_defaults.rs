@@ -101,6 +101,15 @@ impl ChangedDefaults {
         self.totals.counted.clear();
     }
 
+    /// Where no record shows any more which objects were not processed, all are again.
+    pub fn record_is_lost(&mut self) {
+        let totals = &mut self.totals;
+        if std::mem::take(&mut totals.over) {
+            (totals.would, totals.kept) = (0, 0);
+            totals.places.values_mut().for_each(|(_, kept)| *kept = 0);
+        }
+    }
+
     /// The changes that concern an object: all of them until every object was processed, and later for those
     /// that were not. A client that sets the old value after that means it.
     pub fn for_object(&self, object: &Object, record: &Record) -> &[Change] {
@@ -331,6 +340,9 @@ mod tests {
         assert_eq!(changes.for_object(&object(3), &record), []);
         record.exceptions = ["u".to_owned()].into_iter().collect();
         assert_eq!(changes.for_object(&object(3), &record).len(), 1);
+        record.exceptions = crate::plan::Exceptions::default();
+        changes.record_is_lost();
+        assert_eq!(changes.for_object(&object(3), &record).len(), 1, "it may be one that was not seen to");
         assert!(
             !ChangedDefaults::open(None, &previous, &crd(json!(3)), &settings()).are_pending(),
             "nothing has changed"

@@ -233,6 +233,10 @@ impl Tally {
         let was_skipped = self.skipped.get(identity);
         let (is_due, problem, is_skipped) = match &state {
             ObjectState::Gone => return false,
+            // A held object is reconciled only when it has changed, and may be held no more.
+            ObjectState::Unknown if matches!(before, Some(ObjectState::Held(_))) => {
+                (None, Some(&state), None)
+            }
             // What could not be found out changes nothing of what is known.
             ObjectState::Unknown if was_due.is_some() || before.is_some() => return false,
             ObjectState::Unknown | ObjectState::Held(_) | ObjectState::Rejected(_) => {

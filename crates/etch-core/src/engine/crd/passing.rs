@@ -100,6 +100,10 @@ impl<H> Passing<H> {
         if is_begin_reported(task, status, report.is_some()) {
             status.set_conditions(task.in_progress(&Tally::default(), None));
         }
+        let is_of_all = checkpoint.record.through.is_some() && checkpoint.upto.is_none();
+        if !is_of_all {
+            ledger.changes.record_is_lost();
+        }
         ledger.changes.pass_begins(checkpoint.record.through.is_some());
         let lag_matters = !state.is_lag_harmless();
         if verifies && lag_matters && ledger.changes.misses_suspects() {
@@ -313,6 +317,7 @@ impl<H> Passing<H> {
             proved: checkpoint.proved,
             tally: last.tally,
             watch_from: last.watch_from,
+            counted: last.counted.for_watch(),
             times: Times { finished: Some(now.date), verify_at, ..self.times },
             finished_through,
             watch_failure,

@@ -99,6 +99,7 @@ fn what_a_canary_was_refused_is_neither_tried_again_nor_forgotten_while_nothing_
             record: Record::empty(&rules().crd),
             proved: ObjectVersions::default(),
             watch_from: "10".to_owned(),
+            counted: CountedObjects::default(),
             times: Times::default(),
             finished_through: None,
             watch_failure: None,

@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::counted::CountedObjects;
 use super::pass::{self, Interrupted, Limits, Pass, PassError, Verified};
 use super::pass_state::PassState;
 use super::retries::Retries;
 use super::status::{self, Status, Subject};
 use super::stop_reason::StopReason;
-use super::sweep::{Form, Listed, Page, PageRequest, SweepError};
+use super::sweep::{Form, Listed, Page, PageRequest, Sweep, SweepError};
 use super::watching::{self, Change, End, Watching};
-use super::{Now, Received, Work};
+use super::{Ended, Now, Received, Work};
 use crate::api::{Amount, DefaultsReportStatus, Mode};
 use crate::call_error::CallError;
 use crate::crd::Crd;
@@ -24,7 +25,7 @@ use crate::crd::sample::{things, things_document, with_spec};
 use crate::object::{Identity, Object};
 use crate::object_machine::{Reconciled, Rules, Step};
 use crate::object_state::ObjectState;
-use crate::plan::{Record, Rejection, RejectionKind, Terms};
+use crate::plan::{Held, Hold, Record, Rejection, RejectionKind, Terms};
 use crate::refusal::Refusal;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::ledger::Ledger;
@@ -336,6 +337,7 @@ fn pass_state() -> PassState {
         record: Record { through: Some(10), ..Record::empty(&rules().crd) },
         proved: ObjectVersions::default(),
         watch_from: "10".to_owned(),
+        counted: CountedObjects::default(),
         times: Times::default(),
         finished_through: Some(10),
         watch_failure: None,
@@ -384,16 +386,104 @@ fn an_object_that_admission_changes_is_read_again_though_nobody_answered_the_las
     let mutated = Reconciled::of(ObjectState::Rejected(mutated), Vec::new());
     watching.reconciled(now, &work.identity, Ok(mutated).into());
     for _ in 0..3 {
-        let identity = loop {
-            match watching.poll(now) {
-                Some(watching::Command::Read(identity)) => break identity,
-                Some(watching::Command::Publish) => watching.published(now),
-                Some(command) => panic!("{command:?}"),
-                None => now = watching.timeout().expect("it is read again"),
-            }
-        };
-        watching.reconciled(now, &identity, Ok(Reconciled::of(ObjectState::Unknown, Vec::new())).into());
+        let identity = next_read(&mut watching, &mut now);
+        watching.reconciled(now, &identity, unknown());
     }
+}
+
+/// The next object that is read again, after as long as it takes.
+fn next_read(watching: &mut Watching<()>, now: &mut Instant) -> Identity {
+    loop {
+        match watching.poll(*now) {
+            Some(watching::Command::Read(identity)) => return identity,
+            Some(watching::Command::Publish) => watching.published(*now),
+            Some(command) => panic!("{command:?}"),
+            None => *now = watching.timeout().expect("it is read again"),
+        }
+    }
+}
+
+fn unknown() -> Ended {
+    Ok(Reconciled::of(ObjectState::Unknown, Vec::new())).into()
+}
+
+#[test]
+fn a_held_object_that_changes_is_read_again_if_nobody_answers() {
+    let mut pass = pass_state();
+    let paths = vec![".spec.legacy".parse().expect("a path")];
+    let held = Held { reason: Hold::HiddenFields, paths, broken: Vec::new() };
+    pass.tally.add(object("h", 7).identity(), ObjectState::Held(held), &[]);
+    let retries = Retries::new(0);
+    let mut watching: Watching<()> =
+        Watching::begin(rules(), pass, Ledger::default(), retries, None, true, start());
+    let mut now = start();
+    watching.changed(now, Change::Applied(received("h", 11)));
+    let Some(watching::Command::Reconcile(work)) = watching.poll(now) else { panic!("not reconciled") };
+    watching.reconciled(now, &work.identity, unknown());
+    assert_eq!(watching.pass().tally.counts().held, 0, "it may be held no more");
+    assert_eq!(next_read(&mut watching, &mut now).name, "h");
+}
+
+#[test]
+fn an_object_that_another_client_rewrites_is_read_again_if_nobody_answers() {
+    let (mut watching, mut now) = (watch(), start());
+    for revision in [11, 13, 15] {
+        watching.changed(now, Change::Applied(received("a", revision)));
+        let Some(watching::Command::Reconcile(work)) = watching.poll(now) else { panic!("not reconciled") };
+        watching.reconciled(now, &work.identity, written(revision + 1).into());
+    }
+    watching.changed(now, Change::Applied(received("a", 17)));
+    for _ in 0..3 {
+        let identity = next_read(&mut watching, &mut now);
+        watching.reconciled(now, &identity, unknown());
+    }
+}
+
+#[test]
+fn a_pause_that_only_an_object_has_seen_ends_the_watch() {
+    let (mut watching, now) = (watch(), start());
+    watching.changed(now, Change::Applied(received("a", 11)));
+    let Some(watching::Command::Reconcile(work)) = watching.poll(now) else { panic!("not reconciled") };
+    watching.reconciled(now, &work.identity, Err(StopReason::Pause).into());
+    assert!(is_end(watching.poll(now), &End::Stop(StopReason::Pause)));
+}
+
+/// The next object that is reconciled, as stored.
+fn reconcile(watching: &mut Watching<()>, now: Instant) {
+    let Some(watching::Command::Reconcile(work)) = watching.poll(now) else { panic!("not reconciled") };
+    watching.reconciled(now, &work.identity, Ok(Reconciled::of(ObjectState::Stored, Vec::new())).into());
+}
+
+#[test]
+fn what_happens_while_a_list_is_read_in_parts_counts_once() {
+    let mut sweep = Sweep::default();
+    sweep.counted.page(Some(10));
+    sweep.counted.page(Some(20));
+    ["a", "b"].iter().for_each(|uid| sweep.counted.add(uid));
+    let mut pass = pass_state();
+    pass.tally.add(object("b", 15).identity(), ObjectState::Stored, &[]);
+    pass.counted = sweep.counted.for_watch();
+    let mut watching: Watching<()> =
+        Watching::begin(rules(), pass, Ledger::default(), Retries::new(0), None, true, start());
+    let count = |watching: &Watching<()>| watching.pass().tally.counts().objects;
+    let now = start();
+    // The second part showed it.
+    watching.changed(now, Change::Created(received("b", 15)));
+    reconcile(&mut watching, now);
+    assert_eq!(count(&watching), 2);
+    // It came and went before the second part was read.
+    watching.changed(now, Change::Deleted(object("gone", 16)));
+    assert_eq!(count(&watching), 2);
+    // These came before and after, where the first part was read already.
+    for (name, revision) in [("c", 17), ("d", 30)] {
+        watching.changed(now, Change::Created(received(name, revision)));
+        reconcile(&mut watching, now);
+    }
+    assert_eq!(count(&watching), 4);
+    for (name, revision) in [("a", 18), ("c", 19), ("d", 31)] {
+        watching.changed(now, Change::Deleted(object(name, revision)));
+    }
+    assert_eq!(count(&watching), 1);
 }
 
 #[test]

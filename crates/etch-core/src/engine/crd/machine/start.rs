@@ -216,8 +216,8 @@ impl<H> CrdMachine<H> {
     fn begin_canary(&mut self, checkpoint: &Checkpoint, report: &mut ReportState) -> Option<CanaryLimit> {
         let Checkpoint { record, upto, .. } = checkpoint;
         let is_same_selection = record.selection == self.task.settings.terms.selection;
-        let is_on_record =
-            record.through.is_some() && upto.is_none() && !record.storage_changed && is_same_selection;
+        let is_of_all = record.through.is_some() && record.exceptions.is_empty() && !record.doubts_writes();
+        let is_on_record = is_of_all && upto.is_none() && !record.storage_changed && is_same_selection;
         let writes = self.task.writes();
         writes.then(|| self.task.canary.begin_pass(is_on_record, report)).flatten()
     }
