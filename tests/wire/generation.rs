@@ -10,6 +10,7 @@ use super::server::{Answer, Request};
 use super::world::{CRDS, THINGS, World, is_about_objects, is_write, operate, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
 const CRD: &str = "things.example.com";
 
 /// A world whose objects are written so many a second.
@@ -133,7 +134,9 @@ async fn what_a_write_drops_is_named_and_ends_the_writing() {
         object["spec"].as_object_mut().expect("fields").remove("name");
         Some(Answer::json(object))
     });
-    let log = world.operate(5 * MINUTE).await;
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(5 * MINUTE).await;
     let writes = log.count(is_write);
     assert!(writes <= 2, "{writes} writes");
     assert_eq!(dropped(&world), json!([{ "path": ".spec.name", "objects": writes }]));
@@ -143,6 +146,13 @@ async fn what_a_write_drops_is_named_and_ends_the_writing() {
     let is_told =
         |(event, _): &(String, u64)| event.contains("HiddenFieldsDropped") && event.contains(".spec.name");
     assert!(events.iter().any(is_told), "{events:?}");
+    for (generation, paused) in [(3, true), (4, false)] {
+        set_policy(&world, generation, json!({ "maxWritesPerSecond": 10, "paused": paused }));
+        tokio::time::sleep(5 * MINUTE).await;
+        let said = world.persisted();
+        assert!(said.contains("writes dropped fields while the CRD changed"), "{said}");
+    }
+    operator.abort();
 }
 
 #[tokio::test(start_paused = true)]

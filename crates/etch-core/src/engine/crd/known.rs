@@ -16,6 +16,7 @@ use crate::engine::Now;
 use crate::engine::retries::Retries;
 use crate::object::Identity;
 use crate::report::checkpoint::Checkpoint;
+use crate::report::dropped_fields::DroppedFields;
 use crate::report::open_report::OpenReport;
 use crate::report::rejected::Rejected;
 use crate::report::state::LAG;
@@ -33,6 +34,8 @@ pub(super) struct Known {
     is_restored: bool,
     /// What writes have dropped that were planned for an earlier generation, until it is on record.
     dropped: Vec<(Identity, Vec<Path>)>,
+    /// What writes have dropped by the report before, where the rest of it is to be read again.
+    dropped_before: Option<DroppedFields>,
     pub(super) verification: Verification,
     pub(super) retries: Retries,
 }
@@ -81,6 +84,7 @@ impl Known {
             checkpoint: None,
             is_restored: false,
             dropped: Vec::new(),
+            dropped_before: None,
             verification: Verification::Unknown,
             retries: Retries::new(seed),
         }
@@ -110,6 +114,9 @@ impl Known {
             before.dropped.forget_cleared();
         }
         let mut open = OpenReport::new(report, crd, settings, revision, now.date, before);
+        if let Some(dropped) = self.dropped_before.take() {
+            open.ledger.dropped = dropped;
+        }
         open.state.add_former(&task.shown_by_crd.former);
         let verify_at = self.verification.schedule(open.state.verify_at(), now);
         open.state.set_verify_at(verify_at);
@@ -124,6 +131,12 @@ impl Known {
         task.canary.open(task.may_write(), &mut open.state);
         self.report = Some(open);
         notes
+    }
+
+    /// Has what follows a changed default counted again from the report. What writes have dropped against the
+    /// policy is in no report, and stays known.
+    pub(super) fn count_changes_again(&mut self) {
+        self.dropped_before = self.report.take().map(|open| open.ledger.dropped);
     }
 
     /// Takes from the report what it has on record, unless something newer is known.

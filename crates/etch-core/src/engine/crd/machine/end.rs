@@ -51,8 +51,7 @@ impl<H> CrdMachine<H> {
             CrdError::Interrupted(SweepError::Stop(StopReason::FieldsDropped { .. })) => {
                 return self.ask(Question::Generation, Asked::Generation(error));
             }
-            // What follows a changed default is counted again from the report.
-            CrdError::Interrupted(SweepError::Stop(StopReason::Pause)) => self.known.report = None,
+            CrdError::Interrupted(SweepError::Stop(StopReason::Pause)) => self.known.count_changes_again(),
             CrdError::Restored(_) => {
                 self.keep_former_defaults();
                 self.forget_record();
