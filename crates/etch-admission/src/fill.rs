@@ -10,6 +10,7 @@ use super::request::{Request, Subject};
 use super::run::{Failure, Run};
 use super::scope::Bound;
 use super::spec::{Missing, Scope, UnknownFields};
+use etch_core::warning::shortened;
 use kube_structural_schema::json::{Json, store_numbers};
 use kube_structural_schema::path::Step;
 use kube_structural_schema::prune::prune;
@@ -155,7 +156,8 @@ impl Filling<'_, '_> {
                             .chain(default.fields.iter().cloned().map(Step::Field))
                             .collect();
                         let path = super::place::written(&path);
-                        self.warnings.push(format!("{path}: cannot compute its default: {failure}"));
+                        let warning = format!("{path}: cannot compute its default: {failure}");
+                        self.warnings.push(shortened(warning));
                     }
                 }
             }

@@ -399,6 +399,24 @@ mod tests {
     }
 
     #[test]
+    fn a_message_of_several_lines_reaches_its_author_as_a_warning() {
+        let declaration = json!({
+            "targets": [{ "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" }],
+            "rules": [{ "rule": "false", "field": ".a", "message": "two\nlines\n" }],
+            "defaults": [{ "path": ".tags[*].a", "value": "object.nothing" }],
+        });
+        let declaration = serde_json::from_value(declaration).expect("a declaration");
+        let schema = Arc::new(Compiled::new(&declaration).expect("it compiles"));
+        let schema = Served { schema, facts: json!({}), missing: Vec::new() };
+        let asked = asked("CREATE", json!({ "tags": { "k\ney": {} } }), Value::Null);
+        let (answer, _) = response(Phase::Validate, &schema, &asked);
+        assert_eq!(answer["warnings"], json!(["spec.value.a: two lines"]));
+        let (answer, _) = response(Phase::Mutate, &schema, &asked);
+        let warning = answer["warnings"][0].as_str().expect("a warning");
+        assert!(warning.starts_with("spec.value.tags[k ey].a: cannot compute its default"), "{warning}");
+    }
+
+    #[test]
     fn numbers_are_those_that_the_api_server_stores() {
         let declaration = json!({
             "targets": [{ "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" }],
