@@ -4,12 +4,13 @@
 use kube::Resource as _;
 use serde_json::json;
 
-use super::call::{encoded, get, if_there};
+use super::call::{encoded, get, if_there, patch};
 use super::crds::{METADATA, accepting};
 use super::{CallError, Cluster};
 use etch_admission::api::{EmbeddedSchema, EmbeddedSchemaStatus};
 use etch_admission::{CONFIGURATION, Lookup};
 use etch_core::api::GROUP;
+use etch_core::plan::PatchKind;
 use kube_structural_schema::json::Json;
 
 /// One of the two webhook configurations.
@@ -108,6 +109,26 @@ impl Cluster {
         body: serde_json::Value,
     ) -> Result<(), CallError> {
         self.apply(&which.path(), body).await
+    }
+
+    /// Replaces the webhooks of Etch's own configuration, if it is still as it was at a resource version, and
+    /// returns it: an apply leaves in a webhook what another client has added.
+    ///
+    /// # Errors
+    /// See [`CallError`]; 409 where it has changed since.
+    pub async fn replace_webhooks(
+        &self,
+        which: WebhookConfiguration,
+        resource_version: &str,
+        webhooks: serde_json::Value,
+    ) -> Result<Json, CallError> {
+        let operations = json!([
+            // As a condition on the write (fact Q1).
+            { "op": "replace", "path": "/metadata/resourceVersion", "value": resource_version },
+            { "op": "add", "path": "/webhooks", "value": webhooks },
+        ]);
+        let request = patch(&which.path(), PatchKind::Json, Json::from(operations).to_vec());
+        Json::parse(&self.call(request).await?).map_err(CallError::malformed)
     }
 
     /// Whether the API server would take a webhook configuration; nothing is stored.

@@ -217,6 +217,74 @@ async fn what_is_written_is_not_written_again() {
     assert_eq!(webhooks(&world), [["one.etch-operator.io"], ["one.etch-operator.io"]]);
 }
 
+/// What the webhook of a schema has in both configurations.
+fn fields(world: &World, field: &str) -> [Value; 2] {
+    WEBHOOKS.map(|which| world.stored(which, "etch").expect("it is there")["webhooks"][0][field].take())
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_that_a_schema_no_longer_has_go_and_those_of_others_too() {
+    let world = unguarded();
+    let mut trial = schema("one", ".spec");
+    trial["spec"]["webhooks"] = json!({
+        "matchConditions": [{ "name": "trial", "expression": "false" }],
+        "namespaceSelector": { "matchLabels": { "trial": "yes" } },
+    });
+    world.put(SCHEMAS, trial);
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(fields(&world, "matchConditions")[0][0]["name"], "trial");
+    let mut everywhere = schema("one", ".spec");
+    everywhere["metadata"]["generation"] = json!(2);
+    world.put(SCHEMAS, everywhere);
+    sleep(MINUTE).await;
+    assert_eq!(fields(&world, "matchConditions"), [json!([]), json!([])]);
+    assert_eq!(fields(&world, "namespaceSelector").map(|selector| selector["matchLabels"].clone()), [(); 2].map(|()| Value::Null));
+
+    for which in WEBHOOKS {
+        let mut tampered = world.stored(which, "etch").expect("it is there");
+        let webhook = &mut tampered["webhooks"][0];
+        webhook["matchConditions"] = json!([{ "name": "never", "expression": "false" }]);
+        webhook["objectSelector"] = json!({ "matchLabels": { "no": "object" } });
+        world.put(which, tampered);
+    }
+    sleep(2 * MINUTE).await;
+    assert_eq!(fields(&world, "matchConditions"), [json!([]), json!([])]);
+    assert_eq!(fields(&world, "objectSelector"), [json!({}), json!({})]);
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+    let before = replica.log.count(is_of_webhooks);
+    sleep(10 * MINUTE).await;
+    let asked = replica.log.of(is_of_webhooks);
+    assert!(asked[before..].iter().all(|request| request.method == "GET"), "{:?}", &asked[before..]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_cannot_be_put_right_is_named() {
+    let world = unguarded();
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    let mut changed = world.stored(WEBHOOKS[1], "etch").expect("it is there");
+    changed["webhooks"][0]["matchConditions"] = json!([{ "name": "never", "expression": "false" }]);
+    world.put(WEBHOOKS[1], changed.clone());
+    // As a webhook of another client would have it.
+    world.fails(move |request| {
+        let is_patch = request.verb() == "PATCH json" && is_of_webhooks(request);
+        is_patch.then(|| Answer::json(changed.clone()))
+    });
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "WebhookAltered"]);
+    let message = world.stored(SCHEMAS, "one").expect("it is there")["status"]["conditions"][2]["message"].take();
+    let expected = "another client changes the webhook of this schema: matchConditions is not as declared";
+    assert_eq!(message, expected);
+    world.heals();
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+    drop(replica);
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_webhook_is_written_without_a_certificate_and_another_authority_is_written_at_once() {
     let world = unguarded();

@@ -67,6 +67,8 @@ struct State {
     /// Events by their name.
     events: BTreeMap<String, Value>,
     fault: Option<Fault>,
+    /// The webhook configurations as they were applied last: what else they hold, others have added.
+    applied: BTreeMap<&'static str, Value>,
 }
 
 impl World {
@@ -82,6 +84,7 @@ impl World {
             reports: BTreeMap::new(),
             events: BTreeMap::new(),
             fault: None,
+            applied: BTreeMap::new(),
         };
         let state = Arc::new(Mutex::new(state));
         let (changed, ended) = (watch::Sender::new(0), watch::Sender::new(()));

@@ -54,6 +54,6 @@ pub use review::{Review, review};
 pub use settings::{FailurePolicy, MatchCondition, Webhooks};
 pub use spec::{Declaration, FactObject, OnExisting, Operation};
 pub use webhooks::{
-    CONFIGURATION, Endpoint, GUARD, GUARDS, Injection, MANAGED_BY, MIGRATION_GUARD, SERVICE, configurations,
-    is_applied, is_asked_about, schema_of,
+    CONFIGURATION, Endpoint, GUARD, GUARDS, Injection, MANAGED_BY, MIGRATION_GUARD, SERVICE, altered,
+    configurations, is_applied, is_asked_about, schema_of, with_injected,
 };

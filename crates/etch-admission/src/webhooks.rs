@@ -25,6 +25,9 @@ const NEVER: [&str; 2] = ["etch-operator.io", "admissionregistration.k8s.io"];
 /// The namespace of what the cluster itself needs to come up.
 const SYSTEM: &str = "kube-system";
 
+/// The field of a webhook that injectors set.
+const CA_BUNDLE: &str = "caBundle";
+
 /// What follows a schema's name in that of its webhooks: the API server asks for three parts at least.
 const SUFFIX: &str = ".etch-operator.io";
 
@@ -92,11 +95,46 @@ pub fn configurations<'d>(
     [body("MutatingWebhookConfiguration", of(true)), body("ValidatingWebhookConfiguration", of(false))]
 }
 
-/// Whether a configuration has all that a body asks for, and no other webhook. What the API server and
-/// injectors add is theirs.
+/// Whether a configuration has all that a body asks for, and its webhooks are those of the body and no
+/// others. Labels and annotations may be added.
 pub fn is_applied(body: &Value, configuration: &Value) -> bool {
-    let count = |value: &Value| value["webhooks"].as_array().map_or(0, Vec::len);
-    count(body) == count(configuration) && covers(configuration, body)
+    let has = |field: &str| covers(&configuration[field], &body[field]);
+    let names = |of| webhooks(of).map(|webhook| &webhook["name"]);
+    ["apiVersion", "kind", "metadata"].into_iter().all(has)
+        && names(configuration).eq(names(body))
+        && altered(body, configuration).is_empty()
+}
+
+/// The webhooks of a configuration that are not as a body has them, by name: the first field that differs.
+///
+/// A condition or a selector that the body lacks would keep API servers from asking, so it counts. Injectors
+/// add a CA bundle, and a server may know fields that Etch does not.
+pub fn altered(body: &Value, configuration: &Value) -> BTreeMap<String, String> {
+    let field = |wanted: &Value, actual: &Value| -> Option<String> {
+        let actual = without_injected(wanted, actual);
+        let mut fields = wanted.as_object()?.iter();
+        let differs = fields.find(|(name, wanted)| !is_same(&actual[name.as_str()], wanted));
+        differs.map(|(name, _)| name.clone())
+    };
+    let named = webhooks(body).filter_map(|wanted| {
+        let actual = webhooks(configuration).find(|actual| actual["name"] == wanted["name"])?;
+        Some((wanted["name"].as_str()?.to_owned(), field(wanted, actual)?))
+    });
+    named.collect()
+}
+
+/// The webhooks of a body, with the CA bundles that injectors have put into a configuration.
+pub fn with_injected(body: &Value, configuration: &Value) -> Value {
+    let with = |wanted: &Value| {
+        let actual = webhooks(configuration).find(|actual| actual["name"] == wanted["name"]);
+        let bundle = actual.map(|actual| &actual["clientConfig"][CA_BUNDLE]).filter(|bundle| !bundle.is_null());
+        let mut webhook = wanted.clone();
+        if let Some(bundle) = bundle.filter(|_| wanted["clientConfig"][CA_BUNDLE].is_null()) {
+            webhook["clientConfig"][CA_BUNDLE] = bundle.clone();
+        }
+        webhook
+    };
+    webhooks(body).map(with).collect()
 }
 
 /// Whether API servers ever ask about objects of a group.
@@ -116,18 +154,47 @@ pub fn schema_of(webhook: &str) -> Option<&str> {
     webhook.strip_suffix(SUFFIX)
 }
 
+fn webhooks(configuration: &Value) -> impl Iterator<Item = &Value> {
+    configuration["webhooks"].as_array().into_iter().flatten()
+}
+
+/// A webhook without the CA bundle that others have put in.
+fn without_injected(wanted: &Value, actual: &Value) -> Value {
+    let mut actual = actual.clone();
+    if let (true, Some(config)) =
+        (wanted["clientConfig"][CA_BUNDLE].is_null(), actual["clientConfig"].as_object_mut())
+    {
+        config.remove(CA_BUNDLE);
+    }
+    actual
+}
+
+/// Whether a value has all that is wanted.
 fn covers(actual: &Value, wanted: &Value) -> bool {
     match (actual, wanted) {
         (Value::Object(actual), Value::Object(wanted)) => {
             wanted.iter().all(|(name, wanted)| covers(actual.get(name).unwrap_or(&Value::Null), wanted))
         }
+        (actual, wanted) => is_same(actual, wanted),
+    }
+}
+
+/// Whether a value is what is wanted, and no more.
+fn is_same(actual: &Value, wanted: &Value) -> bool {
+    match (actual, wanted) {
+        (Value::Object(actual), Value::Object(wanted)) => {
+            let mut names = actual.keys().chain(wanted.keys());
+            names.all(|name| {
+                is_same(actual.get(name).unwrap_or(&Value::Null), wanted.get(name).unwrap_or(&Value::Null))
+            })
+        }
         (Value::Array(actual), Value::Array(wanted)) => {
             actual.len() == wanted.len()
-                && actual.iter().zip(wanted).all(|(actual, wanted)| covers(actual, wanted))
+                && actual.iter().zip(wanted).all(|(actual, wanted)| is_same(actual, wanted))
         }
-        // The API server leaves out what is empty.
-        (Value::Null, Value::Array(wanted)) => wanted.is_empty(),
-        (Value::Null, Value::Object(wanted)) => wanted.is_empty(),
+        // The API server leaves out lists that are empty, and fills in selectors that are.
+        (Value::Null, Value::Array(other)) | (Value::Array(other), Value::Null) => other.is_empty(),
+        (Value::Null, Value::Object(other)) | (Value::Object(other), Value::Null) => other.is_empty(),
         (actual, wanted) => actual == wanted,
     }
 }
@@ -183,8 +250,11 @@ fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_
         "admissionReviewVersions": ["v1"],
         "clientConfig": client.config(&path),
         "failurePolicy": failure_policy.unwrap_or_default(),
+        "matchConditions": settings.match_conditions,
         "matchPolicy": "Equivalent",
         "namespaceSelector": namespaces(&settings, client.endpoint),
+        // Also where they are empty: so they are Etch's own, and not left to who adds one.
+        "objectSelector": {},
         "rules": rules,
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_SECONDS,
@@ -192,9 +262,6 @@ fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_
     if mutates {
         // What another webhook adds may lack defaults too; setting them twice equals setting them once.
         webhook["reinvocationPolicy"] = json!("IfNeeded");
-    }
-    if !settings.match_conditions.is_empty() {
-        webhook["matchConditions"] = json!(settings.match_conditions);
     }
     Some(webhook)
 }
@@ -241,7 +308,10 @@ fn guard(name: &str, rule: Value, client: &Client<'_>) -> Value {
         "admissionReviewVersions": ["v1"],
         "clientConfig": client.config("/guard"),
         "failurePolicy": FailurePolicy::Ignore,
+        "matchConditions": [],
         "matchPolicy": "Equivalent",
+        "namespaceSelector": {},
+        "objectSelector": {},
         "rules": [rule],
         "sideEffects": "None",
         "timeoutSeconds": TIMEOUT_SECONDS,
@@ -259,7 +329,7 @@ impl Client<'_> {
             }),
         };
         if let (Injection::None, Some(authority)) = (endpoint.inject, authority) {
-            config["caBundle"] = json!(ByteString(authority.to_vec()));
+            config[CA_BUNDLE] = json!(ByteString(authority.to_vec()));
         }
         config
     }
@@ -391,6 +461,60 @@ mod tests {
         let [_, one_of_them] = configurations([], &[MIGRATION_GUARD], &at, None, &keys());
         assert_eq!(one_of_them["webhooks"].as_array().map(Vec::len), Some(1));
         assert_eq!(one_of_them["webhooks"][0]["name"], MIGRATION_GUARD);
+    }
+
+    #[test]
+    fn what_would_keep_api_servers_from_asking_is_neither_left_over_nor_added() {
+        let narrow = |webhooks: Value| {
+            let one = declaration(json!({ "webhooks": webhooks }));
+            configurations([("one", &one)], &GUARDS, &endpoint(Injection::None), Some(b"PEM"), &keys())
+        };
+        let [_, body] = narrow(json!({}));
+        for webhooks in [
+            json!({ "matchConditions": [{ "name": "trial", "expression": "false" }] }),
+            json!({ "namespaceSelector": { "matchLabels": { "trial": "yes" } } }),
+            json!({ "namespaceSelector": { "matchExpressions": [{ "key": "a", "operator": "Exists" }] } }),
+        ] {
+            let [_, left_over] = narrow(webhooks.clone());
+            assert!(!is_applied(&body, &left_over), "{webhooks}");
+            assert!(is_applied(&left_over, &left_over) && !is_applied(&left_over, &body), "{webhooks}");
+        }
+        for (field, added) in [
+            ("matchConditions", json!([{ "name": "never", "expression": "false" }])),
+            ("objectSelector", json!({ "matchLabels": { "a": "b" } })),
+            ("namespaceSelector", json!({ "matchLabels": { "a": "b" } })),
+            ("clientConfig", json!({ "caBundle": "UEVO" })),
+        ] {
+            for index in 0..3 {
+                let mut configuration = body.clone();
+                let there = configuration["webhooks"][index][field].take();
+                configuration["webhooks"][index][field] = match (there, added.clone()) {
+                    (Value::Object(there), Value::Object(added)) => there.into_iter().chain(added).collect(),
+                    (_, added) => added,
+                };
+                let name = body["webhooks"][index]["name"].as_str().expect("a name").to_owned();
+                assert_eq!(altered(&body, &configuration), [(name, field.to_owned())].into());
+                assert!(!is_applied(&body, &configuration));
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_server_fills_in_or_leaves_out_is_no_difference() {
+        let one = declaration(json!({}));
+        let [_, body] =
+            configurations([("one", &one)], &GUARDS, &endpoint(Injection::ServiceCa), None, &keys());
+        let mut configuration = body.clone();
+        for webhook in configuration["webhooks"].as_array_mut().expect("webhooks") {
+            let webhook = webhook.as_object_mut().expect("a webhook");
+            webhook.retain(|_, value| *value != json!([]));
+            webhook.insert("ofLaterServers".to_owned(), json!("Default"));
+            webhook["clientConfig"][CA_BUNDLE] = json!("UEVN");
+        }
+        assert!(is_applied(&body, &configuration));
+        let put = with_injected(&body, &configuration);
+        assert_eq!(put[0]["clientConfig"][CA_BUNDLE], "UEVN");
+        assert_eq!(put[0].get("ofLaterServers"), None);
     }
 
     #[test]

@@ -46,6 +46,7 @@ async fn machines_get_defaults_and_verdicts_while_the_operator_is_there() -> Res
     condition(cluster, "aws", "Serving", "Served").await?;
     denied_soon(cluster).await?;
     nothing_is_left_to_apply(&stage).await?;
+    what_others_add_to_a_webhook_goes(&stage).await?;
 
     every_field_is_named(cluster).await?;
     who_has_no_key_learns_nothing(&stage, &operator).await?;
@@ -122,6 +123,28 @@ async fn nothing_is_left_to_apply(stage: &Stage) -> Result<()> {
         ensure!(is_applied(&body, &found), "{body:#} should be in {found:#}");
     }
     Ok(())
+}
+
+/// A condition of another field manager stays where a webhook is applied, and API servers would not ask.
+async fn what_others_add_to_a_webhook_goes(stage: &Stage) -> Result<()> {
+    let cluster = &stage.scene.cluster;
+    for path in WEBHOOKS {
+        let conditions = json!([{ "name": "never", "expression": "false" }]);
+        let selector = json!({ "matchLabels": { "no": "object" } });
+        let added = json!([
+            { "op": "add", "path": "/webhooks/0/matchConditions", "value": conditions },
+            { "op": "add", "path": "/webhooks/0/objectSelector", "value": selector },
+        ]);
+        cluster.patch(path, Patch::Json, "somebody", &added).await?.ok()?;
+    }
+    // The operator looks once a minute, and at once where something else changes.
+    let recheck = json!({ "metadata": { "annotations": { "etch-operator.io/recheck": "now" } } });
+    cluster.patch(&schema("aws"), Patch::Merge, "author", &recheck).await?.ok()?;
+    eventually(GUARD, "the webhooks are as they were", async || {
+        Ok(nothing_is_left_to_apply(stage).await.is_ok().then_some(()))
+    })
+    .await?;
+    denied_soon(cluster).await
 }
 
 /// A client that reaches the port gets nothing from it; and the key that API servers have is not in the log.

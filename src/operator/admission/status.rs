@@ -29,6 +29,8 @@ pub(super) struct Unserved {
     all: Option<(&'static str, String)>,
     /// About these, by name: the field of their webhook that it does not take.
     refused: BTreeMap<String, String>,
+    /// About not all objects of these: the field of their webhook that another client changes.
+    altered: BTreeMap<String, String>,
 }
 
 impl Unserved {
@@ -43,9 +45,9 @@ impl Unserved {
         Self { all: Some(("NoCertificate", message.to_owned())), ..Self::default() }
     }
 
-    /// The API server does not take the webhooks of these.
-    pub(super) fn refused(refused: BTreeMap<String, String>) -> Self {
-        Self { refused, ..Self::default() }
+    /// The API server does not take some webhooks, and others are not as they should be.
+    pub(super) fn of_some(refused: BTreeMap<String, String>, altered: BTreeMap<String, String>) -> Self {
+        Self { refused, altered, ..Self::default() }
     }
 
     fn of(&self, name: &str) -> Option<(&'static str, String)> {
@@ -53,7 +55,12 @@ impl Unserved {
             let message = format!("the API server refuses the webhook of this schema: {field} is invalid");
             ("WebhookRefused", message)
         });
-        self.all.clone().or(refused)
+        let altered = || {
+            let field = self.altered.get(name)?;
+            let message = format!("another client changes the webhook of this schema: {field} is not as declared");
+            Some(("WebhookAltered", message))
+        };
+        self.all.clone().or(refused).or_else(altered)
     }
 }
 
@@ -198,11 +205,13 @@ mod tests {
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
         let object = state.fact_objects().pop_first().expect("one");
         state.fact(object, Some(json!({ "id": 1 })));
-        let refused = |name: &str| Unserved::refused([(name.to_owned(), "rules".to_owned())].into());
+        let field = |name: &str| [(name.to_owned(), "rules".to_owned())].into();
+        let refused = |name: &str| Unserved::of_some(field(name), BTreeMap::new());
         for (unserved, reason) in [
             (Unserved::unwritten("it failed".to_owned()), "WebhooksNotWritten"),
             (Unserved::without_certificate(), "NoCertificate"),
             (refused("a"), "WebhookRefused"),
+            (Unserved::of_some(BTreeMap::new(), field("a")), "WebhookAltered"),
         ] {
             let expected = [("True", "AllKnown"), ("True", "Compiled"), ("False", reason)];
             assert_eq!(reasons(&state, &unserved), pairs(expected));

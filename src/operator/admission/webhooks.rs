@@ -10,7 +10,8 @@ use super::status::Unserved;
 use crate::cluster::{Cluster, WebhookConfiguration};
 use crate::server::admission::AcceptedKeys;
 use etch_admission::{
-    Declaration, Endpoint, GUARDS, KeyRing, PathKey, configurations, is_applied, schema_of,
+    Declaration, Endpoint, GUARDS, KeyRing, PathKey, altered, configurations, is_applied, schema_of,
+    with_injected,
 };
 use etch_core::call_error::CallError;
 use kube_structural_schema::json::Json;
@@ -40,6 +41,7 @@ pub(super) async fn write(
 ) -> Result<Unserved, CallError> {
     let Client { endpoint, authority, accepted, now, new_key } = client;
     let (mut refused, mut refused_guards) = (BTreeMap::new(), BTreeSet::new());
+    let mut altered = BTreeMap::new();
     let [mutating, validating] = WebhookConfiguration::BOTH;
     let found =
         [cluster.webhook_configuration(mutating).await?, cluster.webhook_configuration(validating).await?];
@@ -64,6 +66,7 @@ pub(super) async fn write(
             accepted.expect(keys.accepted());
             let Err(error) = cluster.apply_webhook_configuration(which, body.clone()).await else {
                 info!(resource = which.resource(), "webhooks applied");
+                altered.extend(without_additions(cluster, which, body).await?);
                 break;
             };
             let mut named = fields(&error, body);
@@ -88,7 +91,30 @@ pub(super) async fn write(
             }
         }
     }
-    Ok(Unserved::refused(refused))
+    Ok(Unserved::of_some(refused, altered))
+}
+
+/// Takes out what other clients have added to webhooks: a condition there keeps the API server from asking,
+/// and an apply leaves it. Returns the schemas whose webhooks differ even so, as they do where an admission
+/// webhook changes them, with the first field of each.
+async fn without_additions(
+    cluster: &Cluster,
+    which: WebhookConfiguration,
+    body: &Value,
+) -> Result<BTreeMap<String, String>, CallError> {
+    let there = cluster.webhook_configuration(which).await?;
+    let Some(there) = there.filter(|there| !is_applied(body, there)) else { return Ok(BTreeMap::new()) };
+    warn!(resource = which.resource(), "another client has changed the webhooks: replacing them");
+    let version = there["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    let now = cluster.replace_webhooks(which, version, with_injected(body, &there)).await?;
+    let altered = altered(body, &now).into_iter().filter_map(|(webhook, field)| match schema_of(&webhook) {
+        Some(schema) => Some((schema.to_owned(), field)),
+        None => {
+            warn!(field, guard = webhook, "another client changes this webhook, which is not as Etch needs it");
+            None
+        }
+    });
+    Ok(altered.collect())
 }
 
 /// Whether a configuration has a webhook of this name.

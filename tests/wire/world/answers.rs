@@ -54,7 +54,8 @@ impl World {
         }
     }
 
-    /// A webhook configuration: what is applied is all that there is.
+    /// A webhook configuration: what is applied is all that there is, but for conditions that others have
+    /// added, which an apply leaves there.
     fn webhooks(&self, which: &str, name: &str, request: &Request) -> Answer {
         let of = |known: &&&'static str| **known == which;
         let Some(which) = WEBHOOKS.iter().find(of) else { return not_found(name) };
@@ -62,7 +63,16 @@ impl World {
             if request.asked("dryRun") == "All" {
                 return Answer::json(request.body.clone());
             }
-            self.put(which, request.body.clone());
+            let (mut body, before) = (request.body.clone(), self.stored(which, name).unwrap_or_default());
+            let last = self.lock().applied.insert(which, body.clone()).unwrap_or_default();
+            keep_conditions_of_others(&mut body, &before, &last);
+            self.put(which, body);
+        } else if request.verb() == "PATCH json" {
+            let Some(before) = self.stored(which, name) else { return not_found(name) };
+            match json_patched(&before, request) {
+                Ok(after) => self.put(which, after),
+                Err(refusal) => return *refusal,
+            }
         }
         self.stored(which, name).map_or(not_found(name), Answer::json)
     }
@@ -266,6 +276,19 @@ impl World {
         report["metadata"]["resourceVersion"] = json!(state.revision.to_string());
         state.reports.insert(crd.to_owned(), report.clone());
         Answer::json(json!({ "metadata": report["metadata"] }))
+    }
+}
+
+fn keep_conditions_of_others(body: &mut Value, before: &Value, last: &Value) {
+    let of = |configuration: &Value, webhook: &Value| {
+        let webhooks = configuration["webhooks"].as_array().cloned().unwrap_or_default();
+        let found = webhooks.into_iter().find(|there| there["name"] == webhook["name"]).unwrap_or_default();
+        found["matchConditions"].as_array().cloned().unwrap_or_default()
+    };
+    for webhook in body["webhooks"].as_array_mut().into_iter().flatten() {
+        let (there, applied) = (of(before, webhook), of(last, webhook));
+        let others = there.into_iter().filter(|condition| !applied.contains(condition));
+        webhook["matchConditions"].as_array_mut().expect("conditions").extend(others);
     }
 }
 
