@@ -22,15 +22,20 @@ use kube_structural_schema::prune::prune;
 /// A finding, with its source.
 #[derive(Debug)]
 pub(super) struct Found {
+    /// What its reader sees. Several extensions may have the same text as their place.
     pub(super) error: FieldError,
     source: Source,
-    /// What distinguishes it from another by the same source at the same field.
+    /// Which of the extensions it is about; `None` for the object.
+    extension: Option<usize>,
+    /// Where, below the extension or the object.
+    below: String,
+    /// What distinguishes it from another by the same source at the same place.
     mark: String,
     severity: Severity,
     /// It is about a change, so an old object cannot have had it.
     about_change: bool,
-    /// The group of its rule, and the place that the rule was run over.
-    group: Option<(String, String)>,
+    /// The group of its rule.
+    group: Option<String>,
 }
 
 impl Found {
@@ -69,11 +74,13 @@ impl Found {
         matches!(self.source, Source::Unevaluated(_))
     }
 
-    /// What an old object has as well, if it has this.
-    fn identity(&self) -> (Source, &str, &str) {
-        (self.source, &self.error.field, &self.mark)
+    /// What an old object has as well, if it has this; `extension` is where its extension stands there.
+    fn identity<'f>(&'f self, extension: Option<&'f Location>) -> Identity<'f> {
+        (self.source, extension, &self.below, &self.mark)
     }
 }
+
+type Identity<'f> = (Source, Option<&'f Location>, &'f str, &'f str);
 
 /// The source of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -120,14 +127,15 @@ impl Compiled {
             let before = Request { object: old, old_object: Some(old), ..*request };
             let mut run = Run::new(self);
             let side = Side::Old { unevaluated: found.iter().any(Found::is_unevaluated) };
-            let before = match self.subject(&before, &mut run) {
-                Some(subject) => self.inspect(&before, &subject, run, touch, side),
-                None => Vec::new(),
-            };
-            let before: HashSet<_> = before.iter().map(Found::identity).collect();
-            for found in &mut found {
-                if !found.about_change && before.contains(&found.identity()) {
-                    found.severity = Severity::Warn;
+            if let Some(former) = self.subject(&before, &mut run) {
+                let known = self.inspect(&before, &former, run, touch, side);
+                let known: HashSet<_> =
+                    known.iter().map(|found| found.identity(former.extension_of(found))).collect();
+                for found in &mut found {
+                    let is_known = known.contains(&found.identity(subject.extension_of(found)));
+                    if is_known && !found.about_change {
+                        found.severity = Severity::Warn;
+                    }
                 }
             }
         }
@@ -164,27 +172,34 @@ impl Compiled {
         if subject.extensions.is_empty() && touch == Touch::Extension {
             inspection.missing();
         }
-        for location in &subject.extensions {
-            inspection.extension(location);
+        for (index, location) in subject.extensions.iter().enumerate() {
+            inspection.extension(index, location);
         }
         inspection.found
     }
 }
 
-/// Leaves of each group what its first rule has found: of those that refuse, if there are any, so that an old
-/// violation hides no new one.
+impl Subject<'_> {
+    fn extension_of(&self, found: &Found) -> Option<&Location> {
+        found.extension.map(|index| &self.extensions[index])
+    }
+}
+
+/// Leaves of each group what its first rule has found in an extension: of those that refuse, if there are
+/// any, so that an old violation hides no new one.
 fn one_of_each_group(found: &mut Vec<Found>) {
-    let mut speaks: HashMap<(String, String), (bool, Source)> = HashMap::new();
+    let of = |found: &Found| Some((found.group.clone()?, found.extension));
+    let mut speaks: HashMap<_, (bool, Source)> = HashMap::new();
     for found in found.iter().filter(|found| !found.is_unevaluated()) {
-        let Some(group) = &found.group else { continue };
-        let first = speaks.entry(group.clone()).or_insert((found.denies(), found.source));
+        let Some(group) = of(found) else { continue };
+        let first = speaks.entry(group).or_insert((found.denies(), found.source));
         if found.denies() && !first.0 {
             *first = (true, found.source);
         }
     }
-    found.retain(|found| match &found.group {
+    found.retain(|found| match of(found) {
         Some(_) if found.is_unevaluated() => true,
-        Some(group) => speaks.get(group).is_none_or(|(_, source)| *source == found.source),
+        Some(group) => speaks.get(&group).is_none_or(|(_, source)| *source == found.source),
         None => true,
     });
 }
@@ -193,13 +208,16 @@ fn one_of_each_group(found: &mut Vec<Found>) {
 struct Place<'p> {
     scope: Scope,
     bound: Bound<'p>,
+    /// Which of the extensions; `None` for the object.
+    extension: Option<usize>,
     /// As errors write it; empty for the object.
     written: String,
 }
 
 impl<'p> Place<'p> {
     fn of_object(request: &'p Request<'_>) -> Self {
-        Self { scope: Scope::Object, bound: Bound::of(request), written: String::new() }
+        let bound = Bound::of(request);
+        Self { scope: Scope::Object, bound, extension: None, written: String::new() }
     }
 
     /// The field of an error: as declared, or the place of the value itself.
@@ -234,18 +252,19 @@ struct Inspection<'r, 'q> {
 }
 
 impl Inspection<'_, '_> {
+    /// Reports what is wrong at a place of an extension. `below` and `mark` tell it from another.
     fn report(
         &mut self,
+        extension: Option<usize>,
         source: Source,
         severity: Severity,
-        kind: Kind,
-        field: String,
-        detail: impl Into<String>,
+        error: FieldError,
+        below: impl Into<String>,
         mark: impl Into<String>,
     ) {
-        let error = FieldError { field, kind, detail: detail.into() };
-        let mark = mark.into();
-        self.found.push(Found { error, source, mark, severity, about_change: false, group: None });
+        let (below, mark) = (below.into(), mark.into());
+        let (about_change, group) = (false, None);
+        self.found.push(Found { error, source, extension, below, mark, severity, about_change, group });
     }
 
     fn missing(&mut self) {
@@ -254,11 +273,12 @@ impl Inspection<'_, '_> {
         let field = required.field.clone().unwrap_or_else(|| {
             path.reported_as.clone().unwrap_or_else(|| path.path.trim_start_matches('.').to_owned())
         });
-        let detail = required.message.as_deref().unwrap_or("it must be set");
-        self.report(Source::Missing, Severity::Deny, Kind::Required, field, detail, "");
+        let detail = required.message.as_deref().unwrap_or("it must be set").to_owned();
+        let error = FieldError { field, kind: Kind::Required, detail };
+        self.report(None, Source::Missing, Severity::Deny, error, "", "");
     }
 
-    fn extension(&mut self, location: &Location) {
+    fn extension(&mut self, index: usize, location: &Location) {
         let bound = Bound::of(self.request).extension(location);
         let Some(own) = bound.own else { return };
         let seen = |value| match &self.compiled.extension {
@@ -267,7 +287,8 @@ impl Inspection<'_, '_> {
         };
         let (own_view, old_view) = (seen(own), bound.old.map(seen));
         let bound = Bound { own: Some(&own_view), old: old_view.as_deref(), ..bound };
-        let place = Place { scope: Scope::Extension, bound, written: self.subject.target.written(location) };
+        let written = self.subject.target.written(location);
+        let place = Place { scope: Scope::Extension, bound, extension: Some(index), written };
         if self.touch == Touch::Extension {
             self.schema(&place, &own_view, old_view.as_deref());
         }
@@ -293,7 +314,11 @@ impl Inspection<'_, '_> {
                 found
             }
         };
-        let below = |finding: &Finding| join(&place.written, relative(finding));
+        let error = |finding: &Finding| FieldError {
+            field: join(&place.written, relative(finding)),
+            kind: finding.kind,
+            detail: finding.detail.clone(),
+        };
         for finding in &found.values {
             let source = Source::Value(finding.kind);
             let mark = match finding.kind {
@@ -303,17 +328,16 @@ impl Inspection<'_, '_> {
                 _ if relative(finding).is_empty() => Some(finding.detail.clone()),
                 _ => finding.asked.as_deref().map(str::to_owned),
             };
-            let mark = mark.unwrap_or_default();
-            self.report(source, Severity::Deny, finding.kind, below(finding), &*finding.detail, mark);
+            let (at, mark) = (relative(finding), mark.unwrap_or_default());
+            self.report(place.extension, source, Severity::Deny, error(finding), at, mark);
         }
         for finding in &found.rules {
-            let mark = finding.asked.as_deref().unwrap_or_default();
-            let (source, detail) = (Source::SchemaRule, &*finding.detail);
-            self.report(source, Severity::Deny, finding.kind, below(finding), detail, mark);
+            let (at, mark) = (relative(finding), finding.asked.as_deref().unwrap_or_default());
+            self.report(place.extension, Source::SchemaRule, Severity::Deny, error(finding), at, mark);
         }
         for finding in &found.misfits {
-            let (source, detail) = (Source::Unevaluated(None), &*finding.detail);
-            self.report(source, Severity::Deny, finding.kind, below(finding), detail, detail);
+            let (at, source) = (relative(finding), Source::Unevaluated(None));
+            self.report(place.extension, source, Severity::Deny, error(finding), at, &*finding.detail);
         }
         let severity = match self.compiled.unknown_fields {
             UnknownFields::Warn => Severity::Warn,
@@ -324,9 +348,10 @@ impl Inspection<'_, '_> {
         let mut pruned = Json::from(own.clone());
         prune(&mut pruned, &extension.schema, true, &mut |at| unknown.push(at.to_path()));
         for path in unknown {
-            let field = join(&place.written, &written(path.steps()));
-            let detail = "the schema has no such field";
-            self.report(Source::Unknown, severity, Kind::Invalid, field, detail, "");
+            let at = written(path.steps());
+            let detail = "the schema has no such field".to_owned();
+            let error = FieldError { field: join(&place.written, &at), kind: Kind::Invalid, detail };
+            self.report(place.extension, Source::Unknown, severity, error, at, "");
         }
     }
 
@@ -390,14 +415,15 @@ impl Inspection<'_, '_> {
             }
         };
         let field = place.field(rule.declared.field.as_deref(), at);
-        let group = rule.declared.group.clone().map(|group| (group, place.written.clone()));
         self.found.push(Found {
             error: FieldError { field, kind, detail },
             source,
-            mark: written(at),
+            extension: place.extension,
+            below: written(at),
+            mark: String::new(),
             severity: rule.severity,
             about_change: changes && source == Source::Rule(index),
-            group,
+            group: rule.declared.group.clone(),
         });
     }
 
@@ -420,8 +446,9 @@ impl Inspection<'_, '_> {
                     let message = reference.declared.message.clone();
                     let detail =
                         message.unwrap_or_else(|| format!("no such {}", reference.declared.resource));
+                    let error = FieldError { field, kind: Kind::Invalid, detail };
                     let (source, severity) = (Source::Reference(index), reference.severity);
-                    self.report(source, severity, Kind::Invalid, field, detail, name);
+                    self.report(place.extension, source, severity, error, written(&at), name);
                 }
             }
         }

@@ -183,3 +183,43 @@ fn all_that_is_wrong_is_named_beside_a_wrong_type_and_there_is_no_object_then() 
     let review = asked(&schema, &holder(json!({ "size": 5 })), Some(&holder(json!({ "size": 5 }))));
     assert!(review.answer.is_allowed() && review.object.is_some());
 }
+
+/// A schema whose extensions all have the same text as their place, and an object with these.
+fn parts(more: Value) -> (Compiled, impl Fn(Value) -> Value) {
+    let mut declared = json!({ "targets": [{
+        "group": "example.com", "version": "v1", "resource": "boxes", "path": ".spec.parts[*].ext",
+        "reportedAs": "providerSpec",
+    }] });
+    declared.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+    let object = |parts: Value| {
+        let parts: Vec<Value> =
+            parts.as_array().expect("a list").iter().map(|ext| json!({ "ext": ext })).collect();
+        json!({ "apiVersion": "example.com/v1", "kind": "Box", "metadata": {}, "spec": { "parts": parts } })
+    };
+    (compile(declared), object)
+}
+
+fn details(schema: &Compiled, object: &Value, old: Option<&Value>) -> Vec<String> {
+    asked(schema, object, old).answer.errors.into_iter().map(|error| error.detail).collect()
+}
+
+#[test]
+fn a_violation_in_one_extension_excuses_none_in_another() {
+    let (schema, object) = parts(json!({ "rules": network() }));
+    let of = |size: &str| json!({ "size": size, "disks": [{ "name": "bad" }] });
+    let old = object(json!([of("a")]));
+    let new = object(json!([of("a"), of("b")]));
+    assert_eq!(details(&schema, &new, Some(&old)), ["not bad", "must be set"]);
+    let (both, changed) = (object(json!([of("a"), of("b")])), object(json!([of("a"), of("c")])));
+    assert_eq!(details(&schema, &changed, Some(&both)), [""; 0]);
+}
+
+#[test]
+fn a_group_speaks_of_each_extension() {
+    let (schema, object) = parts(json!({ "rules": [
+        { "rule": "self.size != 'a'", "group": "g", "message": "not a" },
+        { "rule": "self.size != 'b'", "group": "g", "message": "not b" },
+    ] }));
+    let new = object(json!([{ "size": "a" }, { "size": "b" }]));
+    assert_eq!(details(&schema, &new, None), ["not a", "not b"]);
+}
