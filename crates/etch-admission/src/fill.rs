@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::compile::{Compiled, CompiledDefault};
 use super::empty::is_empty;
+use super::former::Extension;
 use super::place::{Location, value_at, value_at_mut};
 use super::request::{Request, Subject};
 use super::run::{Failure, Run};
@@ -88,7 +89,7 @@ impl Filling<'_, '_> {
         if self.compiled.unknown_fields != UnknownFields::Prune {
             return;
         }
-        for location in &self.subject.extensions {
+        for Extension { at: location, .. } in &self.subject.extensions {
             let Some(value) = value_at(self.object(), location) else { continue };
             let (mut pruned, mut any) = (Json::from(value.clone()), false);
             prune(&mut pruned, &extension.schema, true, &mut |_| any = true);
@@ -108,10 +109,10 @@ impl Filling<'_, '_> {
                 continue;
             }
             match default.scope {
-                Scope::Object => any |= self.set_below(default, &Location::new()),
+                Scope::Object => any |= self.set_below(default, None),
                 Scope::Extension => {
-                    for location in &self.subject.extensions {
-                        any |= self.set_below(default, location);
+                    for extension in &self.subject.extensions {
+                        any |= self.set_below(default, Some(extension));
                     }
                 }
             }
@@ -126,7 +127,7 @@ impl Filling<'_, '_> {
         if !extension.defaults.has_defaults() {
             return false;
         }
-        for location in &self.subject.extensions {
+        for Extension { at: location, .. } in &self.subject.extensions {
             let Some(value) = value_at(self.object(), location) else { continue };
             let mut gap = false;
             extension.defaults.gaps(value, &mut |_, _| gap = true);
@@ -138,15 +139,17 @@ impl Filling<'_, '_> {
         any
     }
 
-    /// Sets a default at each of its places below an extension or the object.
-    fn set_below(&mut self, default: &CompiledDefault, base: &Location) -> bool {
+    /// Sets a default at each of its places below an extension or, without one, the object.
+    fn set_below(&mut self, default: &CompiledDefault, extension: Option<&Extension>) -> bool {
+        let root = Location::new();
+        let base = extension.map_or(&root, |extension| &extension.at);
         let Some(value) = value_at(self.object(), base) else { return false };
         let places = default.items.find(value, base).into_iter().map(|(at, _)| at);
         let places: Vec<Location> = places.collect();
         let mut any = false;
         for at in places {
             if self.is_missing(default, &at) {
-                match self.compute(default, base, &at) {
+                match self.compute(default, extension, &at) {
                     Ok(Some(value)) => any |= self.set(default, &at, value),
                     Ok(None) => {}
                     Err(failure) => {
@@ -186,14 +189,15 @@ impl Filling<'_, '_> {
     fn compute(
         &mut self,
         default: &CompiledDefault,
-        base: &Location,
+        extension: Option<&Extension>,
         at: &Location,
     ) -> Result<Option<Value>, Failure> {
-        let index = at[base.len()..].last().and_then(index_of);
+        let below = extension.map_or(0, |extension| extension.at.len());
+        let index = at[below..].last().and_then(index_of);
         // As `Self::object`, which would borrow the run as well.
         let object = self.object.as_deref().unwrap_or(self.request.object);
         let bound = Bound { object: Some(object), ..Bound::of(self.request) };
-        let bound = if default.scope == Scope::Extension { bound.extension(base) } else { bound };
+        let bound = extension.map_or(bound, |extension| bound.extension(extension));
         let bound = Bound { index: index.as_ref(), item: value_at(object, at), ..bound };
         let values = bound.values();
         if let Some(when) = &default.when

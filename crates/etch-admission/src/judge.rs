@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::answer::{Answer, FieldError};
 use super::compile::{Compiled, CompiledReference, CompiledRule};
 use super::fill::index_of;
+use super::former::Extension;
 use super::place::{Location, indices, value_at, with_indices, written};
 use super::request::{Lookup, Request, Subject};
 use super::run::Run;
@@ -129,11 +130,16 @@ impl Compiled {
             let side = Side::Old { unevaluated: found.iter().any(Found::is_unevaluated) };
             if let Some(former) = self.subject(&before, &mut run) {
                 let known = self.inspect(&before, &former, run, touch, side);
-                let known: HashSet<_> =
-                    known.iter().map(|found| found.identity(former.extension_of(found))).collect();
+                let at = |found| former.extension_of(found).map(|extension| &extension.at);
+                let known: HashSet<_> = known.iter().map(|found| found.identity(at(found))).collect();
                 for found in &mut found {
-                    let is_known = known.contains(&found.identity(subject.extension_of(found)));
-                    if is_known && !found.about_change {
+                    let at = match subject.extension_of(found) {
+                        None => None,
+                        // The old object cannot have had what is wrong with a new extension.
+                        Some(Extension { former: None, .. }) => continue,
+                        Some(Extension { former, .. }) => former.as_ref(),
+                    };
+                    if !found.about_change && known.contains(&found.identity(at)) {
                         found.severity = Severity::Warn;
                     }
                 }
@@ -172,15 +178,15 @@ impl Compiled {
         if subject.extensions.is_empty() && touch == Touch::Extension {
             inspection.missing();
         }
-        for (index, location) in subject.extensions.iter().enumerate() {
-            inspection.extension(index, location);
+        for (index, extension) in subject.extensions.iter().enumerate() {
+            inspection.extension(index, extension);
         }
         inspection.found
     }
 }
 
 impl Subject<'_> {
-    fn extension_of(&self, found: &Found) -> Option<&Location> {
+    fn extension_of(&self, found: &Found) -> Option<&Extension> {
         found.extension.map(|index| &self.extensions[index])
     }
 }
@@ -278,8 +284,8 @@ impl Inspection<'_, '_> {
         self.report(None, Source::Missing, Severity::Deny, error, "", "");
     }
 
-    fn extension(&mut self, index: usize, location: &Location) {
-        let bound = Bound::of(self.request).extension(location);
+    fn extension(&mut self, index: usize, extension: &Extension) {
+        let bound = Bound::of(self.request).extension(extension);
         let Some(own) = bound.own else { return };
         let seen = |value| match &self.compiled.extension {
             Some(extension) => view(value, &extension.schema),
@@ -287,7 +293,7 @@ impl Inspection<'_, '_> {
         };
         let (own_view, old_view) = (seen(own), bound.old.map(seen));
         let bound = Bound { own: Some(&own_view), old: old_view.as_deref(), ..bound };
-        let written = self.subject.target.written(location);
+        let written = self.subject.target.written(&extension.at);
         let place = Place { scope: Scope::Extension, bound, extension: Some(index), written };
         if self.touch == Touch::Extension {
             self.schema(&place, &own_view, old_view.as_deref());

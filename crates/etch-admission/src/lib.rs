@@ -21,6 +21,7 @@ mod empty;
 mod existing;
 mod facts;
 mod fill;
+mod former;
 pub mod installed_crds;
 mod judge;
 mod path_key;

@@ -52,6 +52,13 @@ impl Place {
     }
 }
 
+/// Every place of a value that these parts stand for, with what is there.
+pub(super) fn find<'v>(parts: &[Part], value: &'v Value) -> Vec<(Location, &'v Value)> {
+    let mut found = Vec::new();
+    descend(parts, value, &mut Location::new(), &mut found);
+    found
+}
+
 fn descend<'v>(parts: &[Part], value: &'v Value, at: &mut Location, found: &mut Vec<(Location, &'v Value)>) {
     let Some((part, rest)) = parts.split_first() else {
         found.push((at.clone(), value));

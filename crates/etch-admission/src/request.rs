@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::compile::{Compiled, Target};
+use super::former::{Extension, extensions};
 use super::place::{Location, value_at};
 use super::run::Run;
 use super::scope::{Bound, SELF};
@@ -60,8 +61,7 @@ pub struct Lookup<'l> {
 #[derive(Debug)]
 pub(super) struct Subject<'c> {
     pub(super) target: &'c Target,
-    /// Where its extensions stand.
-    pub(super) extensions: Vec<Location>,
+    pub(super) extensions: Vec<Extension>,
 }
 
 impl Compiled {
@@ -69,13 +69,13 @@ impl Compiled {
     /// evaluated, the schema does not apply.
     pub(super) fn subject<'c>(&'c self, request: &Request<'_>, run: &mut Run<'_>) -> Option<Subject<'c>> {
         let target = self.targets.iter().find(|target| target.is_for(request))?;
-        let found = target.place.find(request.object, &Location::new());
+        let found = extensions(&target.place, request.object, request.old_object);
         let found: Vec<_> = found.into_iter().filter(|(_, value)| !value.is_null()).collect();
         let bare = found.is_empty();
-        let extensions: Vec<Location> = found
+        let extensions: Vec<Extension> = found
             .into_iter()
             .filter(|(_, value)| self.applies(request, value, run))
-            .map(|(location, _)| location)
+            .map(|(extension, _)| extension)
             .collect();
         let applies = if bare { self.applies(request, &Value::Null, run) } else { !extensions.is_empty() };
         applies.then_some(Subject { target, extensions })
@@ -171,10 +171,10 @@ impl<'v> Bound<'v> {
     }
 
     /// The inputs for an extension of the object.
-    pub(super) fn extension(self, location: &Location) -> Self {
-        let own = self.object.and_then(|object| value_at(object, location));
-        let old = self.old_object.and_then(|old| value_at(old, location)).filter(|old| !old.is_null());
-        Self { own, old, ..self }
+    pub(super) fn extension(self, extension: &Extension) -> Self {
+        let own = self.object.and_then(|object| value_at(object, &extension.at));
+        let former = extension.former.as_ref().zip(self.old_object);
+        Self { own, old: former.and_then(|(former, old)| value_at(old, former)), ..self }
     }
 }
 

@@ -406,6 +406,39 @@ fn each_extension_of_an_object_is_one_of_its_own() {
 }
 
 #[test]
+fn an_extension_that_moves_in_its_list_is_the_same_one() {
+    let schema = compile(json!({ "rules": [
+        { "rule": "self.?size.orValue(0) == oldSelf.?size.orValue(0)", "field": ".size", "type": "Forbidden" },
+        { "rule": "self.?name.orValue('') != 'bad'", "field": ".name" },
+    ] }));
+    let object = |parts: Value| {
+        let parts: Vec<Value> =
+            parts.as_array().expect("a list").iter().map(|ext| json!({ "ext": ext })).collect();
+        json!({ "apiVersion": "example.com/v1", "kind": "Box", "metadata": {}, "spec": { "parts": parts } })
+    };
+    let refused = |old: Value, new: Value| {
+        errors(&asked(&schema, &object(new), Some(&object(old)), &json!({})))
+    };
+    let (a, b, bad) = (json!({ "size": 1 }), json!({ "size": 2 }), json!({ "size": 2, "name": "bad" }));
+    for (old, new) in [
+        (json!([a, b]), json!([b])),
+        (json!([a, b]), json!([b, a])),
+        (json!([b]), json!([a, b])),
+        (json!([a, bad]), json!([bad])),
+        // Without an old one there is no change.
+        (json!([a, b]), json!([{ "size": 3 }])),
+    ] {
+        assert_eq!(refused(old.clone(), new.clone()), [""; 0], "{old} {new}");
+    }
+    let moved = ["spec.parts[1].ext.size Forbidden"];
+    assert_eq!(refused(json!([a, b]), json!([a, { "size": 3 }])), moved);
+    assert_eq!(refused(json!([a, b]), json!([b, { "size": 3 }])), moved);
+    let new_fault = ["spec.parts[0].ext.name Invalid"];
+    assert_eq!(refused(json!([bad, b]), json!([{ "size": 2, "name": "bad", "mode": "m" }])), new_fault);
+    assert_eq!(refused(json!([bad]), json!([{ "size": 2, "name": "bad", "mode": "m" }])), [""; 0]);
+}
+
+#[test]
 fn only_the_targets_are_looked_at() {
     let schema = compile(json!({ "rules": [{ "rule": "false" }] }));
     for (api_version, kind) in [("example.com/v2", "Holder"), ("v1", "Holder"), ("example.com/v1", "Other")] {

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::place::{Location, value_at};
+use super::former::Extension;
+use super::place::value_at;
 use super::request::Request;
 use kube_structural_schema::json::same;
 
@@ -20,7 +21,7 @@ pub(super) enum Touch {
 }
 
 /// What an update touches.
-pub(super) fn touch(request: &Request<'_>, extensions: &[Location]) -> Touch {
+pub(super) fn touch(request: &Request<'_>, extensions: &[Extension]) -> Touch {
     let Some(old) = request.old_object else { return Touch::Extension };
     if only_removes_finalizers(request.object, old) {
         return Touch::FinalizersOnly;
@@ -28,9 +29,9 @@ pub(super) fn touch(request: &Request<'_>, extensions: &[Location]) -> Touch {
     if request.object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return Touch::Terminating;
     }
-    let is_same = |location: &Location| match (value_at(request.object, location), value_at(old, location)) {
-        (Some(new), Some(old)) => same(new, old),
-        _ => false,
+    let is_same = |extension: &Extension| {
+        let former = extension.former.as_ref().and_then(|former| value_at(old, former));
+        former.zip(value_at(request.object, &extension.at)).is_some_and(|(old, new)| same(new, old))
     };
     if !extensions.is_empty() && extensions.iter().all(is_same) {
         Touch::AroundExtension
