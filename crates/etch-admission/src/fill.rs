@@ -16,6 +16,10 @@ use kube_structural_schema::json::{Json, store_numbers};
 use kube_structural_schema::path::Step;
 use kube_structural_schema::prune::prune;
 
+/// How often defaults go on from what was set before, at most. The cost limit ends most that go on without an
+/// end, but not those that cost little.
+const MOST_ROUNDS: usize = 1_000;
+
 /// An object with its defaults.
 #[derive(Debug, Default)]
 pub struct Defaulted {
@@ -48,11 +52,9 @@ impl Compiled {
             warnings: Vec::new(),
         };
         filling.prune();
-        // Each round but the last sets something that was missing, so there are no more rounds than defaults.
-        for _ in 0..=self.defaults.len() {
-            if !filling.round() {
-                break;
-            }
+        if (0..MOST_ROUNDS).all(|_| filling.round()) {
+            let warning = format!("defaults are set only in part: after {MOST_ROUNDS} rounds there are more");
+            filling.warnings.push(warning);
         }
         let Filling { object, changed, mut warnings, .. } = filling;
         warnings.dedup();
@@ -102,6 +104,8 @@ impl Filling<'_, '_> {
 
     /// Sets what is missing now; returns whether anything was.
     fn round(&mut self) -> bool {
+        // What could not be computed may have what it needs by now.
+        self.warnings.clear();
         let mut any = self.fill_from_schema();
         for default in &self.compiled.defaults {
             let resource = &self.subject.target.declared.resource;

@@ -129,6 +129,32 @@ fn defaults_are_set_until_nothing_is_missing() {
 }
 
 #[test]
+fn a_default_goes_on_from_what_it_has_set_until_it_sets_nothing() {
+    let untyped = |default: Value| compile(json!({ "schema": null, "defaults": [default] }));
+    let steps = "has(self.b) ? {'c': 3} : has(self.a) ? {'b': 2} : {'a': 1}";
+    let merges = untyped(json!({ "path": ".", "where": "Merge", "value": steps }));
+    let last = "index + 1 == size(self.disks) || has(self.disks[index + 1].boot)";
+    let items = untyped(json!({ "path": ".disks[*].boot", "when": last, "value": "index" }));
+    for (schema, given, expected) in [
+        (merges, json!({}), json!({ "a": 1, "b": 2, "c": 3 })),
+        (
+            items,
+            json!({ "disks": [{}, {}, {}, {}] }),
+            json!({ "disks": [{ "boot": 0 }, { "boot": 1 }, { "boot": 2 }, { "boot": 3 }] }),
+        ),
+    ] {
+        let review = created(&schema, given);
+        assert_eq!((extension(&review), &review.answer.warnings[..]), (expected.clone(), &[][..]));
+        assert_eq!(extension(&created(&schema, expected.clone())), expected);
+    }
+    let endless = untyped(json!({ "path": ".", "where": "Merge", "value": "{'k' + string(size(self)): 1}" }));
+    let review = created(&endless, json!({}));
+    assert_eq!(extension(&review).as_object().map(serde_json::Map::len), Some(1_000));
+    let expected = "defaults are set only in part: after 1000 rounds there are more";
+    assert_eq!(review.answer.warnings, [expected]);
+}
+
+#[test]
 fn an_update_is_defaulted_where_that_is_asked_for() {
     let defaults = json!([{ "path": ".size", "value": "1" }]);
     let schema = compile(json!({ "defaults": defaults }));
