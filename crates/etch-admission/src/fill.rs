@@ -1,6 +1,8 @@
 //! Setting what is missing: the defaults of the schema, then those that are computed, until nothing more is
 //! to set. A value that is there stays, except an empty one that a default is declared to replace.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::compile::{Compiled, CompiledDefault};
@@ -10,7 +12,8 @@ use super::place::{Location, value_at, value_at_mut};
 use super::request::{Request, Subject};
 use super::run::{Failure, Run};
 use super::scope::Bound;
-use super::spec::{Missing, Scope, UnknownFields};
+use super::spec::{Missing, Ratcheting, Scope, UnknownFields};
+use super::unchanged::{Touch, is_unchanged, touch};
 use etch_core::warning::shortened;
 use kube_structural_schema::json::{Json, store_numbers};
 use kube_structural_schema::path::Step;
@@ -31,17 +34,37 @@ pub struct Defaulted {
 
 impl Compiled {
     /// Sets the defaults that a request lacks, and removes unknown fields where the schema prunes them.
-    pub fn set_defaults(&self, request: &Request<'_>) -> Defaulted {
+    /// `object` is its object with what other schemas have set.
+    ///
+    /// What an update leaves as it was stays so, or a rule about a change would refuse what nobody asked for.
+    pub fn set_defaults(&self, request: &Request<'_>, object: &Value) -> Defaulted {
         if !self.default_on.contains(&request.operation) {
             return Defaulted::default();
         }
-        self.with_defaults(request)
+        let current = Request { object, ..*request };
+        if self.ratcheting == Ratcheting::Disabled {
+            return self.with_defaults(&current);
+        }
+        let sent = self.subject(request, &mut Run::new(self));
+        let sent = sent.map_or_else(Vec::new, |subject| subject.extensions);
+        if touch(request, &sent) != Touch::Extension {
+            return Defaulted::default();
+        }
+        let unchanged = sent.into_iter().filter(|extension| is_unchanged(request, extension));
+        let unchanged: HashSet<Location> = unchanged.map(|extension| extension.at).collect();
+        self.with_defaults_in(&current, &|extension| !unchanged.contains(&extension.at))
     }
 
     /// Sets the defaults on any operation.
     pub(super) fn with_defaults(&self, request: &Request<'_>) -> Defaulted {
+        self.with_defaults_in(request, &|_| true)
+    }
+
+    /// Sets the defaults of the object, and those of some of its extensions.
+    fn with_defaults_in(&self, request: &Request<'_>, is_meant: &dyn Fn(&Extension) -> bool) -> Defaulted {
         let mut run = Run::new(self);
-        let Some(subject) = self.subject(request, &mut run) else { return Defaulted::default() };
+        let Some(mut subject) = self.subject(request, &mut run) else { return Defaulted::default() };
+        subject.extensions.retain(is_meant);
         let mut filling = Filling {
             compiled: self,
             request,

@@ -68,7 +68,7 @@ impl Compiled {
     /// The part of a request that this schema is about; `None` if there is none. If `when` cannot be
     /// evaluated, the schema does not apply.
     pub(super) fn subject<'c>(&'c self, request: &Request<'_>, run: &mut Run<'_>) -> Option<Subject<'c>> {
-        let target = self.targets.iter().find(|target| target.is_for(request))?;
+        let target = self.target(request)?;
         let found = extensions(&target.place, request.object, request.old_object);
         let found: Vec<_> = found.into_iter().filter(|(_, value)| !value.is_null()).collect();
         let bare = found.is_empty();
@@ -81,10 +81,15 @@ impl Compiled {
         applies.then_some(Subject { target, extensions })
     }
 
+    /// The target that a request is about.
+    pub(super) fn target(&self, request: &Request<'_>) -> Option<&Target> {
+        self.targets.iter().find(|target| target.is_for(request))
+    }
+
     /// Whether this schema is for a request. It counts as such if that cannot be determined because a fact is
     /// missing.
     pub fn is_for(&self, request: &Request<'_>) -> bool {
-        let Some(target) = self.targets.iter().find(|target| target.is_for(request)) else { return false };
+        let Some(target) = self.target(request) else { return false };
         let mut run = Run::new(self);
         let found = target.place.find(request.object, &Location::new());
         let found = found.into_iter().map(|(_, value)| value).filter(|value| !value.is_null());
@@ -98,7 +103,7 @@ impl Compiled {
 
     /// Whether one of its targets is the resource of a request, whatever `when` is for the object.
     pub fn targets(&self, request: &Request<'_>) -> bool {
-        self.targets.iter().any(|target| target.is_for(request))
+        self.target(request).is_some()
     }
 
     /// Its targets as `machines of machine.openshift.io/v1beta1`; with the kind, if it is declared.

@@ -24,7 +24,7 @@ pub fn review(schemas: &[(&Compiled, &Value)], request: &Request<'_>) -> Review 
     let mut object = Json::from(request.object.clone());
     let mut answer = Answer::default();
     for (schema, facts) in schemas {
-        let defaulted = schema.set_defaults(&Request { object: &object, facts, ..*request });
+        let defaulted = schema.set_defaults(&Request { facts, ..*request }, &object);
         answer.warnings.extend(defaulted.warnings);
         if let Some(set) = defaulted.object {
             object = set;

@@ -165,6 +165,78 @@ fn an_update_is_defaulted_where_that_is_asked_for() {
 }
 
 #[test]
+fn what_an_update_leaves_as_it_was_gets_no_default() {
+    let declared = json!({
+        "defaultOn": ["CREATE", "UPDATE"],
+        "defaults": [{ "path": ".name", "value": "'n'" },
+                     { "path": ".metadata.labels.set", "scope": "Object", "value": "'yes'" }],
+        "rules": [{ "rule": "self.?name.orValue('') == oldSelf.?name.orValue('')", "field": ".name" }],
+        "unknownFields": "Prune",
+    });
+    let schema = compile(declared.clone());
+    let old = |extension: Value| {
+        let mut object = holder(extension);
+        object["metadata"]["finalizers"] = json!(["a", "b"]);
+        object
+    };
+    let passes = |schema: &Compiled, new: &Value, old: &Value| {
+        let review = asked(schema, new, Some(old), &json!({}));
+        assert_eq!((errors(&review), review.object.as_deref()), (Vec::new(), Some(new)), "{new}");
+    };
+    let lacking = old(json!({ "unknown": 1 }));
+    for deleted in [Value::Null, json!("2026-01-01T00:00:00Z")] {
+        let mut before = lacking.clone();
+        before["metadata"]["deletionTimestamp"] = deleted;
+        let mut released = before.clone();
+        released["metadata"]["finalizers"] = json!(["b"]);
+        passes(&schema, &released, &before);
+    }
+    let mut labelled = lacking.clone();
+    labelled["metadata"]["labels"] = json!({ "a": "b" });
+    passes(&schema, &labelled, &lacking);
+    let mut leaving = lacking.clone();
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let mut changed = leaving.clone();
+    changed["spec"]["ext"]["size"] = json!(1);
+    passes(&schema, &changed, &leaving);
+
+    // What is changed gets its defaults, and of several extensions no other one.
+    let free = with_rules(&declared, json!([]));
+    let mut changed = lacking.clone();
+    changed["spec"]["ext"]["size"] = json!(1);
+    let set = json!({ "size": 1, "mode": "fast", "name": "n" });
+    assert_eq!(extension(&asked(&free, &changed, Some(&lacking), &json!({}))), set);
+    let object = |parts: Value| {
+        json!({ "apiVersion": "example.com/v1", "kind": "Box", "metadata": {}, "spec": { "parts": parts } })
+    };
+    let (before, after) = (object(json!([{ "ext": {} }])), object(json!([{ "ext": { "size": 1 } }, { "ext": {} }])));
+    let review = asked(&free, &after, Some(&before), &json!({}));
+    let parts = review.object.as_ref().and_then(|object| object.pointer("/spec/parts"));
+    assert_eq!(parts, Some(&json!([{ "ext": set }, { "ext": {} }])));
+
+    // By the request as it came: whatever another schema sets.
+    let other = with_rules(&json!({ "ratcheting": "Disabled", "defaultOn": ["UPDATE"] }), json!([]));
+    let facts = json!({});
+    let request = Request {
+        named: Named::Kind,
+        operation: Operation::Update,
+        object: &labelled,
+        old_object: Some(&lacking),
+        facts: &facts,
+        exists: &|_| None,
+    };
+    let review = super::review::review(&[(&other, &facts), (&schema, &facts)], &request);
+    assert_eq!(extension(&review), json!({ "unknown": 1, "mode": "fast" }));
+    assert!(review.answer.is_allowed());
+}
+
+fn with_rules(declared: &Value, rules: Value) -> Compiled {
+    let mut declared = declared.clone();
+    declared["rules"] = rules;
+    compile(declared)
+}
+
+#[test]
 fn all_faults_are_named_with_their_fields() {
     let schema = compile(json!({ "rules": [
         { "rule": "self.?size.orValue(0) > 0", "field": ".size", "type": "Required", "message": "has to be set" },

@@ -29,15 +29,18 @@ pub(super) fn touch(request: &Request<'_>, extensions: &[Extension]) -> Touch {
     if request.object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return Touch::Terminating;
     }
-    let is_same = |extension: &Extension| {
-        let former = extension.former.as_ref().and_then(|former| value_at(old, former));
-        former.zip(value_at(request.object, &extension.at)).is_some_and(|(old, new)| same(new, old))
-    };
-    if !extensions.is_empty() && extensions.iter().all(is_same) {
+    if !extensions.is_empty() && extensions.iter().all(|extension| is_unchanged(request, extension)) {
         Touch::AroundExtension
     } else {
         Touch::Extension
     }
+}
+
+/// Whether an extension is as it was.
+pub(super) fn is_unchanged(request: &Request<'_>, extension: &Extension) -> bool {
+    let former = extension.former.as_ref().zip(request.old_object);
+    let former = former.and_then(|(former, old)| value_at(old, former));
+    former.zip(value_at(request.object, &extension.at)).is_some_and(|(old, new)| same(new, old))
 }
 
 /// Whether the new object is the old one with fewer finalizers, whatever the server writes beside that.

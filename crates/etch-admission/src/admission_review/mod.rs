@@ -248,8 +248,7 @@ fn set_defaults(schemas: &[&Served], request: &Request<'_>, said: &mut Answer) -
     let mut object: Option<Json> = None;
     for served in schemas {
         let current = object.as_deref().unwrap_or(request.object);
-        let defaulted =
-            served.schema.set_defaults(&Request { object: current, facts: &served.facts, ..*request });
+        let defaulted = served.schema.set_defaults(&Request { facts: &served.facts, ..*request }, current);
         said.warnings.extend(defaulted.warnings);
         object = defaulted.object.or(object);
     }
