@@ -240,7 +240,10 @@ async fn conditions_that_a_schema_no_longer_has_go_and_those_of_others_too() {
     world.put(SCHEMAS, everywhere);
     sleep(MINUTE).await;
     assert_eq!(fields(&world, "matchConditions"), [json!([]), json!([])]);
-    assert_eq!(fields(&world, "namespaceSelector").map(|selector| selector["matchLabels"].clone()), [(); 2].map(|()| Value::Null));
+    assert_eq!(
+        fields(&world, "namespaceSelector").map(|selector| selector["matchLabels"].clone()),
+        [(); 2].map(|()| Value::Null)
+    );
 
     for which in WEBHOOKS {
         let mut tampered = world.stored(which, "etch").expect("it is there");
@@ -276,7 +279,8 @@ async fn a_webhook_that_cannot_be_put_right_is_named() {
     });
     sleep(2 * MINUTE).await;
     assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "WebhookAltered"]);
-    let message = world.stored(SCHEMAS, "one").expect("it is there")["status"]["conditions"][2]["message"].take();
+    let message =
+        world.stored(SCHEMAS, "one").expect("it is there")["status"]["conditions"][2]["message"].take();
     let expected = "another client changes the webhook of this schema: matchConditions is not as declared";
     assert_eq!(message, expected);
     world.heals();

@@ -22,6 +22,10 @@ use kube_structural_schema::prune::prune;
 /// How often defaults go on from what was set before, at most. The cost limit ends most that go on without an
 /// end, but not those that cost little.
 const MOST_ROUNDS: usize = 1_000;
+/// At how many places of an object defaults are set, at most: no object that is meant lacks so many.
+const MOST_PLACES: usize = 10_000;
+/// How many warnings there are about defaults that cannot be computed, at most.
+const MOST_WARNINGS: usize = 100;
 
 /// An object with its defaults.
 #[derive(Debug, Default)]
@@ -72,11 +76,18 @@ impl Compiled {
             run,
             object: None,
             changed: false,
+            left: MOST_PLACES,
+            is_full: false,
             warnings: Vec::new(),
         };
         filling.prune();
         if (0..MOST_ROUNDS).all(|_| filling.round()) {
             let warning = format!("defaults are set only in part: after {MOST_ROUNDS} rounds there are more");
+            filling.warnings.push(warning);
+        }
+        if filling.is_full {
+            let warning =
+                format!("defaults are set only in part: in an object at {MOST_PLACES} places at most");
             filling.warnings.push(warning);
         }
         let Filling { object, changed, mut warnings, .. } = filling;
@@ -94,6 +105,10 @@ struct Filling<'c, 'r> {
     /// most lack nothing.
     object: Option<Json>,
     changed: bool,
+    /// At how many more places defaults may be set.
+    left: usize,
+    /// Whether there were more.
+    is_full: bool,
     warnings: Vec<String>,
 }
 
@@ -107,6 +122,14 @@ impl Filling<'_, '_> {
     fn place(&mut self, location: &[Step]) -> Option<&mut Value> {
         let object = self.object.get_or_insert_with(|| Json::from(self.request.object.clone()));
         value_at_mut(object, location)
+    }
+
+    /// Whether defaults may be set at so many more places.
+    fn takes(&mut self, places: usize) -> bool {
+        let left = self.left.checked_sub(places);
+        self.is_full |= left.is_none();
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
     }
 
     fn prune(&mut self) {
@@ -156,9 +179,12 @@ impl Filling<'_, '_> {
         }
         for Extension { at: location, .. } in &self.subject.extensions {
             let Some(value) = value_at(self.object(), location) else { continue };
-            let mut gap = false;
-            extension.defaults.gaps(value, &mut |_, _| gap = true);
-            if let Some(value) = gap.then(|| self.place(location)).flatten() {
+            let mut gaps = 0;
+            extension.defaults.gaps(value, &mut |_, _| gaps += 1);
+            if gaps == 0 || !self.takes(gaps) {
+                continue;
+            }
+            if let Some(value) = self.place(location) {
                 extension.defaults.fill(value);
                 any = true;
             }
@@ -171,28 +197,42 @@ impl Filling<'_, '_> {
         let root = Location::new();
         let base = extension.map_or(&root, |extension| &extension.at);
         let Some(value) = value_at(self.object(), base) else { return false };
-        let places = default.items.find(value, base).into_iter().map(|(at, _)| at);
-        let places: Vec<Location> = places.collect();
+        let (mut places, mut count) = (Vec::new(), 0);
+        default.items.visit(value, base, &mut |at, _| {
+            if self.is_missing(default, at) {
+                count += 1;
+                if count <= MOST_PLACES {
+                    places.push(at.clone());
+                }
+            }
+        });
+        if count > MOST_PLACES {
+            self.is_full = true;
+            return false;
+        }
         let mut any = false;
         for at in places {
-            if self.is_missing(default, &at) {
-                match self.compute(default, extension, &at) {
-                    Ok(Some(value)) => any |= self.set(default, &at, value),
-                    Ok(None) => {}
-                    Err(failure) => {
-                        let path: Vec<_> = at
-                            .iter()
-                            .cloned()
-                            .chain(default.fields.iter().cloned().map(Step::Field))
-                            .collect();
-                        let path = super::place::written(&path);
-                        let warning = format!("{path}: cannot compute its default: {failure}");
-                        self.warnings.push(shortened(warning));
+            match self.compute(default, extension, &at) {
+                Ok(Some(_)) if self.left == 0 => self.is_full = true,
+                Ok(Some(value)) => {
+                    if self.set(default, &at, value) {
+                        (any, self.left) = (true, self.left - 1);
                     }
                 }
+                Ok(None) => {}
+                Err(failure) => self.warn(default, &at, &failure),
             }
         }
         any
+    }
+
+    fn warn(&mut self, default: &CompiledDefault, at: &Location, failure: &Failure) {
+        if self.warnings.len() < MOST_WARNINGS {
+            let fields = default.fields.iter().cloned().map(Step::Field);
+            let path: Vec<_> = at.iter().cloned().chain(fields).collect();
+            let path = super::place::written(&path);
+            self.warnings.push(shortened(format!("{path}: cannot compute its default: {failure}")));
+        }
     }
 
     /// Whether there is anything to set at a place, and a way to it.

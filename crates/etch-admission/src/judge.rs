@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use super::fill::index_of;
 use super::former::Extension;
 use super::place::{Location, indices, value_at, with_indices, written};
 use super::request::{Lookup, Request, Subject};
-use super::run::Run;
+use super::run::{Failure, Run};
 use super::scope::Bound;
 use super::spec::{Enforcement, Operation, Ratcheting, Rule, Scope, Severity, UnknownFields};
 use super::unchanged::{Touch, touch};
@@ -53,6 +54,7 @@ impl Found {
             Source::Unknown => "spec.unknownFields".to_owned(),
             Source::Rule(index) | Source::Unevaluated(Some(index)) => format!("spec.rules[{index}]"),
             Source::Reference(index) => format!("spec.references[{index}]"),
+            Source::Cost | Source::More => "spec".to_owned(),
         }
     }
 
@@ -75,13 +77,33 @@ impl Found {
         matches!(self.source, Source::Unevaluated(_))
     }
 
-    /// What an old object has as well, if it has this; `extension` is where its extension stands there.
-    fn identity<'f>(&'f self, extension: Option<&'f Location>) -> Identity<'f> {
-        (self.source, extension, &self.below, &self.mark)
+    /// It as a warning, if the old object has it as well.
+    fn ratcheted(self, known: &Known, subject: &Subject<'_>) -> Self {
+        let severity = if known.has(&self, subject) { Severity::Warn } else { self.severity };
+        Self { severity, ..self }
+    }
+
+    /// That there is more than is listed.
+    fn more(severity: Severity, subject: &Subject<'_>) -> Self {
+        let detail = "there are more violations than Etch lists".to_owned();
+        Self {
+            error: FieldError { field: subject.field(), kind: Kind::Invalid, detail },
+            source: Source::More,
+            extension: None,
+            below: String::new(),
+            mark: String::new(),
+            severity,
+            about_change: false,
+            group: None,
+        }
+    }
+
+    /// By what it is the same violation as one that an old object has; `extension` is where its extension
+    /// stands there.
+    fn identity(&self, hasher: &RandomState, extension: Option<&Location>) -> u64 {
+        hasher.hash_one((self.source, extension, &self.below, &self.mark))
     }
 }
-
-type Identity<'f> = (Source, Option<&'f Location>, &'f str, &'f str);
 
 /// The source of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,13 +118,84 @@ enum Source {
     /// A rule of the declaration; without a number, one of the schema.
     Unevaluated(Option<usize>),
     Reference(usize),
+    /// The rules together: they cost too much. That is so of the request as a whole.
+    Cost,
+    /// More than is listed.
+    More,
+}
+
+/// How many findings of a kind a schema lists: of those that refuse, of those that warn, and of the rules of
+/// both that cannot be evaluated. An author reads no more, and an object may give rise to a million.
+const MOST: usize = 100;
+
+/// What is found about a request, as far as it is listed.
+#[derive(Debug, Default)]
+struct Listed {
+    found: Vec<Found>,
+    /// How many there are of each kind.
+    counts: HashMap<(Severity, bool), usize>,
+}
+
+impl Listed {
+    fn add(&mut self, found: Found) {
+        let count = self.counts.entry((found.severity, found.is_unevaluated())).or_default();
+        *count += 1;
+        if *count <= MOST {
+            self.found.push(found);
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.counts.values().all(|count| *count <= MOST)
+    }
+
+    /// Leaves out the rules that cannot be evaluated.
+    fn drop_unevaluated(&mut self) {
+        self.found.retain(|found| !found.is_unevaluated());
+        self.counts.retain(|(_, is_unevaluated), _| !is_unevaluated);
+    }
+
+    /// Of which severity there are more than are listed.
+    fn more(&self) -> Vec<Severity> {
+        let is_more = |severity: &Severity| {
+            [false, true].iter().any(|kind| self.counts.get(&(*severity, *kind)).is_some_and(|n| *n > MOST))
+        };
+        [Severity::Deny, Severity::Warn].into_iter().filter(is_more).collect()
+    }
+}
+
+/// What is wrong with the old object: no more than a number each, because there may be very many.
+#[derive(Debug, Default)]
+struct Known {
+    hasher: RandomState,
+    identities: HashSet<u64>,
+}
+
+impl Known {
+    /// Whether the old object has what is found about the new one.
+    fn has(&self, found: &Found, subject: &Subject<'_>) -> bool {
+        let extension = found.extension.map(|index| &subject.extensions[index]);
+        let at = match extension {
+            None => None,
+            // The old object cannot have had what is wrong with a new extension.
+            Some(Extension { former: None, .. }) => return false,
+            Some(Extension { former, .. }) => former.as_ref(),
+        };
+        !found.about_change && self.identities.contains(&found.identity(&self.hasher, at))
+    }
+
+    /// Adds what is found about the old object.
+    fn add(&mut self, found: &Found, subject: &Subject<'_>) {
+        let at = found.extension.map(|index| &subject.extensions[index].at);
+        self.identities.insert(found.identity(&self.hasher, at));
+    }
 }
 
 /// Which of the two objects of an update is looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    /// The object as it is to be.
-    New,
+#[derive(Clone, Copy, Debug)]
+enum Side<'k> {
+    /// The object as it is to be, and what is wrong with the old one as far as that is known.
+    New(Option<&'k Known>),
     /// The object before the request, judged as if an update left it unchanged: of the rules about a change,
     /// only what keeps them from being evaluated counts, if that matters.
     Old { unevaluated: bool },
@@ -123,33 +216,33 @@ impl Compiled {
         if touch == Touch::FinalizersOnly {
             return Vec::new();
         }
-        let mut found = self.inspect(request, &subject, run, touch, Side::New);
-        if let Some(old) = request.old_object.filter(|_| ratchets && !found.is_empty()) {
+        let mut listed = self.inspect(request, &subject, run.clone(), touch, Side::New(None)).listed;
+        if let Some(old) = request.old_object.filter(|_| ratchets && !listed.found.is_empty()) {
             let before = Request { object: old, old_object: Some(old), ..*request };
-            let mut run = Run::new(self);
-            let side = Side::Old { unevaluated: found.iter().any(Found::is_unevaluated) };
-            if let Some(former) = self.subject(&before, &mut run) {
-                let known = self.inspect(&before, &former, run, touch, side);
-                let at = |found| former.extension_of(found).map(|extension| &extension.at);
-                let known: HashSet<_> = known.iter().map(|found| found.identity(at(found))).collect();
-                for found in &mut found {
-                    let at = match subject.extension_of(found) {
-                        None => None,
-                        // The old object cannot have had what is wrong with a new extension.
-                        Some(Extension { former: None, .. }) => continue,
-                        Some(Extension { former, .. }) => former.as_ref(),
-                    };
-                    if !found.about_change && known.contains(&found.identity(at)) {
-                        found.severity = Severity::Warn;
-                    }
+            let side = Side::Old { unevaluated: listed.found.iter().any(Found::is_unevaluated) };
+            let mut run_before = Run::new(self);
+            if let Some(former) = self.subject(&before, &mut run_before) {
+                let known = self.inspect(&before, &former, run_before, touch, side).known;
+                if listed.is_complete() {
+                    let all = std::mem::take(&mut listed).found;
+                    all.into_iter()
+                        .map(|found| found.ratcheted(&known, &subject))
+                        .for_each(|found| listed.add(found));
+                } else {
+                    // What is not listed may be what refuses.
+                    listed = self.inspect(request, &subject, run, touch, Side::New(Some(&known))).listed;
                 }
             }
         }
         // The type itself has to be corrected first.
-        if found.iter().any(|found| found.is_type() && found.denies()) {
-            found.retain(|found| !found.is_unevaluated());
+        if listed.found.iter().any(|found| found.is_type() && found.denies()) {
+            listed.drop_unevaluated();
         }
+        let more = listed.more().into_iter().map(|severity| Found::more(severity, &subject));
+        let more: Vec<_> = more.collect();
+        let mut found = listed.found;
         one_of_each_group(&mut found);
+        found.extend(more);
         found
     }
 
@@ -164,16 +257,17 @@ impl Compiled {
         answer
     }
 
-    fn inspect<'r>(
+    fn inspect<'r, 'q>(
         &'r self,
-        request: &'r Request<'_>,
+        request: &'r Request<'q>,
         subject: &'r Subject<'r>,
         run: Run<'r>,
         touch: Touch,
-        side: Side,
-    ) -> Vec<Found> {
+        side: Side<'r>,
+    ) -> Inspection<'r, 'q> {
+        let (listed, known, is_spent) = (Listed::default(), Known::default(), false);
         let mut inspection =
-            Inspection { compiled: self, request, subject, run, touch, side, found: Vec::new() };
+            Inspection { compiled: self, request, subject, run, touch, side, listed, known, is_spent };
         inspection.rules(&Place::of_object(request));
         if subject.extensions.is_empty() && touch == Touch::Extension {
             inspection.missing();
@@ -181,13 +275,7 @@ impl Compiled {
         for (index, extension) in subject.extensions.iter().enumerate() {
             inspection.extension(index, extension);
         }
-        inspection.found
-    }
-}
-
-impl Subject<'_> {
-    fn extension_of(&self, found: &Found) -> Option<&Extension> {
-        found.extension.map(|index| &self.extensions[index])
+        inspection
     }
 }
 
@@ -253,8 +341,13 @@ struct Inspection<'r, 'q> {
     subject: &'r Subject<'r>,
     run: Run<'r>,
     touch: Touch,
-    side: Side,
-    found: Vec<Found>,
+    side: Side<'r>,
+    /// What is found about the new object.
+    listed: Listed,
+    /// What is found about the old one.
+    known: Known,
+    /// Whether the rules have cost what they may, and that is reported.
+    is_spent: bool,
 }
 
 impl Inspection<'_, '_> {
@@ -270,15 +363,20 @@ impl Inspection<'_, '_> {
     ) {
         let (below, mark) = (below.into(), mark.into());
         let (about_change, group) = (false, None);
-        self.found.push(Found { error, source, extension, below, mark, severity, about_change, group });
+        self.add(Found { error, source, extension, below, mark, severity, about_change, group });
+    }
+
+    fn add(&mut self, found: Found) {
+        match self.side {
+            Side::New(None) => self.listed.add(found),
+            Side::New(Some(known)) => self.listed.add(found.ratcheted(known, self.subject)),
+            Side::Old { .. } => self.known.add(&found, self.subject),
+        }
     }
 
     fn missing(&mut self) {
         let Some(required) = &self.compiled.required else { return };
-        let path = &self.subject.target.declared;
-        let field = required.field.clone().unwrap_or_else(|| {
-            path.reported_as.clone().unwrap_or_else(|| path.path.trim_start_matches('.').to_owned())
-        });
+        let field = required.field.clone().unwrap_or_else(|| self.subject.field());
         let detail = required.message.as_deref().unwrap_or("it must be set").to_owned();
         let error = FieldError { field, kind: Kind::Required, detail };
         self.report(None, Source::Missing, Severity::Deny, error, "", "");
@@ -311,7 +409,7 @@ impl Inspection<'_, '_> {
             extension.prepared.embedded(&extension.schema, own, old, budget)
         };
         let found = match self.side {
-            Side::New => check(old, &mut self.run.budget),
+            Side::New(_) => check(old, &mut self.run.budget),
             Side::Old { unevaluated } => {
                 let mut found = check(None, &mut self.run.budget);
                 if unevaluated {
@@ -350,15 +448,13 @@ impl Inspection<'_, '_> {
             UnknownFields::Deny => Severity::Deny,
             UnknownFields::Keep | UnknownFields::Prune => return,
         };
-        let mut unknown = Vec::new();
         let mut pruned = Json::from(own.clone());
-        prune(&mut pruned, &extension.schema, true, &mut |at| unknown.push(at.to_path()));
-        for path in unknown {
-            let at = written(path.steps());
+        prune(&mut pruned, &extension.schema, true, &mut |at| {
+            let at = written(at.to_path().steps());
             let detail = "the schema has no such field".to_owned();
             let error = FieldError { field: join(&place.written, &at), kind: Kind::Invalid, detail };
             self.report(place.extension, Source::Unknown, severity, error, at, "");
-        }
+        });
     }
 
     fn rules(&mut self, place: &Place<'_>) {
@@ -371,9 +467,7 @@ impl Inspection<'_, '_> {
                 None => self.rule(index, rule, place, &Location::new()),
                 Some(items) => {
                     let Some(root) = place.bound.own.or(place.bound.object) else { continue };
-                    for (at, _) in items.find(root, &Location::new()) {
-                        self.rule(index, rule, place, &at);
-                    }
+                    items.visit(root, &Location::new(), &mut |at, _| self.rule(index, rule, place, at));
                 }
             }
         }
@@ -396,12 +490,15 @@ impl Inspection<'_, '_> {
     }
 
     fn rule(&mut self, index: usize, rule: &CompiledRule, place: &Place<'_>, at: &Location) {
+        if self.is_spent {
+            return;
+        }
         let root = place.bound.own.or(place.bound.object);
         let number = at.last().and_then(index_of);
         let item = root.and_then(|root| value_at(root, at));
         let values = Bound { index: number.as_ref(), item, ..place.bound }.values();
         let changes = rule.names_old_self || rule.names_old_object;
-        let is_old = self.side != Side::New;
+        let is_old = matches!(self.side, Side::Old { .. });
         let (source, kind, detail) = match self.run.holds(&rule.rule, &values) {
             Ok(true) => return,
             Err(failure) if failure.is_misfit() => {
@@ -412,6 +509,19 @@ impl Inspection<'_, '_> {
                     format!("cannot evaluate the rule: {failure}: {}", rule.declared.rule.trim()),
                 )
             }
+            Err(Failure::OutOfBudget) => {
+                self.is_spent = true;
+                let field = place.field(rule.declared.field.as_deref(), at);
+                let detail = format!("cannot evaluate the rule: {}", Failure::OutOfBudget);
+                let error = FieldError { field, kind: Kind::Invalid, detail };
+                // It stands for all rules that are not evaluated.
+                let refuses = |rule: &CompiledRule| rule.severity == Severity::Deny;
+                let severity = match self.compiled.rules.iter().any(refuses) {
+                    true => Severity::Deny,
+                    false => Severity::Warn,
+                };
+                return self.report(None, Source::Cost, severity, error, "", "");
+            }
             // An update that leaves everything unchanged shows nothing about a change.
             _ if is_old && changes => return,
             Ok(false) => (Source::Rule(index), rule.kind, self.message(rule, &values)),
@@ -421,7 +531,7 @@ impl Inspection<'_, '_> {
             }
         };
         let field = place.field(rule.declared.field.as_deref(), at);
-        self.found.push(Found {
+        self.add(Found {
             error: FieldError { field, kind, detail },
             source,
             extension: place.extension,
@@ -445,18 +555,18 @@ impl Inspection<'_, '_> {
     fn references(&mut self, place: &Place<'_>, own: &Value) {
         let compiled = self.compiled;
         for (index, reference) in compiled.references.iter().enumerate() {
-            for (at, name) in reference.place.find(own, &Location::new()) {
+            reference.place.visit(own, &Location::new(), &mut |at, name| {
                 let name = name.as_str().unwrap_or_default();
                 if !name.is_empty() && self.is_dangling(reference, place, name) {
-                    let field = place.field(reference.declared.field.as_deref(), &at);
+                    let field = place.field(reference.declared.field.as_deref(), at);
                     let message = reference.declared.message.clone();
                     let detail =
                         message.unwrap_or_else(|| format!("no such {}", reference.declared.resource));
                     let error = FieldError { field, kind: Kind::Invalid, detail };
                     let (source, severity) = (Source::Reference(index), reference.severity);
-                    self.report(place.extension, source, severity, error, written(&at), name);
+                    self.report(place.extension, source, severity, error, written(at), name);
                 }
-            }
+            });
         }
     }
 

@@ -47,26 +47,33 @@ impl Place {
     /// Every place of a value that this stands for, with what is there. `at` is where the value stands.
     pub(super) fn find<'v>(&self, value: &'v Value, at: &Location) -> Vec<(Location, &'v Value)> {
         let mut found = Vec::new();
-        descend(&self.0, value, &mut at.clone(), &mut found);
+        self.visit(value, at, &mut |at, value| found.push((at.clone(), value)));
         found
     }
+
+    /// As [`Self::find`], one after the other: there may be very many.
+    pub(super) fn visit<'v>(&self, value: &'v Value, at: &Location, visit: &mut Visit<'_, 'v>) {
+        descend(&self.0, value, &mut at.clone(), visit);
+    }
 }
+
+type Visit<'f, 'v> = dyn FnMut(&Location, &'v Value) + 'f;
 
 /// Every place of a value that these parts stand for, with what is there.
 pub(super) fn find<'v>(parts: &[Part], value: &'v Value) -> Vec<(Location, &'v Value)> {
     let mut found = Vec::new();
-    descend(parts, value, &mut Location::new(), &mut found);
+    descend(parts, value, &mut Location::new(), &mut |at, value| found.push((at.clone(), value)));
     found
 }
 
-fn descend<'v>(parts: &[Part], value: &'v Value, at: &mut Location, found: &mut Vec<(Location, &'v Value)>) {
+fn descend<'v>(parts: &[Part], value: &'v Value, at: &mut Location, visit: &mut Visit<'_, 'v>) {
     let Some((part, rest)) = parts.split_first() else {
-        found.push((at.clone(), value));
+        visit(at, value);
         return;
     };
     let mut enter = |step: Step, value: &'v Value| {
         at.push(step);
-        descend(rest, value, at, found);
+        descend(rest, value, at, visit);
         at.pop();
     };
     match (part, value) {

@@ -125,6 +125,14 @@ impl Compiled {
     }
 }
 
+impl Subject<'_> {
+    /// The place of its extensions as errors write it, without indices.
+    pub(super) fn field(&self) -> String {
+        let path = &self.target.declared;
+        path.reported_as.clone().unwrap_or_else(|| path.path.trim_start_matches('.').to_owned())
+    }
+}
+
 impl Target {
     fn is_for(&self, request: &Request<'_>) -> bool {
         let declared = &self.declared;

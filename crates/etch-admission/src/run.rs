@@ -7,7 +7,7 @@ use super::scope::Scoped;
 use kube_validation_rules::{EvaluationError, RUNTIME_BUDGET};
 
 /// What the expressions of a request may still cost.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Run<'c> {
     compiled: &'c Compiled,
     pub(super) budget: i64,
@@ -28,16 +28,19 @@ impl<'c> Run<'c> {
         Self { compiled, budget: RUNTIME_BUDGET }
     }
 
+    /// Whether they have cost what they may: then none is evaluated any more.
+    pub(super) fn is_spent(&self) -> bool {
+        self.budget < 0
+    }
+
     pub(super) fn holds(&mut self, source: &Scoped, values: &[Option<&Value>]) -> Result<bool, Failure> {
         let variables = self.compiled.scopes[source.scope].variables();
-        let evaluated = source.expression.holds(variables, values);
-        self.spend(evaluated)
+        self.spend(|| source.expression.holds(variables, values))
     }
 
     pub(super) fn text(&mut self, source: &Scoped, values: &[Option<&Value>]) -> Result<String, Failure> {
         let variables = self.compiled.scopes[source.scope].variables();
-        let evaluated = source.expression.text(variables, values);
-        self.spend(evaluated)
+        self.spend(|| source.expression.text(variables, values))
     }
 
     pub(super) fn value(
@@ -46,16 +49,19 @@ impl<'c> Run<'c> {
         values: &[Option<&Value>],
     ) -> Result<Option<Value>, Failure> {
         let variables = self.compiled.scopes[source.scope].variables();
-        let evaluated = source.expression.value(variables, values);
-        self.spend(evaluated)
+        self.spend(|| source.expression.value(variables, values))
     }
 
-    fn spend<T>(&mut self, (result, cost): (Result<T, EvaluationError>, u64)) -> Result<T, Failure> {
-        if self.budget < 0 {
+    fn spend<T>(
+        &mut self,
+        evaluate: impl FnOnce() -> (Result<T, EvaluationError>, u64),
+    ) -> Result<T, Failure> {
+        if self.is_spent() {
             return Err(Failure::OutOfBudget);
         }
+        let (result, cost) = evaluate();
         self.budget = self.budget.saturating_sub(i64::try_from(cost).unwrap_or(i64::MAX));
-        if self.budget < 0 {
+        if self.is_spent() {
             return Err(Failure::OutOfBudget);
         }
         result.map_err(Failure::Evaluation)

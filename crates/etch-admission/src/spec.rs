@@ -324,7 +324,7 @@ pub enum FaultType {
 }
 
 /// The result of a rule that fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Severity {
     /// An error.
     #[default]

@@ -127,7 +127,8 @@ pub fn altered(body: &Value, configuration: &Value) -> BTreeMap<String, String> 
 pub fn with_injected(body: &Value, configuration: &Value) -> Value {
     let with = |wanted: &Value| {
         let actual = webhooks(configuration).find(|actual| actual["name"] == wanted["name"]);
-        let bundle = actual.map(|actual| &actual["clientConfig"][CA_BUNDLE]).filter(|bundle| !bundle.is_null());
+        let bundle =
+            actual.map(|actual| &actual["clientConfig"][CA_BUNDLE]).filter(|bundle| !bundle.is_null());
         let mut webhook = wanted.clone();
         if let Some(bundle) = bundle.filter(|_| wanted["clientConfig"][CA_BUNDLE].is_null()) {
             webhook["clientConfig"][CA_BUNDLE] = bundle.clone();

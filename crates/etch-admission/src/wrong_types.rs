@@ -223,3 +223,16 @@ fn a_group_speaks_of_each_extension() {
     let new = object(json!([{ "size": "a" }, { "size": "b" }]));
     assert_eq!(details(&schema, &new, None), ["not a", "not b"]);
 }
+
+#[test]
+fn a_new_violation_is_refused_beside_more_old_ones_than_are_listed() {
+    let schema = compile(json!({ "rules": [
+        { "rule": "item.gb < 9", "forEach": ".disks[*]", "field": ".disks[*]", "message": "too large" },
+    ] }));
+    let of = |last: u64| -> Value {
+        let disks = (0..300).map(|index| json!({ "gb": if index == 299 { last } else { 9 } }));
+        json!({ "disks": disks.collect::<Vec<_>>() })
+    };
+    assert_eq!(refused(&schema, of(1), of(9)), [".disks[299]: too large"]);
+    assert_eq!(refused(&schema, of(1), of(2)), [""; 0]);
+}

@@ -33,29 +33,54 @@ pub enum Change {
 
 /// The topmost changes from one object to the other.
 pub fn patch(before: &Value, after: &Value) -> Vec<Change> {
+    patch_at_most(usize::MAX, before, after)
+}
+
+/// As [`patch`], but a list or map with more than `most` changes is replaced as a whole: as many operations
+/// would take a multiple of its size. The object itself is not replaced.
+pub fn patch_at_most(most: usize, before: &Value, after: &Value) -> Vec<Change> {
     let mut changes = Vec::new();
-    compare(before, after, &mut String::new(), &mut changes);
+    compare(most, before, after, &mut String::new(), &mut changes);
     changes
 }
 
-fn compare(before: &Value, after: &Value, path: &mut String, changes: &mut Vec<Change>) {
+fn compare(most: usize, before: &Value, after: &Value, path: &mut String, changes: &mut Vec<Change>) {
+    let first = changes.len();
+    // Whether there were too many, and one is there in their place.
+    let replaced = |path: &str, changes: &mut Vec<Change>| {
+        let is_replaced = changes.len() - first > most && !path.is_empty();
+        if is_replaced {
+            changes.truncate(first);
+            changes.push(Change::Replace { path: path.to_owned(), value: after.clone().into() });
+        }
+        is_replaced
+    };
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
             for (name, old) in before {
                 within(path, name, |path| match after.get(name) {
-                    Some(new) => compare(old, new, path, changes),
+                    Some(new) => compare(most, old, new, path, changes),
                     None => changes.push(Change::Remove { path: path.clone() }),
                 });
+                if replaced(path, changes) {
+                    return;
+                }
             }
             for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
                 within(path, name, |path| {
                     changes.push(Change::Add { path: path.clone(), value: new.clone().into() })
                 });
+                if replaced(path, changes) {
+                    return;
+                }
             }
         }
         (Value::Array(before), Value::Array(after)) if before.len() == after.len() => {
             for (index, (old, new)) in before.iter().zip(after).enumerate() {
-                within(path, &index.to_string(), |path| compare(old, new, path, changes));
+                within(path, &index.to_string(), |path| compare(most, old, new, path, changes));
+                if replaced(path, changes) {
+                    return;
+                }
             }
         }
         (before, after) if same(before, after) => {}
@@ -96,5 +121,28 @@ mod tests {
             ])
         );
         assert_eq!(patch(&before, &before), []);
+    }
+
+    #[test]
+    fn what_has_too_many_changes_is_replaced_as_a_whole() {
+        let before =
+            json!({ "a": { "l": [{}, {}, {}], "m": { "x": 1, "y": 1, "z": 1 } }, "b": 1, "c": 1, "d": 1 });
+        let mut after = before.clone();
+        after["a"]["l"] = json!([{ "v": 1 }, { "v": 1 }, { "v": 1 }]);
+        let replace = |path: &str| json!([{ "op": "replace", "path": path, "value": after.pointer(path) }]);
+        let of =
+            |most, after: &Value| serde_json::to_value(patch_at_most(most, &before, after)).expect("JSON");
+        assert_eq!(of(3, &after).as_array().map(Vec::len), Some(3));
+        assert_eq!(of(2, &after), replace("/a/l"));
+        let mut both = after.clone();
+        both["a"]["m"] = json!({ "v": 1 });
+        assert_eq!(
+            of(2, &both),
+            json!([
+                { "op": "replace", "path": "/a/l", "value": after["a"]["l"] },
+                { "op": "replace", "path": "/a/m", "value": { "v": 1 } },
+            ])
+        );
+        assert_eq!(of(1, &json!({})).as_array().map(Vec::len), Some(4), "not the object itself");
     }
 }

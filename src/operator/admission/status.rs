@@ -57,7 +57,8 @@ impl Unserved {
         });
         let altered = || {
             let field = self.altered.get(name)?;
-            let message = format!("another client changes the webhook of this schema: {field} is not as declared");
+            let message =
+                format!("another client changes the webhook of this schema: {field} is not as declared");
             Some(("WebhookAltered", message))
         };
         self.all.clone().or(refused).or_else(altered)

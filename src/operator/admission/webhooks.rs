@@ -110,7 +110,11 @@ async fn without_additions(
     let altered = altered(body, &now).into_iter().filter_map(|(webhook, field)| match schema_of(&webhook) {
         Some(schema) => Some((schema.to_owned(), field)),
         None => {
-            warn!(field, guard = webhook, "another client changes this webhook, which is not as Etch needs it");
+            warn!(
+                field,
+                guard = webhook,
+                "another client changes this webhook, which is not as Etch needs it"
+            );
             None
         }
     });

@@ -16,7 +16,7 @@ use crate::answer::Answer;
 use crate::compile::Compiled;
 use crate::request::{Lookup, Named, Request};
 use crate::spec::Operation;
-use etch_core::patch::{Change, patch};
+use etch_core::patch::{Change, patch_at_most};
 use etch_core::warning::shortened;
 use kube_structural_schema::json::{DEPTH, Json, JsonError, store_numbers};
 
@@ -77,6 +77,9 @@ pub enum Reviewed {
     /// It is refused.
     Denied,
 }
+
+/// How many operations a patch has for one list or map; one with more changes is replaced as a whole.
+const MOST_CHANGES: usize = 1_000;
 
 /// How many levels of a review its object stands in.
 const WRAPPING: usize = 2;
@@ -252,15 +255,15 @@ fn set_defaults(schemas: &[&Served], request: &Request<'_>, said: &mut Answer) -
         said.warnings.extend(defaulted.warnings);
         object = defaulted.object.or(object);
     }
-    object.map(|object| patch(request.object, &object)).unwrap_or_default()
+    object.map(|object| patch_at_most(MOST_CHANGES, request.object, &object)).unwrap_or_default()
 }
 
 /// The answer in the form that the API server reads.
 fn answer(asked: &Asked, said: &Answer, changes: &[Change]) -> (Json, Reviewed) {
     let mut response = json!({ "uid": asked.text("/uid"), "allowed": said.is_allowed() });
     let mut seen = HashSet::new();
-    let warnings: Vec<String> =
-        said.warnings.iter().filter(|warning| seen.insert(*warning)).cloned().map(shortened).collect();
+    let warnings = said.warnings.iter().cloned().map(shortened);
+    let warnings: Vec<String> = warnings.filter(|warning| seen.insert(warning.clone())).collect();
     let reviewed = match (said.is_allowed(), changes.is_empty(), warnings.is_empty()) {
         (false, ..) => Reviewed::Denied,
         (true, false, _) => Reviewed::Changed,
@@ -397,10 +400,88 @@ mod tests {
         assert_eq!(answer["warnings"], json!(["spec.value.secret: it is not there"]));
     }
 
+    /// A review of an object with this many disks.
+    fn with_disks(count: usize, disk: Value) -> Asked {
+        asked("CREATE", json!({ "disks": vec![disk; count] }), Value::Null)
+    }
+
+    fn served_disks(more: Value) -> Served {
+        let target =
+            json!({ "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" });
+        let mut declaration = json!({
+            "targets": [target],
+            "schema": { "openAPIV3Schema": { "type": "object", "properties": { "disks": { "type": "array",
+                "items": { "type": "object", "properties": {
+                    "name": { "type": "string" }, "gb": { "type": "integer", "default": 1 } } } } } } },
+            "rules": [{ "rule": "has(item.name)", "forEach": ".disks[*]", "field": ".disks[*].name" }],
+            "enforcement": "Deny",
+        });
+        declaration.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        let declaration = serde_json::from_value(declaration).expect("a declaration");
+        let schema = Arc::new(Compiled::new(&declaration).expect("it compiles"));
+        Served { schema, facts: json!({}), missing: Vec::new() }
+    }
+
+    #[test]
+    fn an_answer_is_small_however_much_is_wrong() {
+        const LARGEST: usize = 64 << 10;
+        let many = with_disks(50_000, json!({}));
+        for (enforcement, expected) in [("Deny", Reviewed::Denied), ("Warn", Reviewed::Warned)] {
+            let served = served_disks(json!({ "enforcement": enforcement }));
+            let (answer, reviewed) = response(Phase::Validate, &served, &many);
+            assert_eq!(reviewed, expected);
+            assert!(answer.to_string().len() < LARGEST, "{} bytes", answer.to_string().len());
+            assert!(answer.to_string().contains("there are more violations than Etch lists"));
+        }
+        // One that refuses nothing hides none that does.
+        let rules = json!({ "rules": [
+            { "rule": "false", "forEach": ".disks[*]", "severity": "Warn" },
+            { "rule": "false", "message": "no" },
+        ] });
+        let (answer, reviewed) = response(Phase::Validate, &served_disks(rules), &many);
+        assert_eq!(
+            (reviewed, &answer["status"]["details"]["causes"][0]["message"]),
+            (Reviewed::Denied, &json!("Invalid value: no"))
+        );
+        // What a rule costs too much for is one finding.
+        let costly = "object.spec.value.disks.all(d, !has(d.x))";
+        let costly = json!({ "rules": [{ "rule": costly, "forEach": ".disks[*]" }] });
+        let (answer, _) = response(Phase::Validate, &served_disks(costly), &many);
+        let causes = answer["status"]["details"]["causes"].as_array().map(Vec::len);
+        assert_eq!(causes, Some(1), "{answer}");
+    }
+
+    #[test]
+    fn a_patch_is_small_however_much_is_set_and_sets_no_more_than_an_object_may_lack() {
+        let served = served_disks(json!({}));
+        let operations = |asked: &Asked| -> (Vec<Value>, Value) {
+            let (mut answer, _) = response(Phase::Mutate, &served, asked);
+            let patch: k8s_openapi::ByteString =
+                serde_json::from_value(answer["patch"].take()).unwrap_or_default();
+            (serde_json::from_slice(&patch.0).unwrap_or_default(), answer["warnings"].take())
+        };
+        let (few, warnings) = operations(&with_disks(1_000, json!({})));
+        assert_eq!(
+            (few.len(), &few[0]["path"], warnings),
+            (1_000, &json!("/spec/value/disks/0/gb"), Value::Null)
+        );
+        let (one, _) = operations(&with_disks(1_001, json!({ "name": "a" })));
+        assert_eq!(
+            (one.len(), &one[0]["op"], &one[0]["path"]),
+            (1, &json!("replace"), &json!("/spec/value/disks"))
+        );
+        assert_eq!(one[0]["value"][1_000], json!({ "name": "a", "gb": 1 }));
+        let (none, warnings) = operations(&with_disks(10_001, json!({})));
+        let expected = "defaults are set only in part: in an object at 10000 places at most";
+        assert_eq!((none.len(), warnings), (0, json!([expected])));
+    }
+
     #[test]
     fn a_message_of_several_lines_reaches_its_author_as_a_warning() {
+        let target =
+            json!({ "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" });
         let declaration = json!({
-            "targets": [{ "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" }],
+            "targets": [target],
             "rules": [{ "rule": "false", "field": ".a", "message": "two\nlines\n" }],
             "defaults": [{ "path": ".tags[*].a", "value": "object.nothing" }],
         });
