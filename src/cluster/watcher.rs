@@ -9,6 +9,7 @@
 //! Custom resources come through [`super::ResumingWatch`] instead: kube-runtime parses with a depth limit
 //! (C7).
 
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -94,14 +95,17 @@ impl Cluster {
         })
     }
 
-    /// One object that facts are taken from.
-    pub fn watch_fact(&self, object: &FactObject) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
+    /// One object that facts are taken from, and the HTTP status of each attempt that fails, if it has one.
+    pub fn watch_fact(
+        &self,
+        object: &FactObject,
+    ) -> impl Stream<Item = Result<Event<DynamicObject>, Option<u16>>> + Send + use<> {
         let health = WatchHealth::default();
         let client = self.paced_client(&health);
         let FactObject { group, version, resource, namespace, name } = object.clone();
         let kind = GroupVersionKind { group, version, kind: String::new() };
         let resource = ApiResource::from_gvk_with_plural(&kind, &resource);
-        with_retries("facts", self.server.clone(), health, move || {
+        attempts("facts", self.server.clone(), health, move || {
             let api = match &namespace {
                 Some(namespace) => {
                     Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource)
@@ -130,9 +134,28 @@ pub(super) fn with_retries<K: Send + 'static>(
     health: WatchHealth,
     start: impl Fn() -> BoxStream<'static, watcher::Result<Event<K>>> + Send + 'static,
 ) -> impl Stream<Item = Event<K>> + Send {
+    attempts(kind, server, health, start).filter_map(|attempt| ready(attempt.ok()))
+}
+
+/// The same with the HTTP status of each failure, if it has one. The wait follows when more is asked for.
+fn attempts<K: Send + 'static>(
+    kind: &'static str,
+    server: Server,
+    health: WatchHealth,
+    start: impl Fn() -> BoxStream<'static, watcher::Result<Event<K>>> + Send + 'static,
+) -> impl Stream<Item = Result<Event<K>, Option<u16>>> + Send {
     let backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
-    let state = RetryingWatcher { inner: start(), start, backoff, lists: true, kind, server, health };
+    let inner = start();
+    let state = RetryingWatcher { inner, start, backoff, lists: true, failed: None, kind, server, health };
     unfold(state, |mut state| async move { Some((state.next().await, state)) })
+}
+
+/// An attempt that failed.
+struct Failed {
+    /// How long to wait before the next one.
+    wait: Duration,
+    /// Whether a new watcher has to be started.
+    is_over: bool,
 }
 
 struct RetryingWatcher<K, F> {
@@ -141,58 +164,62 @@ struct RetryingWatcher<K, F> {
     backoff: Backoff,
     /// Whether a list is under way: then an answer is due.
     lists: bool,
+    /// What the next attempt waits for.
+    failed: Option<Failed>,
     kind: &'static str,
     server: Server,
     health: WatchHealth,
 }
 
 impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> RetryingWatcher<K, F> {
-    async fn next(&mut self) -> Event<K> {
-        loop {
-            let next = match self.lists {
-                true => timeout(DEADLINE, self.inner.next()).await.ok(),
-                false => Some(self.inner.next().await),
-            };
-            let error = match next {
-                Some(Some(Ok(event))) => {
-                    match event {
-                        Event::Init => self.lists = true,
-                        Event::InitDone => self.lists = false,
-                        Event::InitApply(_) => {}
-                        Event::Apply(_) | Event::Delete(_) => self.health.works(),
-                    }
-                    if !self.lists {
-                        self.backoff.works();
-                    }
-                    return event;
-                }
-                Some(Some(Err(error))) => Some(error),
-                Some(None) | None => None,
-            };
-            let is_over = error.as_ref().is_none_or(is_expired_at_start);
-            let error = error.map(|error| to_call_error(error, &self.server));
-            let wait = self.backoff.failed(error.as_ref().and_then(CallError::retry_after));
-            let why =
-                error.as_ref().map_or("the API server did not answer a list".to_owned(), ToString::to_string);
-            self.health.failed(&why);
-            match &error {
-                Some(error) => {
-                    warn!(watch = self.kind, %error, retry_in_seconds = wait.as_secs_f64(), "watch failed")
-                }
-                None => {
-                    warn!(
-                        watch = self.kind,
-                        retry_in_seconds = wait.as_secs_f64(),
-                        "the API server did not answer a list"
-                    )
-                }
-            }
+    async fn next(&mut self) -> Result<Event<K>, Option<u16>> {
+        if let Some(Failed { wait, is_over }) = self.failed.take() {
             sleep(wait).await;
             if is_over {
                 self.inner = (self.start)();
                 self.lists = true;
             }
         }
+        let next = match self.lists {
+            true => timeout(DEADLINE, self.inner.next()).await.ok(),
+            false => Some(self.inner.next().await),
+        };
+        let error = match next {
+            Some(Some(Ok(event))) => {
+                match event {
+                    Event::Init => self.lists = true,
+                    Event::InitDone => self.lists = false,
+                    Event::InitApply(_) => {}
+                    Event::Apply(_) | Event::Delete(_) => self.health.works(),
+                }
+                if !self.lists {
+                    self.backoff.works();
+                }
+                return Ok(event);
+            }
+            Some(Some(Err(error))) => Some(error),
+            Some(None) | None => None,
+        };
+        let is_over = error.as_ref().is_none_or(is_expired_at_start);
+        let error = error.map(|error| to_call_error(error, &self.server));
+        let wait = self.backoff.failed(error.as_ref().and_then(CallError::retry_after));
+        let why =
+            error.as_ref().map_or("the API server did not answer a list".to_owned(), ToString::to_string);
+        self.health.failed(&why);
+        match &error {
+            Some(error) => {
+                warn!(watch = self.kind, %error, retry_in_seconds = wait.as_secs_f64(), "watch failed")
+            }
+            None => {
+                warn!(
+                    watch = self.kind,
+                    retry_in_seconds = wait.as_secs_f64(),
+                    "the API server did not answer a list"
+                )
+            }
+        }
+        self.failed = Some(Failed { wait, is_over });
+        Err(error.and_then(|error| error.code()))
     }
 }
 

@@ -436,6 +436,55 @@ async fn a_fact_that_may_not_be_read_holds_up_nothing() {
     assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
 }
 
+/// The message of a condition.
+fn message(world: &World, schema: &str, kind: &str) -> String {
+    let schema = world.stored(SCHEMAS, schema).expect("a schema");
+    let conditions = schema["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == kind).expect("a condition");
+    found["message"].as_str().expect("a message").to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_is_used_only_where_it_is_known_that_the_object_gives_no_value() {
+    let world = unguarded();
+    let mut with_fallback = schema("one", ".spec");
+    with_fallback["spec"]["facts"][0]["fallback"] = json!("default");
+    world.put(SCHEMAS, with_fallback);
+    let answers = |code: u16, reason: &'static str| {
+        move |request: &Request| {
+            request.path.contains("/configs").then(|| Answer::status(code, reason, "canary"))
+        }
+    };
+    world.put(FACTS, fact("a"));
+    world.fails(answers(403, "Forbidden"));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert!(replica.is_ready());
+    assert_eq!(reasons(&world, "one"), ["FactsMissing", "Compiled", "Served"]);
+    assert_eq!(replica.serving.now()["one"].missing, ["id"]);
+    assert_eq!(
+        message(&world, "one", "FactsKnown"),
+        "Etch does not apply the schema: no value for id (Etch may not list configs.config.example.com, see \
+         `etch rbac`)"
+    );
+    // Where nobody serves the resource, there is no such object.
+    world.fails(answers(404, "NotFound"));
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+    assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "default" }));
+    world.heals();
+    sleep(2 * MINUTE).await;
+    assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
+    // It is known that the object has gone, and what it was while nobody may look.
+    world.remove(FACTS, "it");
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "default" }));
+    world.fails(answers(403, "Forbidden"));
+    world.end_watches();
+    sleep(MINUTE).await;
+    assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "default" }));
+}
+
 #[tokio::test(start_paused = true)]
 async fn webhooks_that_cannot_be_written_are_in_the_status_and_tried_again() {
     let world = unguarded();

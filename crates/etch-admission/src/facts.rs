@@ -49,10 +49,21 @@ impl Compiled {
     /// All facts, from those that are known: constants and fallbacks are added, and undeclared ones are left
     /// out. And the names of those without a value: without them the schema cannot be applied.
     pub fn facts(&self, known: &Map<String, Value>) -> (Value, Vec<String>) {
+        self.facts_read(known, &|_| true)
+    }
+
+    /// The same where the objects of some facts have not been read. These facts have no value: a fallback is
+    /// for an object that is known to give none.
+    pub fn facts_read(
+        &self,
+        known: &Map<String, Value>,
+        is_read: &dyn Fn(&FactObject) -> bool,
+    ) -> (Value, Vec<String>) {
         let (mut facts, mut missing) = (Map::new(), Vec::new());
         for CompiledFact { declared, .. } in &self.facts {
             let value = known.get(&declared.name).filter(|value| !value.is_null());
-            let value = value.or(declared.constant.as_ref()).or(declared.fallback.as_ref());
+            let fallback = declared.fallback.as_ref().filter(|_| declared.object.as_ref().is_none_or(is_read));
+            let value = value.or(declared.constant.as_ref()).or(fallback);
             match value {
                 Some(value) => drop(facts.insert(declared.name.clone(), value.clone())),
                 None => missing.push(declared.name.clone()),

@@ -25,7 +25,6 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use kube::runtime::watcher::Event;
-use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -44,7 +43,8 @@ use etch_admission::{Endpoint, FactObject};
 use etch_core::call_error::CallError;
 use existing::ExistingChecker;
 use persist::Store;
-use state::{GATHER, Shared, lock};
+use listing::unreadable;
+use state::{FactState, GATHER, Shared, lock};
 use status::Unserved;
 
 pub use certificates::SelfManaged;
@@ -75,8 +75,8 @@ pub struct Admission {
     certificates: Option<SelfManagedCertificates>,
 }
 
-/// The present state of an object that facts are taken from; `None` if there is no such object.
-type Fact = (FactObject, Option<Value>);
+/// What is known of an object that facts are taken from.
+type Fact = (FactObject, FactState);
 
 impl Admission {
     /// Begins to watch, and to set what is served. `ready` is set as soon as all of it is known.
@@ -292,7 +292,7 @@ async fn follow(
                 state.schema_event(event);
                 watches.set(&state.fact_objects());
             }
-            Some((object, value)) = facts.recv() => lock(&shared).fact(object, value),
+            Some((object, fact)) = facts.recv() => lock(&shared).fact(object, fact),
             () = sleep_until(overdue.unwrap_or_else(Instant::now)), if overdue.is_some_and(|at| at > Instant::now()) => {}
             else => return,
         }
@@ -341,19 +341,29 @@ async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fa
     let mut events = cluster.watch_fact(&object).boxed();
     let mut seen = false;
     while let Some(event) = events.next().await {
-        let value = match event {
-            Event::Init => {
+        let fact = match event {
+            Ok(Event::Init) => {
                 seen = false;
                 continue;
             }
-            Event::InitApply(found) | Event::Apply(found) => {
+            Ok(Event::InitApply(found) | Event::Apply(found)) => {
                 seen = true;
-                serde_json::to_value(found).ok()
+                serde_json::to_value(found).map_or_else(
+                    |_| FactState::Unread("Etch cannot read the object".to_owned()),
+                    FactState::Found,
+                )
             }
-            Event::InitDone if seen => continue,
-            Event::InitDone | Event::Delete(_) => None,
+            Ok(Event::InitDone) if seen => continue,
+            // Where nobody serves the resource, there is no such object.
+            Ok(Event::InitDone | Event::Delete(_)) | Err(Some(404)) => FactState::Absent,
+            Err(code) => {
+                let FactObject { group, resource, .. } = &object;
+                let name =
+                    if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+                FactState::Unread(unreadable(code, &name))
+            }
         };
-        if send.send((object.clone(), value)).await.is_err() {
+        if send.send((object.clone(), fact)).await.is_err() {
             return;
         }
     }

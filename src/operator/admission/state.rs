@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::checked_schema::{CheckedSchema, Inputs};
 use crate::server::admission::{Schemas, Served};
@@ -52,13 +52,23 @@ pub(super) struct Good {
     compiled: Arc<Compiled>,
 }
 
+/// What is known of an object that facts are taken from.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum FactState {
+    /// It could not be read, for this reason.
+    Unread(String),
+    /// There is no such object.
+    Absent,
+    /// Its present state.
+    Found(Value),
+}
+
 /// Everything that is known.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) schemas: BTreeMap<String, Schema>,
-    /// The objects that facts are taken from; `None` if there is no such object. One without an entry is not
-    /// known yet.
-    facts: BTreeMap<FactObject, Option<Value>>,
+    /// The objects that facts are taken from. One without an entry is not known yet.
+    facts: BTreeMap<FactObject, FactState>,
     /// The names of a list under way.
     seen: BTreeSet<String>,
     pub(super) is_listed: bool,
@@ -111,9 +121,13 @@ impl State {
         self.schemas.insert(name, schema);
     }
 
-    /// Takes in the present state of an object that facts are taken from; `None` if there is no such object.
-    pub(super) fn fact(&mut self, object: FactObject, value: Option<Value>) {
-        self.facts.insert(object, value);
+    /// Takes in what is known of an object that facts are taken from. What was known of it stands while it
+    /// cannot be read.
+    pub(super) fn fact(&mut self, object: FactObject, fact: FactState) {
+        let is_unread = matches!(fact, FactState::Unread(_));
+        if !is_unread || !self.is_read(&object) {
+            self.facts.insert(object, fact);
+        }
     }
 
     /// The objects that facts are taken from. Others are forgotten.
@@ -129,14 +143,14 @@ impl State {
     pub(super) fn is_complete(&self) -> bool {
         let good = self.schemas.values().filter_map(|schema| schema.good.as_ref());
         let mut objects = good.flat_map(|good| good.compiled.fact_objects().map(|(_, object)| object));
-        self.is_listed && objects.all(|object| self.facts.contains_key(object))
+        self.is_listed && objects.all(|object| self.is_read(object))
     }
 
     /// What is to be served.
     pub(super) fn serving(&self) -> Schemas {
         let served = self.schemas.iter().filter_map(|(name, schema)| {
             let compiled = schema.good.as_ref()?.compiled.clone();
-            let (facts, missing) = compiled.facts(&self.known(&compiled));
+            let (facts, missing) = self.facts(&compiled);
             Some((name.clone(), Served { schema: compiled, facts, missing }))
         });
         served.collect()
@@ -146,11 +160,7 @@ impl State {
     pub(super) fn checked_schemas(&self) -> Vec<CheckedSchema> {
         let schemas = self.schemas.iter().filter_map(|(name, known)| {
             let good = known.good.as_ref()?;
-            let mut objects = good.compiled.fact_objects();
-            if !objects.all(|(_, object)| self.facts.contains_key(object)) {
-                return None;
-            }
-            let (facts, missing) = good.compiled.facts(&self.known(&good.compiled));
+            let (facts, missing) = self.facts(&good.compiled);
             let (uid, generation, asked) = (known.uid.clone(), good.generation, known.asked.clone());
             let inputs = Inputs { uid, generation, asked, facts };
             let schema = good.compiled.clone();
@@ -179,13 +189,33 @@ impl State {
         self.schemas.values_mut().for_each(|schema| schema.existing = None);
     }
 
-    /// The facts that a schema takes from objects, by name.
-    fn known(&self, schema: &Compiled) -> Map<String, Value> {
-        let known = schema.fact_objects().filter_map(|(name, object)| {
-            let object = self.facts.get(object)?.as_ref()?;
-            Some((name.to_owned(), schema.fact_from(name, object)?))
+    /// The facts without a value, each with what keeps its object from being read; `None` if the schema is
+    /// not served.
+    pub(super) fn missing_facts(&self, name: &str) -> Option<Vec<String>> {
+        let compiled = &self.schemas.get(name)?.good.as_ref()?.compiled;
+        let (_, missing) = self.facts(compiled);
+        let described = |fact: String| {
+            let object = compiled.fact_objects().find(|(name, _)| *name == fact).map(|(_, object)| object);
+            match object.and_then(|object| self.facts.get(object)) {
+                Some(FactState::Unread(why)) => format!("{fact} ({why})"),
+                _ => fact,
+            }
+        };
+        Some(missing.into_iter().map(described).collect())
+    }
+
+    /// The facts of a schema, and the names of those without a value.
+    fn facts(&self, schema: &Compiled) -> (Value, Vec<String>) {
+        let known = schema.fact_objects().filter_map(|(name, object)| match self.facts.get(object)? {
+            FactState::Found(object) => Some((name.to_owned(), schema.fact_from(name, object)?)),
+            FactState::Unread(_) | FactState::Absent => None,
         });
-        known.collect()
+        schema.facts_read(&known.collect(), &|object| self.is_read(object))
+    }
+
+    /// Whether it is known what an object gives, or that there is none.
+    fn is_read(&self, object: &FactObject) -> bool {
+        matches!(self.facts.get(object), Some(FactState::Absent | FactState::Found(_)))
     }
 }
 
@@ -273,12 +303,41 @@ mod tests {
         let object = state.fact_objects().pop_first().expect("one");
         assert!(!state.is_complete());
         assert_eq!(state.serving()["a"].missing, ["id"]);
-        state.fact(object.clone(), Some(json!({ "id": "x" })));
+        state.fact(object.clone(), FactState::Found(json!({ "id": "x" })));
         assert!(state.is_complete());
         assert_eq!(state.serving()["a"].facts, json!({ "id": "x" }));
-        state.fact(object.clone(), Some(json!({ "id": "y" })));
+        state.fact(object.clone(), FactState::Found(json!({ "id": "y" })));
         assert_eq!(state.serving()["a"].facts, json!({ "id": "y" }));
-        state.fact(object, None);
+        state.fact(object, FactState::Absent);
         assert_eq!(state.serving()["a"].missing, ["id"]);
+    }
+
+    #[test]
+    fn a_fallback_is_for_an_object_that_is_known_to_give_no_value() {
+        let mut state = State::default();
+        let mut with_fallback = schema("a", "1", 1, ".spec");
+        with_fallback.data["spec"]["facts"][0]["fallback"] = json!("z");
+        for event in [Event::Init, Event::InitApply(with_fallback), Event::InitDone] {
+            state.schema_event(event);
+        }
+        let object = state.fact_objects().pop_first().expect("one");
+        let missing = |state: &State| (state.serving()["a"].missing.clone(), state.missing_facts("a"));
+        let of = |fact: &str| (vec!["id".to_owned()], Some(vec![fact.to_owned()]));
+        assert_eq!(missing(&state), of("id"));
+        assert!(!state.is_complete() && state.checked_schemas().is_empty());
+        let unread = || FactState::Unread("the API server answered 500 to the list".to_owned());
+        state.fact(object.clone(), unread());
+        assert_eq!(missing(&state), of("id (the API server answered 500 to the list)"));
+        assert!(!state.is_complete() && state.checked_schemas().is_empty());
+        for (fact, value) in [
+            (FactState::Absent, "z"),
+            (FactState::Found(json!({})), "z"),
+            (FactState::Found(json!({ "id": "x" })), "x"),
+            (unread(), "x"),
+        ] {
+            state.fact(object.clone(), fact);
+            assert_eq!(state.serving()["a"].facts, json!({ "id": value }));
+            assert!(state.is_complete() && missing(&state).1 == Some(Vec::new()));
+        }
     }
 }

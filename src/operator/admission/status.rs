@@ -67,10 +67,8 @@ impl Unserved {
 
 /// The statuses that are to be written.
 pub(super) fn statuses(state: &State, unserved: &Unserved, now: Timestamp) -> Vec<Wanted> {
-    let serving = state.serving();
     let wanted = state.schemas.iter().map(|(name, schema)| {
-        let missing = serving.get(name).map(|served| &served.missing[..]);
-        let status = status(schema, missing, unserved.of(name), now);
+        let status = status(schema, state.missing_facts(name).as_deref(), unserved.of(name), now);
         Wanted { name: name.clone(), uid: schema.uid.clone(), status }
     });
     wanted.filter(|wanted| state.schemas[&wanted.name].status != wanted.status).collect()
@@ -169,6 +167,7 @@ mod tests {
     use kube::runtime::watcher::Event;
     use serde_json::{Value, json};
 
+    use super::super::state::FactState;
     use super::*;
 
     fn schema(generation: i64, path: &str, status: Value) -> Event<DynamicObject> {
@@ -205,7 +204,7 @@ mod tests {
         let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("True", "Served")];
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
         let object = state.fact_objects().pop_first().expect("one");
-        state.fact(object, Some(json!({ "id": 1 })));
+        state.fact(object, FactState::Found(json!({ "id": 1 })));
         let field = |name: &str| [(name.to_owned(), "rules".to_owned())].into();
         let refused = |name: &str| Unserved::of_some(field(name), BTreeMap::new());
         for (unserved, reason) in [
