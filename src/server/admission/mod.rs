@@ -21,7 +21,7 @@ pub use etch_admission::admission_review::{Asked, Malformed, Phase, Reviewed, Se
 pub use certificates::{Authority, Certificates, Presented, trusted, validity};
 pub use keys::AcceptedKeys;
 pub use listen::serve;
-pub use references::{Found, Reference, References};
+pub use references::{Answers, Found, Reference, References};
 pub use router::AdmissionHandler;
 pub use served_schemas::{Schemas, ServedSchemas};
 pub use upgrades::Upgrades;

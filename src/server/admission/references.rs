@@ -2,11 +2,13 @@
 //! It does not see what they hold.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::future::{BoxFuture, join_all};
-use tokio::time::{Instant, timeout};
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt};
+use tokio::time::{Instant, timeout_at};
 
 use etch_admission::Lookup;
 
@@ -14,7 +16,7 @@ use etch_admission::Lookup;
 const REMEMBERED: Duration = Duration::from_secs(5);
 /// How many answers are remembered.
 const MOST: usize = 10_000;
-/// How many objects are asked for in one request.
+/// How many objects are asked for at once, of those that a request names.
 const MOST_AT_ONCE: usize = 20;
 /// How long a request waits for them.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -36,6 +38,9 @@ pub struct Reference {
 
 /// Whether an object exists; `None` if that cannot be found out.
 pub type Found = Option<bool>;
+
+/// What was found out about some objects.
+pub type Answers = HashMap<Reference, Found>;
 
 type Ask = dyn Fn(Reference) -> BoxFuture<'static, Found> + Send + Sync;
 
@@ -71,24 +76,36 @@ impl References {
         known.get(reference).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, found)| *found)
     }
 
-    /// Finds out about these, as far as there is time. What is not found out counts as unknown for as long as
-    /// an answer.
-    pub async fn find(&self, mut wanted: Vec<Reference>) {
-        wanted.truncate(MOST_AT_ONCE);
-        let asked = wanted.into_iter().map(|reference| async move {
-            let found = timeout(PATIENCE, (self.ask)(reference.clone())).await.ok().flatten();
+    /// Finds out about these, some at once, as far as there is time; those without an answer by then are left
+    /// out.
+    pub async fn find(&self, wanted: impl IntoIterator<Item = Reference>) -> Answers {
+        let until = Instant::now() + PATIENCE;
+        let asked = stream::iter(wanted).map(|reference| async move {
+            let found = (self.ask)(reference.clone()).await;
             (reference, found)
         });
-        let answers = join_all(asked).await;
+        let mut asked = pin!(asked.buffer_unordered(MOST_AT_ONCE));
+        let mut answers = Answers::new();
+        while let Ok(Some((reference, found))) = timeout_at(until, asked.next()).await {
+            answers.insert(reference, found);
+        }
+        self.remember(&answers);
+        answers
+    }
+
+    /// Remembers what will still be so in some seconds: an object that is missing may be created at any time.
+    fn remember(&self, answers: &Answers) {
+        let lasting = answers.iter().filter(|(_, found)| **found != Some(false));
+        let lasting: Vec<_> = lasting.map(|(reference, found)| (reference.clone(), *found)).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if known.len() + answers.len() > MOST {
+        if known.len() + lasting.len() > MOST {
             known.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
         }
-        if known.len() + answers.len() > MOST {
+        if known.len() + lasting.len() > MOST {
             known.clear();
         }
-        known.extend(answers.into_iter().map(|(reference, found)| (reference, (now, found))));
+        known.extend(lasting.into_iter().take(MOST).map(|(reference, found)| (reference, (now, found))));
     }
 }
 
@@ -105,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_is_remembered_for_seconds_and_a_late_one_is_none() {
+    async fn an_answer_is_remembered_for_seconds_unless_the_object_is_missing() {
         let asked = Arc::new(AtomicUsize::default());
         let count = asked.clone();
         let references = References::new(move |reference| {
@@ -113,20 +130,45 @@ mod tests {
             async move {
                 match &*reference.name {
                     "late" => std::future::pending().await,
+                    "forbidden" => None,
                     name => Some(name == "there"),
                 }
             }
             .boxed()
         });
         assert_eq!(references.known(&named("there")), None);
-        references.find(vec![named("there"), named("gone"), named("late")]).await;
+        let answers = references.find(["there", "gone", "forbidden", "late"].map(named)).await;
+        let expected = [("there", Some(true)), ("gone", Some(false)), ("forbidden", None)];
+        assert_eq!(answers, expected.map(|(name, found)| (named(name), found)).into());
         assert_eq!(references.known(&named("there")), Some(Some(true)));
-        assert_eq!(references.known(&named("gone")), Some(Some(false)));
-        assert_eq!(references.known(&named("late")), Some(None));
-        assert_eq!(asked.load(Ordering::SeqCst), 3);
+        assert_eq!(references.known(&named("forbidden")), Some(None));
+        assert_eq!(references.known(&named("gone")), None, "it may exist by now");
+        assert_eq!(references.known(&named("late")), None);
+        assert_eq!(asked.load(Ordering::SeqCst), 4);
         tokio::time::advance(REMEMBERED).await;
         assert_eq!(references.known(&named("there")), None);
-        references.find((0..50).map(|number| named(&number.to_string())).collect()).await;
-        assert_eq!(asked.load(Ordering::SeqCst), 3 + MOST_AT_ONCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_are_asked_for_as_far_as_there_is_time_and_some_at_once() {
+        let (asking, most) = (Arc::new(AtomicUsize::default()), Arc::new(AtomicUsize::default()));
+        let counts = (asking.clone(), most.clone());
+        let references = References::new(move |_| {
+            let (asking, most) = counts.clone();
+            async move {
+                most.fetch_max(asking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                tokio::time::sleep(PATIENCE / 4).await;
+                asking.fetch_sub(1, Ordering::SeqCst);
+                Some(true)
+            }
+            .boxed()
+        });
+        let numbered = |count: usize| (0..count).map(|number| named(&number.to_string()));
+        assert_eq!(references.find(numbered(3 * MOST_AT_ONCE)).await.len(), 3 * MOST_AT_ONCE);
+        assert_eq!(most.load(Ordering::SeqCst), MOST_AT_ONCE);
+        let begun = Instant::now();
+        let answers = references.find(numbered(10 * MOST_AT_ONCE)).await;
+        assert!((3 * MOST_AT_ONCE..10 * MOST_AT_ONCE).contains(&answers.len()), "{}", answers.len());
+        assert_eq!(begun.elapsed(), PATIENCE);
     }
 }

@@ -1,6 +1,8 @@
 //! The paths of the admission server, and their limits in size, time and number.
 //! It must not log what is asked.
 
+use std::cell::RefCell;
+use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -18,13 +20,13 @@ use tokio::time::Instant;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower::{BoxError, ServiceBuilder};
 
-use super::references::{Reference, References};
+use super::references::{Answers, Reference, References};
 use super::room::{Held, LARGEST, Room, Taken};
 use super::served_schemas::ServedSchemas;
 use super::upgrades::Upgrades;
 use crate::metrics::{Metrics, ReviewOutcome};
 use etch_admission::Lookup;
-use etch_admission::admission_review::{Asked, Malformed, Phase, Reviewed, Served, review, upgrade};
+use etch_admission::admission_review::{Asked, Malformed, Phase, Reviewed, Served, review, upgrade, warned};
 use kube_structural_schema::json::Json;
 
 /// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
@@ -67,7 +69,7 @@ enum FirstReview {
     /// Its answer.
     Answered(Answered),
     /// It cannot be answered before more is known.
-    Wanting { asked: Asked, unknown: Vec<Reference>, room: Held },
+    Wanting { asked: Asked, unknown: HashSet<Reference>, room: Held },
     /// It is no request.
     Malformed(Malformed),
 }
@@ -122,19 +124,20 @@ impl AdmissionHandler {
                 Ok(asked) => asked,
                 Err(malformed) => return FirstReview::Malformed(malformed),
             };
-            let (answered, unknown) = handler.try_review(phase, schema.as_deref(), &asked);
+            let (answer, unknown) = handler.try_review(phase, schema.as_deref(), &asked, &Answers::new());
             match unknown.is_empty() {
-                true => FirstReview::Answered(answered),
+                true => FirstReview::Answered(Answered::new(&asked, answer)),
                 false => FirstReview::Wanting { asked, unknown, room },
             }
         };
         let answered = match self.evaluated(first).await {
             Ok(FirstReview::Answered(answered)) => answered,
             Ok(FirstReview::Wanting { asked, unknown, room }) => {
-                self.references.find(unknown).await;
+                let found = self.references.find(unknown).await;
                 let (handler, schema) = (self.clone(), name.clone());
                 let again = move || {
-                    let (answered, _) = handler.try_review(phase, schema.as_deref(), &asked);
+                    let (answer, unknown) = handler.try_review(phase, schema.as_deref(), &asked, &found);
+                    let answered = Answered::new(&asked, warned(answer, unchecked(unknown.len())));
                     drop(room);
                     answered
                 };
@@ -205,9 +208,15 @@ impl AdmissionHandler {
         spawn_blocking(evaluate).await
     }
 
-    /// The answer, and what has to be found out before it counts. A schema that is not served, since it has
-    /// gone or is not known yet, has nothing against a request.
-    fn try_review(&self, phase: Phase, name: Option<&str>, asked: &Asked) -> (Answered, Vec<Reference>) {
+    /// The answer by what was found out for it, and what else has to be before it counts. A schema that is
+    /// not served, since it has gone or is not known yet, has nothing against a request.
+    fn try_review(
+        &self,
+        phase: Phase,
+        name: Option<&str>,
+        asked: &Asked,
+        found: &Answers,
+    ) -> ((Json, Reviewed), HashSet<Reference>) {
         let serving = self.serving.now();
         let is_meant = |schema: &str| name.is_none_or(|name| name == schema);
         let schemas: Vec<(&str, &Served)> = serving
@@ -215,17 +224,17 @@ impl AdmissionHandler {
             .filter(|(schema, _)| is_meant(schema))
             .map(|(schema, served)| (schema.as_str(), served))
             .collect();
-        let unknown = std::cell::RefCell::new(Vec::new());
+        let unknown = RefCell::new(HashSet::new());
         let exists = |lookup: &Lookup<'_>| {
             let reference = Reference::from(lookup);
-            let known = self.references.known(&reference);
-            if known.is_none() && !unknown.borrow().contains(&reference) {
-                unknown.borrow_mut().push(reference);
+            let known = found.get(&reference).copied().or_else(|| self.references.known(&reference));
+            if known.is_none() {
+                unknown.borrow_mut().insert(reference);
             }
             known.flatten()
         };
-        let answered = Answered::new(asked, review(phase, &schemas, asked, &exists));
-        (answered, unknown.into_inner())
+        let answer = review(phase, &schemas, asked, &exists);
+        (answer, unknown.into_inner())
     }
 
     fn too_large(&self) -> Response {
@@ -248,6 +257,12 @@ impl Answered {
     fn new(asked: &Asked, (answer, reviewed): (Json, Reviewed)) -> Self {
         Self { body: answer.to_vec(), operation: asked.operation(), reviewed }
     }
+}
+
+/// The warning of references that nothing was found out about in time; none if there are no such references.
+fn unchecked(references: usize) -> Option<String> {
+    let these = if references == 1 { "reference" } else { "references" };
+    (references > 0).then(|| format!("Etch did not check {references} {these}: no time was left"))
 }
 
 async fn refused(error: BoxError, metrics: Arc<Metrics>) -> (StatusCode, &'static str) {
@@ -273,6 +288,8 @@ impl From<Reviewed> for ReviewOutcome {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use axum::body::{Body, Bytes};
     use axum::http::Request;
     use futures::FutureExt;
@@ -286,7 +303,10 @@ mod tests {
     fn handler() -> AdmissionHandler {
         let declaration = json!({
             "targets": [{ "version": "v1", "resource": "things", "path": ".spec" }],
-            "references": [{ "path": ".secret", "resource": "secrets", "message": "it is not there" }],
+            "references": [
+                { "path": ".secret", "resource": "secrets", "message": "it is not there" },
+                { "path": ".secrets[*]", "resource": "secrets", "message": "it is not there" },
+            ],
         });
         let schema = Compiled::new(&serde_json::from_value(declaration).expect("a declaration"));
         let served =
@@ -339,6 +359,56 @@ mod tests {
             ),
             "{shown}"
         );
+    }
+
+    /// A request that names these Secrets.
+    fn naming(secrets: &[String]) -> String {
+        let mut review: Value = serde_json::from_str(&body("")).expect("JSON");
+        review["request"]["object"]["spec"] = json!({ "secrets": secrets });
+        review.to_string()
+    }
+
+    /// The warnings about a request that names these Secrets.
+    async fn warnings(handler: &AdmissionHandler, secrets: &[String]) -> Vec<String> {
+        let (status, answer) = post(handler, "/validate/one", naming(secrets)).await;
+        assert_eq!(status, StatusCode::OK);
+        let mut answer: Value = serde_json::from_str(&answer).expect("JSON");
+        serde_json::from_value(answer["response"]["warnings"].take()).unwrap_or_default()
+    }
+
+    #[tokio::test]
+    async fn all_references_are_looked_up_and_what_is_missing_each_time() {
+        let is_there = Arc::new(AtomicBool::default());
+        let found = is_there.clone();
+        let handler = AdmissionHandler {
+            references: References::new(move |_| {
+                let found = found.load(Ordering::SeqCst);
+                async move { Some(found) }.boxed()
+            }),
+            ..handler()
+        };
+        let secrets: Vec<String> = (0..45).map(|number| format!("s{number}")).collect();
+        let warned = warnings(&handler, &secrets).await;
+        assert_eq!(warned.len(), 45);
+        assert_eq!(warned[44], "spec.secrets[44]: it is not there");
+        is_there.store(true, Ordering::SeqCst);
+        assert_eq!(warnings(&handler, &secrets).await, Vec::<String>::new(), "they were created meanwhile");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn references_that_were_not_checked_in_time_are_counted() {
+        let handler = AdmissionHandler {
+            references: References::new(|reference| match &*reference.name {
+                "there" => async { Some(true) }.boxed(),
+                _ => futures::future::pending().boxed(),
+            }),
+            ..handler()
+        };
+        let secrets = ["there", "late", "later"].map(str::to_owned);
+        let expected = ["Etch did not check 2 references: no time was left"];
+        assert_eq!(warnings(&handler, &secrets).await, expected);
+        let shown = handler.metrics.text();
+        assert!(shown.contains(r#"outcome="Warned"} 1"#), "{shown}");
     }
 
     #[tokio::test]

@@ -285,6 +285,17 @@ fn answer(asked: &Asked, said: &Answer, changes: &[Change]) -> (Json, Reviewed) 
     (enveloped(response), reviewed)
 }
 
+/// The same answer with one more warning.
+pub fn warned((mut answer, reviewed): (Json, Reviewed), warning: Option<String>) -> (Json, Reviewed) {
+    let Some(warning) = warning else { return (answer, reviewed) };
+    let warnings = &mut answer["response"]["warnings"];
+    match warnings.as_array_mut() {
+        Some(warnings) => warnings.push(Value::from(warning)),
+        None => *warnings = json!([warning]),
+    }
+    (answer, if reviewed == Reviewed::Allowed { Reviewed::Warned } else { reviewed })
+}
+
 /// The whole AdmissionReview around a response.
 pub fn enveloped(response: Value) -> Json {
     json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response }).into()
