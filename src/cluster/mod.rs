@@ -10,6 +10,7 @@ mod cause;
 mod connect;
 mod crds;
 mod credentials;
+mod deep_object;
 pub mod etcd;
 mod etch_resources;
 mod events;

@@ -6,8 +6,8 @@
 //!   next one back.
 //! - K3: an HTTP 410 at the start of a watch never lists again. Here it starts a new watcher.
 //!
-//! Custom resources come through [`super::ResumingWatch`] instead: kube-runtime parses with a depth limit
-//! (C7).
+//! kube-runtime parses with a depth limit (C7): the objects that users may nest to any depth are read as
+//! [`DeepObject`], and custom resources come through [`super::ResumingWatch`].
 
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,6 +31,7 @@ use tracing::warn;
 use super::admission::WebhookConfiguration;
 use super::call::{DEADLINE, outcome, verb};
 use super::cause::cause;
+use super::deep_object::DeepObject;
 use super::multiplex::Clients;
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
@@ -75,8 +76,8 @@ impl Cluster {
         let client = self.paced_client(&health);
         let resource = ApiResource::erase::<EmbeddedSchema>(&());
         with_retries("embeddedschemas", self.server.clone(), health, move || {
-            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
-            watch(api, watcher::Config::default()).boxed()
+            let api = Api::<DeepObject>::all_with(client.clone(), &resource);
+            watch_deep(api, watcher::Config::default())
         })
     }
 
@@ -107,12 +108,10 @@ impl Cluster {
         let resource = ApiResource::from_gvk_with_plural(&kind, &resource);
         attempts("facts", self.server.clone(), health, move || {
             let api = match &namespace {
-                Some(namespace) => {
-                    Api::<DynamicObject>::namespaced_with(client.clone(), namespace, &resource)
-                }
-                None => Api::<DynamicObject>::all_with(client.clone(), &resource),
+                Some(namespace) => Api::<DeepObject>::namespaced_with(client.clone(), namespace, &resource),
+                None => Api::<DeepObject>::all_with(client.clone(), &resource),
             };
-            watch(api, watcher::Config::default().fields(&format!("metadata.name={name}"))).boxed()
+            watch_deep(api, watcher::Config::default().fields(&format!("metadata.name={name}")))
         })
     }
 
@@ -125,6 +124,21 @@ impl Cluster {
         };
         kube::Client::new(tower::service_fn(move |request| paced.clone().send(request)), "default")
     }
+}
+
+/// kube-runtime's watcher of objects that users may nest to any depth.
+fn watch_deep(
+    api: Api<DeepObject>,
+    config: watcher::Config,
+) -> BoxStream<'static, watcher::Result<Event<DynamicObject>>> {
+    let shallow = |event| match event {
+        Event::Init => Event::Init,
+        Event::InitApply(DeepObject(object)) => Event::InitApply(object),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(DeepObject(object)) => Event::Apply(object),
+        Event::Delete(DeepObject(object)) => Event::Delete(object),
+    };
+    watch(api, config).map(move |event| event.map(shallow)).boxed()
 }
 
 /// Goes on through every failure of the watchers that `start` makes, after a wait that grows.

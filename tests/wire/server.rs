@@ -192,10 +192,15 @@ pub(crate) fn event(kind: &str, object: Value) -> Value {
     json!({ "type": kind, "object": object })
 }
 
+/// An event as Go writes it: first the type.
+pub(crate) fn line(event: &Value) -> Bytes {
+    Bytes::from(format!("{{\"type\":{},\"object\":{}}}\n", event["type"], event["object"]))
+}
+
 fn lines(
     events: impl IntoIterator<Item = Value>,
 ) -> impl stream::Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let lines: Vec<_> = events.into_iter().map(|event| Ok(Bytes::from(format!("{event}\n")))).collect();
+    let lines: Vec<_> = events.into_iter().map(|event| Ok(line(&event))).collect();
     stream::iter(lines)
 }
 

@@ -436,6 +436,41 @@ async fn a_fact_that_may_not_be_read_holds_up_nothing() {
     assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
 }
 
+/// A schema of objects in each other.
+fn nested(name: &str, levels: usize) -> Value {
+    let inside = (0..levels).fold(
+        json!({ "type": "object" }),
+        |inside, _| json!({ "type": "object", "properties": { "a": inside } }),
+    );
+    let mut schema = schema(name, ".spec");
+    schema["spec"]["schema"] = json!({ "openAPIV3Schema": inside });
+    schema
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_or_fact_that_is_nested_deeply_keeps_no_other_from_being_served() {
+    let world = unguarded();
+    world.put(SCHEMAS, schema("good", ".spec"));
+    world.put(SCHEMAS, nested("deep", 100));
+    world.put(SCHEMAS, nested("deepest", 600));
+    let mut deep = fact("a");
+    deep["status"] = (0..200).fold(json!({}), |inside, _| json!([inside]));
+    world.put(FACTS, deep);
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert!(replica.is_ready());
+    assert_eq!(reasons(&world, "good"), ["AllKnown", "Compiled", "Served"]);
+    assert_eq!(replica.serving.now()["good"].facts, json!({ "id": "a" }));
+    assert_eq!(reasons(&world, "deep"), ["AllKnown", "Compiled", "Served"]);
+    assert_eq!(reasons(&world, "deepest"), ["NotServed", "Invalid", "NotServed"]);
+    assert_eq!(message(&world, "deepest", "Ready"), "spec: nested more than 1000 levels deep");
+    // The same while it watches.
+    world.remove(SCHEMAS, "deep");
+    world.put(SCHEMAS, nested("later", 100));
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "later"), ["AllKnown", "Compiled", "Served"]);
+}
+
 /// The message of a condition.
 fn message(world: &World, schema: &str, kind: &str) -> String {
     let schema = world.stored(SCHEMAS, schema).expect("a schema");

@@ -13,6 +13,7 @@ use crate::server::admission::{Schemas, Served};
 use etch_admission::api::{EmbeddedSchemaStatus, ExistingObjects};
 use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
 
+use kube_structural_schema::json::DEPTH;
 /// Changes are gathered for this long before the leader acts on them.
 pub(super) const GATHER: Duration = Duration::from_millis(200);
 
@@ -110,6 +111,8 @@ impl State {
                 let (good, existing) = before.map_or((None, None), |before| (before.good, before.existing));
                 let (good, problems) = match compiled(&spec) {
                     Ok((declared, compiled)) => (Some(Good { generation, declared, compiled }), Vec::new()),
+                    // An EmbeddedSchema has a spec. It is not read where it is nested too deeply.
+                    _ if spec.is_null() => (good, vec![too_deep()]),
                     Err(problems) => (good, problems),
                 };
                 Schema { uid, generation, status, existing, asked, spec, problems, good }
@@ -247,6 +250,10 @@ mod tests {
                 "facts": [{ "name": "id", "path": ".id",
                             "object": { "version": "v1", "resource": "configs", "name": "it" } }],
             },
+fn too_deep() -> Problem {
+    Problem { field: "spec".to_owned(), problem: format!("nested more than {DEPTH} levels deep") }
+}
+
         }))
         .expect("an object")
     }

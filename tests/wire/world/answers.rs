@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::StreamExt;
 use serde_json::{Value, json};
 
 use super::super::patch::json_patched;
 use super::super::requests::not_found;
-use super::super::server::{Answer, Request, event};
+use super::super::server::{Answer, Request, event, line};
 use super::{CRDS, FACTS, OTHERS, POLICIES, SCHEMAS, SECRETS, THINGS, WEBHOOKS, World, filled_with};
 
 impl World {
@@ -153,7 +152,7 @@ impl World {
                         };
                         match next {
                             Some((at, event)) => {
-                                return Some((Ok(Bytes::from(format!("{event}\n"))), (world, changed, at)));
+                                return Some((Ok(line(&event)), (world, changed, at)));
                             }
                             None => changed.changed().await.ok()?,
                         }
