@@ -318,6 +318,30 @@ async fn what_cannot_be_looked_at_is_a_warning_and_refuses_nothing() {
     assert_eq!(answer["allowed"], true);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_upgrade_that_changes_the_labels_is_judged_by_the_stricter_policy() {
+    let strict = json!({
+        "apiVersion": "etch-operator.io/v1alpha1", "kind": "DefaultsPolicy",
+        "metadata": { "name": "strict", "uid": "s", "generation": 1 },
+        "spec": { "guard": "Deny", "selector": { "matchLabels": { "guard": "strict" } } },
+    });
+    let label = |crd: &mut Value| crd["metadata"]["labels"] = json!({ "guard": "strict" });
+    for spec in [json!({}), json!({ "mode": "Ignore" })] {
+        let world = World::with(&["a", "b"]);
+        govern(&world, spec);
+        world.put(POLICIES, strict.clone());
+        let replica = Replica::start(&world).await;
+        let mut dropping = upgrade();
+        label(&mut dropping["oldObject"]);
+        let mut adding = upgrade();
+        label(&mut adding["object"]);
+        for request in [dropping, adding] {
+            assert_eq!(replica.ask(request).await["allowed"], false);
+        }
+        assert_eq!(replica.ask(upgrade()).await["allowed"], true);
+    }
+}
+
 /// Waits until something has been asked. The clock stands still as long as a thread is busy with a request,
 /// so nothing is slept.
 async fn until(replica: &Replica, asked: impl Fn(&Request) -> bool) {

@@ -65,9 +65,15 @@ impl UpgradeGuard {
     }
 
     async fn judge_update(&self, update: Update, until: Instant) -> GuardDecision {
-        let Some(GoverningPolicy { settings, guard_mode }) = self.guarded(&update.new) else {
+        // An update that changes the labels may choose its policy, and must not escape the one it had.
+        let (old, new) = (self.policies.of(&update.old), self.policies.of(&update.new));
+        let guard_mode = old.iter().chain(&new).map(|governing| governing.guard_mode).max();
+        let (Some(guard_mode), Some(GoverningPolicy { settings, .. })) = (guard_mode, new.or(old)) else {
             return GuardDecision::default();
         };
+        if guard_mode == GuardMode::Off {
+            return GuardDecision::default();
+        }
         let metadata: Json = update.new["metadata"].clone().into();
         let (findings, digest) = self.check(update, settings, until).await;
         decided(

@@ -44,7 +44,8 @@ pub const ALLOW_DELETION_ANNOTATION: &str = "etch-operator.io/allow-deletion";
 pub const ALLOW_MIGRATION_ANNOTATION: &str = "etch-operator.io/allow-migration";
 
 /// What becomes of the request that upgrades or deletes a CRD, or has all its objects written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+// The later, the stricter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum GuardMode {
     /// Nothing: Etch does not look at it.
     Off,
