@@ -47,6 +47,14 @@ impl PolicyLookup {
     }
 
     /// Why nothing may be written to the objects of a CRD as this document has it, as a reason and a
+    /// The settings for a CRD by the labels that it was last seen with; `None` if there is no such CRD, or no
+    /// policy selects it.
+    pub(super) fn of_known(&self, name: &str) -> Option<GoverningPolicy> {
+        let index = self.index();
+        let (settings, guard_mode) = index.guarded(name, &index.crd(name)?.labels, self.settle)?;
+        Some(GoverningPolicy { settings, guard_mode })
+    }
+
     /// sentence; `None` if they may be written, also if no policy selects the CRD.
     pub(super) fn withheld(&self, crd: &Value) -> Option<(&'static str, String)> {
         if !self.index().is_complete() {

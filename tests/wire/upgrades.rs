@@ -15,6 +15,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use super::pass_status::set_policy;
 use super::server::{Answer, Log, Request};
 use super::world::{CRDS, POLICIES, World, crd_named, filled, is_about_objects, options, thing};
 
@@ -316,6 +317,70 @@ async fn what_cannot_be_looked_at_is_a_warning_and_refuses_nothing() {
     let warning = answer["warnings"][0].as_str().expect("a warning");
     assert!(warning.contains("not fully checked, 0 objects: the time limit expired"), "{warning}");
     assert_eq!(answer["allowed"], true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_cannot_be_looked_at_is_warned_of() {
+    let world = World::with(&["a"]);
+    govern(&world, json!({ "guard": "Deny" }));
+    let replica = Replica::start(&world).await;
+    let warned = |why: &str| {
+        let warning = format!("etch: not all objects checked: {why}; `etch audit {NAME}` checks all");
+        json!({ "uid": "7", "allowed": true, "warnings": [warning] })
+    };
+    let asks = |request: &Request| request.path.contains("/customresourcedefinitions/");
+    world.fails(move |request| asks(request).then(|| Answer::status(500, "InternalError", "canary")));
+    let answer = replica.ask(migration("things", &Value::Null)).await;
+    assert_eq!(answer, warned("the API server answered 500 to the list"));
+    let silent = replica.ask(migration("others", &Value::Null)).await;
+    assert_eq!(silent, json!({ "uid": "7", "allowed": true }), "it is no CRD");
+    world.fails(move |request| asks(request).then_some(Answer::Hang));
+    let asking = tokio::spawn(answered(replica.router.clone(), migration("things", &Value::Null)));
+    tokio::time::sleep(Duration::from_millis(1_600)).await;
+    assert_eq!(asking.await.expect("no panic"), warned("no time was left to check it"));
+    set_policy(&world, 3, json!({ "guard": "Off" }));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.fails(move |request| asks(request).then(|| Answer::status(500, "InternalError", "canary")));
+    let silent = replica.ask(migration("things", &Value::Null)).await;
+    assert_eq!(silent, json!({ "uid": "7", "allowed": true }));
+}
+
+/// Has a CRD store its objects at a version that it does not serve.
+fn store_unserved(crd: &mut Value) {
+    let mut stored = crd["spec"]["versions"][0].clone();
+    crd["spec"]["versions"][0]["storage"] = json!(false);
+    stored["name"] = json!("v2");
+    stored["served"] = json!(false);
+    crd["spec"]["versions"].as_array_mut().expect("a list").push(stored);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_whose_storage_version_is_not_served_count_for_a_deletion() {
+    let world = World::with(&["a", "b"]);
+    let mut crd = crd_named("things");
+    store_unserved(&mut crd);
+    world.put(CRDS, crd);
+    govern(&world, json!({ "guard": "Deny" }));
+    world.fails(|request| {
+        let is_unserved = request.path.starts_with("/apis/example.com/v2/");
+        is_unserved.then(|| Answer::text(404, "404 page not found\n"))
+    });
+    let replica = Replica::start(&world).await;
+    let refused = replica.ask(deletion(store_unserved)).await;
+    let message = refused["status"]["message"].as_str().expect("a refusal");
+    assert!(message.contains("\n- 2 objects are deleted with it: ns/a, ns/b\n"), "{message}");
+    assert!(message.contains("\n- stored at a version that nothing shows: 2\n"), "{message}");
+
+    let lists = replica.lists();
+    let mut request = update(|crd| {
+        store_unserved(crd);
+        size(crd)["default"] = json!(5);
+    });
+    store_unserved(&mut request["oldObject"]);
+    let unchecked = "etch: not fully checked, 0 objects: the storage version v2 is not served; \
+                     `etch impact -f FILE --live` checks all";
+    assert_eq!(replica.ask(request).await, json!({ "uid": "7", "allowed": true, "warnings": [unchecked] }));
+    assert_eq!(replica.lists(), lists);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,10 +3,11 @@
 
 use tokio::time::{Instant, timeout_at};
 
+use super::listing::unreadable;
 use super::upgrades::{UpgradeGuard, decided, text};
 use super::whole::Origin;
 use crate::server::admission::Migration;
-use etch_core::upgrade::{GuardDecision, Guarded, MigrationBuilder};
+use etch_core::upgrade::{GuardDecision, Guarded, MigrationBuilder, ObjectFindings};
 
 impl UpgradeGuard {
     /// Judges a migration by what is known about it at `until`, at the latest. A migration of other objects
@@ -15,13 +16,21 @@ impl UpgradeGuard {
         let Migration { crd: name, metadata } = migration;
         let document = match timeout_at(until, self.cluster.crd(name)).await {
             Ok(Ok(Some(document))) => document,
-            // It migrates no CRD's objects, or nothing shows which policy governs the CRD; what is not known
-            // refuses nothing.
-            Ok(Ok(None) | Err(_)) | Err(_) => return GuardDecision::default(),
+            // It migrates no CRD's objects.
+            Ok(Ok(None)) => return GuardDecision::default(),
+            Ok(Err(error)) => return self.unknown_migration(migration, &unreadable(error.code(), "the CRD")),
+            Err(_) => return self.unknown_migration(migration, "no time was left to check it"),
         };
         let Some(governing) = self.guarded(&document) else { return GuardDecision::default() };
         let uid = text(&document, "/metadata/uid").to_owned();
         let findings = self.of_all_objects::<MigrationBuilder>(document, Origin::Cluster, until).await;
         decided(name, metadata, Guarded::Migration { uid: &uid }, governing.guard_mode, &findings)
+    }
+
+    /// Decides about a migration of a CRD's objects that cannot be looked at.
+    fn unknown_migration(&self, Migration { crd, metadata }: &Migration, why: &str) -> GuardDecision {
+        let Some(governing) = self.policies.of_known(crd) else { return GuardDecision::default() };
+        let findings = MigrationBuilder::unknown(crd, why);
+        decided(crd, metadata, Guarded::Migration { uid: "" }, governing.guard_mode, &findings)
     }
 }

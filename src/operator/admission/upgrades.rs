@@ -22,7 +22,7 @@ use etch_core::crd::{Crd, Version};
 use etch_core::impact::Upgrade;
 use etch_core::prediction::{record_of, upgrade_under_policy};
 use etch_core::upgrade::{
-    Findings, FindingsBuilder, GuardDecision, GuardMode, Guarded, NewViolations, decide, digest,
+    Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, Guarded, NewViolations, decide, digest,
     new_violations,
 };
 use kube_structural_schema::json::{Json, same};
@@ -36,7 +36,7 @@ const AT_ONCE: usize = 2;
 #[derive(Clone)]
 pub struct UpgradeGuard {
     pub(super) cluster: Cluster,
-    policies: PolicyLookup,
+    pub(super) policies: PolicyLookup,
     pub(super) places: Arc<Semaphore>,
 }
 
@@ -138,6 +138,11 @@ impl UpgradeGuard {
     ) -> Findings {
         let violations = crds.violations.clone();
         let builder = FindingsBuilder::new(&crds.old, &crds.new, settings.terms.clone());
+        let storage = crds.old.storage();
+        if !storage.served {
+            let why = unserved(&storage.name);
+            return builder.findings(&violations, &Extent::Part { why, of: None });
+        }
         let resource = crds.old.resource();
         let listing = Listing { cluster: self.cluster.clone(), resource, until, place };
         let evaluate = move |objects| evaluate(&crds, &settings, report.as_ref(), objects);
@@ -194,6 +199,11 @@ fn evaluate(
         let (effect, _) = upgrade.on_record(object, record);
         objects.build(|builder| builder.add(object, old, record, effect));
     });
+}
+
+/// Why objects cannot be read as they are stored.
+pub(super) fn unserved(storage: &str) -> String {
+    format!("the storage version {storage} is not served")
 }
 
 pub(super) fn text<'j>(document: &'j Json, pointer: &str) -> &'j str {

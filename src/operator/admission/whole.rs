@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::time::{Instant, timeout_at};
 
 use super::listing::{Listing, Objects, unreadable};
-use super::upgrades::{UpgradeGuard, is_stored, text};
-use etch_core::crd::Crd;
+use super::upgrades::{UpgradeGuard, is_stored, text, unserved};
+use etch_core::crd::{Crd, Resource};
 use etch_core::prediction::record_of;
 use etch_core::upgrade::{Extent, Findings, ObjectFindings};
 use kube_structural_schema::json::Json;
@@ -35,9 +35,8 @@ impl UpgradeGuard {
         if crd.is_shadowed() {
             return Findings::default();
         }
-        if !crd.storage().served {
-            return unknown(&format!("the storage version {} is not served", crd.storage().name));
-        }
+        let Some(version) = B::read_at(&crd) else { return unknown(&unserved(&crd.storage().name)) };
+        let resource = Resource { version: version.name.clone(), ..crd.resource() };
         let Ok(Ok(place)) = timeout_at(until, self.places.clone().acquire_owned()).await else {
             return unknown("too many requests at once");
         };
@@ -56,7 +55,7 @@ impl UpgradeGuard {
             Ok(Err(why)) => return unknown(&why),
             Err(_) => return unknown("no time was left to check it"),
         };
-        let listing = Listing { cluster: self.cluster.clone(), resource: crd.resource(), until, place };
+        let listing = Listing { cluster: self.cluster.clone(), resource, until, place };
         let crd = Arc::new(crd);
         let evaluate = {
             let crd = crd.clone();

@@ -2,7 +2,7 @@
 
 use super::named::NamedObjects;
 use super::{Extent, Findings, ObjectFindings};
-use crate::crd::Crd;
+use crate::crd::{Crd, Version};
 use crate::object::Object;
 use crate::plan::{Record, StoredAt, stored_at};
 
@@ -18,6 +18,12 @@ pub struct DeletionBuilder {
 }
 
 impl ObjectFindings for DeletionBuilder {
+    /// Any version that is served shows which objects there are.
+    fn read_at(crd: &Crd) -> Option<&Version> {
+        let storage = Some(crd.storage()).filter(|storage| storage.served);
+        storage.or_else(|| crd.versions().iter().find(|version| version.served))
+    }
+
     fn add(&mut self, object: &Object, crd: &Crd, record: &Record) {
         if object.is_terminating() {
             return;
@@ -27,7 +33,9 @@ impl ObjectFindings for DeletionBuilder {
         if finalizers.is_some_and(|finalizers| !finalizers.is_empty()) {
             self.with_finalizers.add(object);
         }
-        let at = match stored_at(object, crd, record) {
+        // Only what is read at the storage version shows where it is stored.
+        let at = if crd.storage().served { stored_at(object, crd, record) } else { StoredAt::Unknown };
+        let at = match at {
             StoredAt::Storage => &mut self.at_storage,
             StoredAt::Another => &mut self.at_another,
             StoredAt::Unknown => &mut self.at_unknown,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::NewViolations;
 use super::named::{NAMED, listed};
 use super::unserved::Unserved;
-use crate::crd::Crd;
+use crate::crd::{Crd, Version};
 use crate::impact::{Counted, Effect, EffectKind, Kind, Place, Problem, Tally};
 use crate::object::Object;
 use crate::plan::{Record, Terms};
@@ -52,7 +52,12 @@ pub struct Findings {
 
 /// What is built of all objects of a CRD that a request is about as a whole.
 pub trait ObjectFindings: Default + Send + 'static {
-    /// Takes in an object that was read at the storage version, with what is on record.
+    /// The version at which the objects are to be read: the storage version; `None` if that is not served.
+    fn read_at(crd: &Crd) -> Option<&Version> {
+        Some(crd.storage()).filter(|storage| storage.served)
+    }
+
+    /// Takes in an object that was read at that version, with what is on record.
     fn add(&mut self, object: &Object, crd: &Crd, record: &Record);
 
     /// What was found in those that were taken in.
