@@ -183,7 +183,11 @@ fn persisting(generation: u64) -> Value {
 
 /// The reason of the condition.
 fn persisted(world: &World) -> String {
-    let schema = world.stored(SCHEMAS, "one").expect("a schema");
+    persisted_by(world, "one")
+}
+
+fn persisted_by(world: &World, schema: &str) -> String {
+    let schema = world.stored(SCHEMAS, schema).expect("a schema");
     let conditions = schema["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let found = conditions.into_iter().find(|condition| condition["type"] == "DefaultsPersisted");
     found.map_or(String::new(), |mut found| found["reason"].take().as_str().unwrap_or_default().to_owned())
@@ -380,4 +384,54 @@ async fn what_is_held_names_the_rule_also_where_a_target_is_not_served() {
     );
     assert_eq!(existing(&world)["persisted"]["firstHeld"][1]["message"], rule);
     assert_eq!(note(&world, "a"), json!(null));
+}
+
+/// Everything that the status shows of stored defaults, by one word and a sentence.
+fn said(world: &World) -> (String, String) {
+    (persisted(world), message(world))
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_owners_were_lost_nothing_is_written_until_the_schema_changes() {
+    let world = world(&[("a", 5), ("b", 5)]);
+    world.put(SCHEMAS, persisting(1));
+    // A server whose write forgets an owner, and whose dry run does not.
+    world.loses(|world, request| {
+        let is_real = request.verb() == "PATCH json" && request.asked("dryRun").is_empty();
+        (is_write(request) && is_real).then(|| {
+            let name = request.path.rsplit('/').next().expect("a name");
+            let mut object = world.stored(THINGS, name).expect("it is there");
+            object["metadata"]["managedFields"].as_array_mut().expect("owners").remove(0);
+            world.put(THINGS, object.clone());
+            Answer::json(object)
+        })
+    });
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    let lost = said(&world);
+    assert_eq!(lost.0, "OwnersLost");
+    let writes = replica.log.count(is_write);
+    assert!(writes > 0);
+    for (what, change) in [("recheck", json!("now")), ("more", json!(null)), ("fact", json!(null))] {
+        match what {
+            "recheck" => {
+                let mut asking = world.stored(SCHEMAS, "one").expect("it is there");
+                asking["metadata"]["annotations"] = json!({ "etch-operator.io/recheck": change });
+                world.put(SCHEMAS, asking);
+            }
+            "more" => world.put(THINGS, thing("c")),
+            _ => world.put(FACTS, fact("b")),
+        }
+        sleep(2 * MINUTE).await;
+        assert_eq!(replica.log.count(is_write), writes, "{what}: {:?}", replica.log.of(is_write));
+        assert_eq!(said(&world), lost, "{what}");
+    }
+    drop(replica);
+    let replica = Replica::start(&world, signed());
+    sleep(70 * MINUTE).await;
+    assert_eq!((replica.log.count(is_write), said(&world)), (0, lost));
+    world.loses(|_, _| None);
+    world.put(SCHEMAS, persisting(2));
+    sleep(MINUTE).await;
+    assert_eq!((persisted(&world).as_str(), note(&world, "c")), ("AllPersisted", json!("none")));
 }

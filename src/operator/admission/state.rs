@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::checked_schema::{CheckedSchema, Inputs};
 use crate::server::admission::{Schemas, Served};
-use etch_admission::api::{EmbeddedSchemaStatus, ExistingObjects};
+use etch_admission::api::{EmbeddedSchemaStatus, ExistingObjects, PersistedDefaults};
+use etch_admission::tally::OWNERS_LOST;
 use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Webhooks};
-
 use kube_structural_schema::json::DEPTH;
+
 /// Changes are gathered for this long before the leader acts on them.
 pub(super) const GATHER: Duration = Duration::from_millis(200);
 
@@ -110,9 +111,9 @@ impl State {
             before => {
                 let (good, existing) = before.map_or((None, None), |before| (before.good, before.existing));
                 let (good, problems) = match compiled(&spec) {
-                    Ok((declared, compiled)) => (Some(Good { generation, declared, compiled }), Vec::new()),
                     // An EmbeddedSchema has a spec. It is not read where it is nested too deeply.
                     _ if spec.is_null() => (good, vec![too_deep()]),
+                    Ok((declared, compiled)) => (Some(Good { generation, declared, compiled }), Vec::new()),
                     Err(problems) => (good, problems),
                 };
                 Schema { uid, generation, status, existing, asked, spec, problems, good }
@@ -168,7 +169,8 @@ impl State {
             let inputs = Inputs { uid, generation, asked, facts };
             let schema = good.compiled.clone();
             let restricted = good.declared.webhooks.as_ref().is_some_and(Webhooks::restricts);
-            let persist = good.declared.existing == Some(OnExisting::Persist);
+            let persist = good.declared.existing == Some(OnExisting::Persist)
+                && known.owners_lost(good.generation).is_none();
             let schema = || CheckedSchema { name: name.clone(), inputs, schema, persist, restricted };
             missing.is_empty().then(schema)
         });
@@ -177,8 +179,17 @@ impl State {
 
     /// Takes in the result of a check of existing objects; its time counts in any case if a user has asked
     /// for the check.
-    pub(super) fn checked(&mut self, name: &str, inputs: &Inputs, found: ExistingObjects, is_asked: bool) {
+    pub(super) fn checked(
+        &mut self,
+        name: &str,
+        inputs: &Inputs,
+        mut found: ExistingObjects,
+        is_asked: bool,
+    ) {
         if let Some(schema) = self.schemas.get_mut(name).filter(|schema| schema.uid == inputs.uid) {
+            if let Some(lost) = schema.owners_lost(found.observed_generation) {
+                found.persisted = Some(lost.clone());
+            }
             let before = schema.existing.take().or_else(|| schema.status.existing.clone());
             schema.existing = Some(match before {
                 Some(before) if !is_asked => found.or_as_it_was(before),
@@ -222,11 +233,25 @@ impl State {
     }
 }
 
+impl Schema {
+    /// What a write by a generation has found that cost owners their fields. Nothing is written by that
+    /// generation any more, and the status is the memory of it: it outlives this replica.
+    fn owners_lost(&self, generation: i64) -> Option<&PersistedDefaults> {
+        let existing = self.existing.as_ref().or(self.status.existing.as_ref())?;
+        let persisted = existing.persisted.as_ref().filter(|persisted| persisted.reason == OWNERS_LOST)?;
+        (existing.observed_generation == generation).then_some(persisted)
+    }
+}
+
 /// The generation that was served before this replica started, if the present one cannot be.
 fn remembered(status: &EmbeddedSchemaStatus) -> Option<Good> {
     let last = status.last_good.as_ref()?;
     let (declared, compiled) = compiled(&last.spec).ok()?;
     Some(Good { generation: last.generation, declared, compiled })
+}
+
+fn too_deep() -> Problem {
+    Problem { field: "spec".to_owned(), problem: format!("nested more than {DEPTH} levels deep") }
 }
 
 fn compiled(spec: &Value) -> Result<(Declaration, Arc<Compiled>), Vec<Problem>> {
@@ -250,10 +275,6 @@ mod tests {
                 "facts": [{ "name": "id", "path": ".id",
                             "object": { "version": "v1", "resource": "configs", "name": "it" } }],
             },
-fn too_deep() -> Problem {
-    Problem { field: "spec".to_owned(), problem: format!("nested more than {DEPTH} levels deep") }
-}
-
         }))
         .expect("an object")
     }
