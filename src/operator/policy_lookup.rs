@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use super::context::SharedIndex;
 use super::index::{Change, Index};
 use etch_core::api::{Mode, Settings};
+use etch_core::object::Object;
 use etch_core::upgrade::GuardMode;
 
 /// The operator's index of policies; cheap to clone.
@@ -46,7 +47,6 @@ impl PolicyLookup {
         Some(GoverningPolicy { settings, guard_mode })
     }
 
-    /// Why nothing may be written to the objects of a CRD as this document has it, as a reason and a
     /// The settings for a CRD by the labels that it was last seen with; `None` if there is no such CRD, or no
     /// policy selects it.
     pub(super) fn of_known(&self, name: &str) -> Option<GoverningPolicy> {
@@ -55,6 +55,7 @@ impl PolicyLookup {
         Some(GoverningPolicy { settings, guard_mode })
     }
 
+    /// Why nothing may be written to the objects of a CRD as this document has it, as a reason and a
     /// sentence; `None` if they may be written, also if no policy selects the CRD.
     pub(super) fn withheld(&self, crd: &Value) -> Option<(&'static str, String)> {
         if !self.index().is_complete() {
@@ -71,6 +72,12 @@ impl PolicyLookup {
             (Mode::Audit, None) => Some(("AuditOnly", format!("DefaultsPolicy {policy} has mode: Audit"))),
             (Mode::Ignore, None) => Some(("Ignored", format!("DefaultsPolicy {policy} has mode: Ignore"))),
         }
+    }
+
+    /// Whether the policy that governs a CRD as this document has it selects one of its objects; all are
+    /// selected if no policy governs the CRD.
+    pub(super) fn selects(&self, crd: &Value, object: &Object) -> bool {
+        self.of(crd).is_none_or(|governing| governing.settings.terms.selection.selects(object))
     }
 
     /// Whether any policy asks for upgrades to be checked; `None` while policies are not known.

@@ -392,6 +392,75 @@ fn said(world: &World) -> (String, String) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn objects_that_the_policy_does_not_select_are_not_written() {
+    let world = world(&[("a", 5), ("b", 5)]);
+    let mut elsewhere = thing("c");
+    elsewhere["metadata"]["namespace"] = json!("team");
+    elsewhere["spec"]["size"] = json!(5);
+    world.put(THINGS, elsewhere);
+    govern(&world, 1, json!({ "objects": { "namespaces": ["team"] } }));
+    world.put(SCHEMAS, persisting(1));
+    let replica = Replica::start(&world, signed());
+    sleep(2 * MINUTE).await;
+    assert_eq!((note(&world, "a"), note(&world, "c")), (json!(null), json!("none")));
+    let expected = "1 of 3 objects hold their defaults; 2 not selected by the DefaultsPolicy";
+    assert_eq!(said(&world), ("AllPersisted".to_owned(), expected.to_owned()));
+    assert_eq!(replica.log.count(is_write), 3, "{:?}", replica.log.of(is_write));
+    // As soon as it selects them, they are written.
+    govern(&world, 2, json!({}));
+    sleep(MINUTE).await;
+    assert_eq!((note(&world, "a"), note(&world, "b")), (json!("none"), json!("none")));
+    let expected = "3 of 3 objects hold their defaults";
+    assert_eq!(said(&world), ("AllPersisted".to_owned(), expected.to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_ignored_is_counted_apart_and_what_is_gone_does_not_count() {
+    let world = world(&[("a", 5), ("gone", 5)]);
+    let mut ignored = thing("ignored");
+    ignored["metadata"]["annotations"] = json!({ "etch-operator.io/ignore": "true" });
+    world.put(THINGS, ignored);
+    world.put(SCHEMAS, persisting(1));
+    world.loses(|world, request| {
+        if request.asked("dryRun") == "All" && request.path.ends_with("/gone") {
+            world.remove(THINGS, "gone");
+            return Some(super::requests::not_found("gone"));
+        }
+        None
+    });
+    let _replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    let expected = "1 of 2 objects hold their defaults; 1 ignored by annotation: ns/ignored";
+    assert_eq!(said(&world), ("AllPersisted".to_owned(), expected.to_owned()));
+    assert_eq!(existing(&world)["objects"], 2);
+}
+
+/// A schema that gives things with a note a mark.
+fn marking() -> Value {
+    let mut schema = persisting(1);
+    schema["metadata"]["name"] = json!("two");
+    schema["metadata"]["uid"] = json!("two");
+    schema["spec"]["schema"] = json!({ "openAPIV3Schema": { "type": "object", "properties": {
+        "note": { "type": "string" }, "mark": { "type": "string" },
+    } } });
+    schema["spec"]["rules"] = json!([]);
+    schema["spec"]["defaults"] = json!([{ "path": ".mark", "when": "has(self.note)", "value": "'x'" }]);
+    schema
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_default_that_depends_on_another_schema_is_stored_after_its_default() {
+    let world = world(&[("a", 5)]);
+    world.put(SCHEMAS, persisting(1));
+    world.put(SCHEMAS, marking());
+    let _replica = Replica::start(&world, signed());
+    sleep(2 * MINUTE).await;
+    let spec = world.stored(THINGS, "a").expect("it is there")["spec"].take();
+    assert_eq!((&spec["note"], &spec["mark"]), (&json!("none"), &json!("x")));
+    assert_eq!([persisted(&world), persisted_by(&world, "two")], ["AllPersisted"; 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_owners_were_lost_nothing_is_written_until_the_schema_changes() {
     let world = world(&[("a", 5), ("b", 5)]);
     world.put(SCHEMAS, persisting(1));

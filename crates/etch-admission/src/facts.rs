@@ -62,7 +62,8 @@ impl Compiled {
         let (mut facts, mut missing) = (Map::new(), Vec::new());
         for CompiledFact { declared, .. } in &self.facts {
             let value = known.get(&declared.name).filter(|value| !value.is_null());
-            let fallback = declared.fallback.as_ref().filter(|_| declared.object.as_ref().is_none_or(is_read));
+            let fallback =
+                declared.fallback.as_ref().filter(|_| declared.object.as_ref().is_none_or(is_read));
             let value = value.or(declared.constant.as_ref()).or(fallback);
             match value {
                 Some(value) => drop(facts.insert(declared.name.clone(), value.clone())),

@@ -32,8 +32,12 @@ pub const WITHHELD: [&str; 3] = ["Paused", "AuditOnly", "Ignored"];
 pub enum Kept {
     /// It holds its defaults.
     Stored,
-    /// It is gone, being deleted, or ignored.
-    Skipped,
+    /// It is gone, or being deleted: it does not count.
+    Gone,
+    /// Its annotation has Etch ignore it.
+    Ignored,
+    /// The policy does not select it.
+    NotSelected,
     /// A write would do harm.
     Held(Withheld),
     /// With its defaults it would break this rule of the schema.
@@ -73,6 +77,8 @@ struct Persist {
     is_storing: bool,
     held: First<ObjectTrouble>,
     rejected: First<ObjectTrouble>,
+    ignored: First<String>,
+    not_selected: u64,
     unknown: u64,
     /// Why nothing more is written.
     stop: Option<Stop>,
@@ -122,6 +128,14 @@ impl Tally {
         })
     }
 
+    /// Whether a policy keeps some objects from being written.
+    pub fn is_withheld(&self) -> bool {
+        self.persist.as_ref().is_some_and(|persist| {
+            let mut stops = persist.stop.iter().chain(persist.stopped.values());
+            persist.not_selected > 0 || stops.any(|stop| WITHHELD.contains(&stop.reason))
+        })
+    }
+
     /// Takes in that some objects were not seen.
     pub fn unseen(&mut self, why: &str) {
         self.unseen.push(why.to_owned());
@@ -141,6 +155,9 @@ impl Tally {
         kept: Option<Result<Kept, Stop>>,
     ) {
         let Existing { is_denied, gains_defaults } = found;
+        if matches!(kept, Some(Ok(Kept::Gone))) {
+            return;
+        }
         self.objects += 1;
         if is_denied {
             self.denied.add(|| name.clone());
@@ -156,7 +173,9 @@ impl Tally {
             message: message.to_owned(),
         };
         match kept {
-            Ok(Kept::Stored | Kept::Skipped) => {}
+            Ok(Kept::Stored | Kept::Gone) => {}
+            Ok(Kept::Ignored) => persist.ignored.add(|| written(name)),
+            Ok(Kept::NotSelected) => persist.not_selected += 1,
             Ok(Kept::Held(why)) => persist.held.add(|| trouble(why.as_str(), sentence(why))),
             Ok(Kept::Breaks(rule)) => {
                 let why = Withheld::InvalidDefaults;
@@ -195,12 +214,9 @@ impl Tally {
 
 impl Persist {
     fn found(self, objects: u64, stored: u64, unseen: &[String]) -> PersistedDefaults {
-        let Self { is_storing, held, rejected, unknown, stop, stopped } = self;
+        let Self { is_storing, held, rejected, ignored, not_selected, unknown, stop, stopped } = self;
         let troubled = |what: &str, all: &First<ObjectTrouble>| {
-            let names = all.first.iter().take(3).map(|trouble| {
-                let ObjectName { namespace, name, .. } = &trouble.object;
-                namespace.as_ref().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"))
-            });
+            let names = all.first.iter().take(3).map(|trouble| written(&trouble.object));
             let names = names.collect::<Vec<_>>().join(", ");
             let why = all.first.first().map_or("", |first| &*first.message);
             format!("{} {what} ({names}), the first because: {why}", all.count)
@@ -224,8 +240,17 @@ impl Persist {
         found.extend(unseen.iter().map(|why| (INCOMPLETE, format!("not checked: {why}"))));
         let reason = found.first().map_or(ALL_PERSISTED, |(reason, _)| *reason);
         let counted = format!("{stored} of {objects} objects hold their defaults");
+        // Nobody expects these to be stored, but whoever reads the count wants to know of them.
+        let mut skipped = Vec::new();
+        if ignored.count > 0 {
+            let kind = format!("{} ignored by annotation", ignored.count);
+            skipped.push(first_of(&ignored.first, ignored.count, &kind));
+        }
+        if not_selected > 0 {
+            skipped.push(format!("{not_selected} not selected by the DefaultsPolicy"));
+        }
         let sentences = std::iter::once(counted).chain(found.iter().map(|(_, sentence)| sentence.clone()));
-        let message = sentences.collect::<Vec<_>>().join("; ");
+        let message = sentences.chain(skipped).collect::<Vec<_>>().join("; ");
         PersistedDefaults {
             reason: reason.to_owned(),
             message,
@@ -236,6 +261,11 @@ impl Persist {
             first_rejected: rejected.first,
         }
     }
+}
+
+/// An object as conditions name it.
+fn written(ObjectName { namespace, name, .. }: &ObjectName) -> String {
+    namespace.as_ref().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"))
 }
 
 /// Why an object is held.

@@ -31,7 +31,7 @@ use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
 use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
-use etch_admission::tally::{FORBIDDEN, INCOMPLETE, Kept, OWNERS_LOST, Tally, WITHHELD};
+use etch_admission::tally::{FORBIDDEN, INCOMPLETE, Kept, OWNERS_LOST, Tally};
 use etch_admission::{Compiled, Endpoint, Existing, existing};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
@@ -55,13 +55,21 @@ pub(super) struct ExistingChecker {
     store: Arc<Store>,
 }
 
+/// What a check has found for a schema.
+struct Checked<'k> {
+    schema: &'k CheckedSchema,
+    found: ExistingObjects,
+    /// See [`LastCheck::is_withheld`].
+    is_withheld: bool,
+}
+
 /// A check that is over.
 struct LastCheck {
     inputs: Inputs,
     at: Instant,
     /// When to check again by the same inputs.
     again: Option<Instant>,
-    /// Whether a policy has kept defaults from being stored.
+    /// Whether a policy has kept defaults from being stored, in some objects or in all.
     is_withheld: bool,
     backoff: Backoff,
 }
@@ -126,9 +134,9 @@ impl ExistingChecker {
                 schema.persist && last.get(&schema.name).is_some_and(|last| last.inputs == schema.inputs)
             };
             let storing: BTreeSet<&str> = due.iter().filter(is_settled).map(|schema| &*schema.name).collect();
-            for (schema, found) in self.check(&known, &due, &storing).await {
-                let before = last.remove(&schema.name);
-                self.conclude(schema, before, found, &mut last);
+            for checked in self.check(&known, &due, &storing).await {
+                let before = last.remove(&checked.schema.name);
+                self.conclude(checked, before, &mut last);
             }
             checked.send_replace(());
         }
@@ -137,11 +145,11 @@ impl ExistingChecker {
     /// Takes in what was found, and sets when to check again.
     fn conclude(
         &self,
-        schema: &CheckedSchema,
+        checked: Checked<'_>,
         before: Option<LastCheck>,
-        found: ExistingObjects,
         last: &mut BTreeMap<String, LastCheck>,
     ) {
+        let Checked { schema, found, is_withheld } = checked;
         let is_asked = before.as_ref().is_some_and(|last| last.inputs.asked != schema.inputs.asked);
         let mut backoff = before.map_or(Backoff::new(FIRST_WAIT, LAST_WAIT), |last| last.backoff);
         let (at, inputs) = (Instant::now(), schema.inputs.clone());
@@ -156,7 +164,6 @@ impl ExistingChecker {
         if found.complete && ![INCOMPLETE, FORBIDDEN].contains(&reason) {
             backoff.succeeded();
         }
-        let is_withheld = WITHHELD.contains(&reason);
         lock(&self.shared).checked(&schema.name, &inputs, found, is_asked);
         let again = wait.map(|wait| at + wait);
         last.insert(schema.name.clone(), LastCheck { inputs, at, again, is_withheld, backoff });
@@ -169,7 +176,7 @@ impl ExistingChecker {
         known: &'k [CheckedSchema],
         due: &[&'k CheckedSchema],
         storing: &BTreeSet<&str>,
-    ) -> Vec<(&'k CheckedSchema, ExistingObjects)> {
+    ) -> Vec<Checked<'k>> {
         let of = |schema: &CheckedSchema| schema.schema.resources();
         let resources: BTreeSet<Resource> = due.iter().flat_map(|schema| of(schema)).collect();
         let tally = |schema: &&'k CheckedSchema| {
@@ -193,7 +200,8 @@ impl ExistingChecker {
         }
         let found = due.iter().map(|schema| {
             let tally = tallies.remove(&*schema.name).unwrap_or_default();
-            (*schema, tally.found(schema.inputs.generation, now()))
+            let is_withheld = tally.is_withheld();
+            Checked { schema, found: tally.found(schema.inputs.generation, now()), is_withheld }
         });
         found.collect()
     }
@@ -223,30 +231,34 @@ impl ExistingChecker {
                     }
                 }
             }
-            let judged = {
-                let (judges, resource) = (judges.clone(), resource.clone());
-                // Rules may cost some time: nothing else waits for that. It fails only by a panic, which was
-                // logged.
-                spawn_blocking(move || judge(objects, &resource, &judges)).await
-            };
-            for Judged { object, name, found } in judged.map_err(|_| "the check failed".to_owned())? {
-                for (schema, found) in judges.iter().zip(found) {
-                    let Some(found) = found else { continue };
-                    let kept = match found.gains_defaults && stores(schema, tallies) {
+            for Judged { mut object, name, mut found } in judged(objects, resource, judges).await? {
+                for (index, schema) in judges.iter().enumerate() {
+                    let Some(before) = found[index] else { continue };
+                    let kept = match before.gains_defaults && stores(schema, tallies) {
                         false => None,
                         true => {
                             if writer.is_none() {
                                 writer = Some(self.store.writer(resource).await);
                             }
-                            Some(match &writer {
-                                Some(Ok(writer)) => writer.store(schema, &object).await,
+                            let read = object.resource_version().to_owned();
+                            let kept = match &writer {
+                                Some(Ok(writer)) => writer.store(schema, &mut object).await,
                                 Some(Err(stop)) => Err(stop.clone()),
                                 None => Ok(Kept::Unknown),
-                            })
+                            };
+                            if object.resource_version() != read {
+                                let again = judged(vec![object.clone()], resource, judges).await?;
+                                found = again.into_iter().next().map_or(found, |judged| judged.found);
+                            }
+                            Some(kept)
                         }
                     };
+                    let is_gone = kept == Some(Ok(Kept::Gone));
                     if let Some(tally) = tallies.get_mut(&*schema.name) {
-                        tally.add(resource, &name, found, kept);
+                        tally.add(resource, &name, before, kept);
+                    }
+                    if is_gone {
+                        break;
                     }
                 }
             }
@@ -260,6 +272,19 @@ struct Judged {
     object: Object,
     name: ObjectName,
     found: Vec<Option<Existing>>,
+}
+
+/// Judges objects, apart: rules may cost some time, and nothing else waits for that.
+async fn judged(
+    objects: Vec<Object>,
+    resource: &Resource,
+    judges: &Arc<Vec<CheckedSchema>>,
+) -> Result<Vec<Judged>, String> {
+    let (judges, resource) = (judges.clone(), resource.clone());
+    // It fails only by a panic, which was logged.
+    spawn_blocking(move || judge(objects, &resource, &judges))
+        .await
+        .map_err(|_| "the check failed".to_owned())
 }
 
 fn judge(objects: Vec<Object>, resource: &Resource, judges: &[CheckedSchema]) -> Vec<Judged> {

@@ -42,8 +42,8 @@ use certificates::{SelfManagedCertificates, Trusted};
 use etch_admission::{Endpoint, FactObject};
 use etch_core::call_error::CallError;
 use existing::ExistingChecker;
-use persist::Store;
 use listing::unreadable;
+use persist::Store;
 use state::{FactState, GATHER, Shared, lock};
 use status::Unserved;
 
@@ -358,8 +358,7 @@ async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fa
             Ok(Event::InitDone | Event::Delete(_)) | Err(Some(404)) => FactState::Absent,
             Err(code) => {
                 let FactObject { group, resource, .. } = &object;
-                let name =
-                    if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
+                let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
                 FactState::Unread(unreadable(code, &name))
             }
         };

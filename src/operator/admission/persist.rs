@@ -23,7 +23,7 @@ use etch_admission::tally::{Kept, Stop};
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
-use etch_core::plan::{Embedding, FormerDefault, Outcome, Terms, Withheld, Write, embed, harmed};
+use etch_core::plan::{Embedding, FormerDefault, Outcome, Skip, Terms, Withheld, Write, embed, harmed};
 use etch_core::prediction::record_of;
 
 /// How often an object is decided about again.
@@ -99,20 +99,30 @@ impl Writer<'_> {
         Some(Stop { reason, message })
     }
 
-    /// Stores the defaults that a schema gives an object.
+    /// Whether the policy selects an object.
+    fn selects(&self, object: &Object) -> bool {
+        self.store.policies.as_ref().is_none_or(|policies| policies.selects(&self.about, object))
+    }
+
+    /// Stores the defaults that a schema gives an object, and leaves the object as it was read last.
     ///
     /// # Errors
     /// Why no further object of the resource may be written.
-    pub(super) async fn store(&self, schema: &CheckedSchema, read: &Object) -> Result<Kept, Stop> {
-        let mut object = read.clone();
+    pub(super) async fn store(&self, schema: &CheckedSchema, object: &mut Object) -> Result<Kept, Stop> {
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
         for _ in 0..ATTEMPTS {
             if let Some(stop) = self.withheld() {
                 return Err(stop);
             }
-            let Some(lacking) = self.lacking(schema, &object).await else { return Ok(Kept::Unknown) };
-            let write = match embed(&object, &self.crd, &lacking.changes, &self.former) {
-                Embedding::Skip(_) => return Ok(Kept::Skipped),
+            if !self.selects(object) {
+                return Ok(Kept::NotSelected);
+            }
+            let Some(lacking) = self.lacking(schema, object).await else { return Ok(Kept::Unknown) };
+            let write = match embed(object, &self.crd, &lacking.changes, &self.former) {
+                Embedding::Skip(Skip::Terminating) => return Ok(Kept::Gone),
+                Embedding::Skip(Skip::Ignored | Skip::IgnoredUnclear) => return Ok(Kept::Ignored),
+                Embedding::Skip(Skip::NotSelected) => return Ok(Kept::NotSelected),
+                Embedding::Skip(Skip::TooDeep) => return Ok(Kept::Unknown),
                 Embedding::Stored => return Ok(Kept::Stored),
                 Embedding::Hold(why) => return Ok(Kept::Held(why)),
                 Embedding::Write(write) => match lacking.breaks {
@@ -121,17 +131,17 @@ impl Writer<'_> {
                 },
             };
             let permit = self.store.pace.admit().await;
-            let outcome = self.perform(&object, &write).await;
+            let outcome = self.perform(object, &write).await;
             self.store.cluster.metrics().write(counted(&outcome));
             permit.finish(pressure(&outcome));
             let asked = match outcome {
                 Ok(Outcome::Written { resource_version, .. }) => {
-                    match self.proved(schema, &object, &resource_version).await? {
+                    match self.proved(schema, object, &resource_version).await? {
                         Some(kept) => return Ok(kept),
                         None => None,
                     }
                 }
-                Ok(Outcome::Gone) => return Ok(Kept::Skipped),
+                Ok(Outcome::Gone) => return Ok(Kept::Gone),
                 Ok(Outcome::Harmful { managers }) => {
                     debug!(object = %object.identity(), managers = managers.join(", "), "held");
                     return Ok(Kept::Held(Withheld::Owned));
@@ -142,9 +152,9 @@ impl Writer<'_> {
                     return Ok(Kept::Rejected(rejection.message));
                 }
                 Ok(Outcome::Forbidden { verb }) => return Err(self.forbidden(verb.as_str())),
-                Ok(Outcome::OwnersLost { managers }) => return Err(owners_lost(&object, &managers)),
+                Ok(Outcome::OwnersLost { managers }) => return Err(owners_lost(object, &managers)),
                 Ok(Outcome::FieldsDropped { paths }) => {
-                    return Err(fields_dropped(&object, &in_words(&paths)));
+                    return Err(fields_dropped(object, &in_words(&paths)));
                 }
                 Ok(Outcome::CrdChanged) => return Err(crd_changed()),
                 Ok(
@@ -158,9 +168,9 @@ impl Writer<'_> {
                 Err(error) => error.retry_after(),
             };
             sleep(backoff.failed(asked)).await;
-            match self.read(&object).await? {
-                Ok(Some(fresh)) => object = fresh,
-                Ok(None) => return Ok(Kept::Skipped),
+            match self.read(object).await? {
+                Ok(Some(fresh)) => *object = fresh,
+                Ok(None) => return Ok(Kept::Gone),
                 Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
             }
         }
@@ -186,23 +196,24 @@ impl Writer<'_> {
     async fn proved(
         &self,
         schema: &CheckedSchema,
-        before: &Object,
+        object: &mut Object,
         revision: &str,
     ) -> Result<Option<Kept>, Stop> {
-        let fresh = match self.read(before).await? {
+        let fresh = match self.read(object).await? {
             Ok(Some(fresh)) => fresh,
-            Ok(None) => return Ok(Some(Kept::Skipped)),
+            Ok(None) => return Ok(Some(Kept::Gone)),
             Err(_) => return Ok(None),
         };
         let is_ours = fresh.resource_version() == revision;
-        let managers = if is_ours { harmed(before, &fresh) } else { Vec::new() };
+        let managers = if is_ours { harmed(object, &fresh) } else { Vec::new() };
         if !managers.is_empty() {
-            return Err(owners_lost(before, &managers));
+            return Err(owners_lost(object, &managers));
         }
-        match self.lacking(schema, &fresh).await.map(|lacking| lacking.is_nothing()) {
+        *object = fresh;
+        match self.lacking(schema, object).await.map(|lacking| lacking.is_nothing()) {
             None => Ok(Some(Kept::Unknown)),
             Some(true) => {
-                info!(object = %before.identity(), schema = schema.name, "stored defaults of an extension");
+                info!(object = %object.identity(), schema = schema.name, "stored defaults of an extension");
                 Ok(Some(Kept::Stored))
             }
             Some(false) if is_ours => {
