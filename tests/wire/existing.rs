@@ -461,6 +461,20 @@ async fn a_default_that_depends_on_another_schema_is_stored_after_its_default() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_default_that_depends_on_one_that_is_not_stored_is_not_called_stored() {
+    let world = world(&[("a", 5)]);
+    world.put(SCHEMAS, marking());
+    let _replica = Replica::start(&world, signed());
+    sleep(2 * MINUTE).await;
+    assert_eq!(persisted_by(&world, "two"), "ObjectsHeld");
+    let mut two = world.stored(SCHEMAS, "two").expect("it is there");
+    let found = two["status"]["existing"].take();
+    assert_eq!(found["defaulted"], 1);
+    assert_eq!(found["persisted"]["firstHeld"][0]["reason"], "Dependent");
+    assert_eq!(world.stored(THINGS, "a").expect("it is there")["spec"]["mark"], json!(null));
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_owners_were_lost_nothing_is_written_until_the_schema_changes() {
     let world = world(&[("a", 5), ("b", 5)]);
     world.put(SCHEMAS, persisting(1));

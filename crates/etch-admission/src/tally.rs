@@ -283,5 +283,8 @@ fn sentence(why: Withheld) -> &'static str {
         Withheld::InvalidDefaults => {
             "with its defaults the object would break a rule that it does not break without them"
         }
+        Withheld::Dependent => {
+            "a default depends on a default of another EmbeddedSchema, which the object does not hold"
+        }
     }
 }

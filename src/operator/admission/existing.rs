@@ -35,6 +35,7 @@ use etch_admission::tally::{FORBIDDEN, INCOMPLETE, Kept, OWNERS_LOST, Tally};
 use etch_admission::{Compiled, Endpoint, Existing, existing};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
+use etch_core::plan::Withheld;
 
 /// How long a schema and its facts have to stay unchanged before Etch stores defaults by them.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -234,7 +235,7 @@ impl ExistingChecker {
             for Judged { mut object, name, mut found } in judged(objects, resource, judges).await? {
                 for (index, schema) in judges.iter().enumerate() {
                     let Some(before) = found[index] else { continue };
-                    let kept = match before.gains_defaults && stores(schema, tallies) {
+                    let mut kept = match before.gains_defaults && stores(schema, tallies) {
                         false => None,
                         true => {
                             if writer.is_none() {
@@ -253,6 +254,11 @@ impl ExistingChecker {
                             Some(kept)
                         }
                     };
+                    // It lacks none by this schema alone, and does together with the defaults of others.
+                    let still_gains = found[index].is_some_and(|found| found.gains_defaults);
+                    if kept == Some(Ok(Kept::Stored)) && still_gains {
+                        kept = Some(Ok(Kept::Held(Withheld::Dependent)));
+                    }
                     let is_gone = kept == Some(Ok(Kept::Gone));
                     if let Some(tally) = tallies.get_mut(&*schema.name) {
                         tally.add(resource, &name, before, kept);

@@ -30,7 +30,7 @@ pub enum Embedding {
 }
 
 words! {
-    /// What harm a write of such defaults would do.
+    /// Why such defaults are not written: what harm that would do, or that a write would not store them.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Withheld {
         /// It would destroy fields that etcd still holds and the CRD's schema no longer knows (facts R4,
@@ -43,6 +43,8 @@ words! {
         Owned,
         /// With its defaults the object would break a rule that it does not break without them.
         InvalidDefaults,
+        /// The object lacks some of them only together with defaults of others, which it does not hold.
+        Dependent,
     }
 }
 
