@@ -89,9 +89,8 @@ mod tests {
 
     fn object(levels: usize) -> String {
         let deep = nested(levels);
-        format!(
-            r#"{{"kind":"K","metadata":{{"name":"n","uid":"u","managedFields":[{{"fieldsV1":{deep}}}]}},"spec":{deep}}}"#
-        )
+        let metadata = format!(r#"{{"name":"n","uid":"u","managedFields":[{{"fieldsV1":{deep}}}]}}"#);
+        format!(r#"{{"kind":"K","metadata":{metadata},"spec":{deep}}}"#)
     }
 
     #[test]
