@@ -106,7 +106,7 @@ impl Lease {
         let document = self.read().await?;
         let lease = document.as_ref().map(lease);
         if self.claim.is_set_back(lease.as_ref()) {
-            info!("the lease differs from our last renewal: etcd may have been restored");
+            info!("the lease was set back: etcd may have been restored");
             self.set_back.send_replace(());
         }
         let take = self.claim.read(lease.as_ref(), now());

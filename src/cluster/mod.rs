@@ -111,6 +111,8 @@ pub struct Cluster {
     object_budget: Arc<ObjectBudget>,
     turns: Arc<Turns>,
     outage: Arc<OutageThrottle>,
+    /// Changes when CRDs, policies and what admission needs are to be listed anew.
+    relists: watch_channel::Sender<()>,
 }
 
 /// How many large answers are read at once; each may be of some MiB.
@@ -142,6 +144,7 @@ impl Cluster {
             object_budget,
             turns,
             outage,
+            relists: watch_channel::Sender::default(),
         }
     }
 

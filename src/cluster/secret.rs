@@ -12,7 +12,6 @@ use kube::runtime::watcher::{self, Event};
 use serde_json::{Value, json};
 
 use super::call::{encoded, send};
-use super::watcher::with_retries;
 use super::{CallError, Cluster, WatchHealth};
 use etch_admission::MANAGED_BY;
 use etch_core::ownership::MANAGER;
@@ -31,9 +30,7 @@ impl Cluster {
         let health = WatchHealth::default();
         let api = Api::<Secret>::namespaced(self.paced_client(&health), namespace);
         let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        with_retries("secrets", self.server.clone(), health, move || {
-            watcher::watcher(api.clone(), one.clone()).boxed()
-        })
+        self.with_retries("secrets", health, move || watcher::watcher(api.clone(), one.clone()).boxed())
     }
 
     /// Creates a Secret of type `kubernetes.io/tls`.

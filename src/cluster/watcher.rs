@@ -24,6 +24,7 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
 use serde::de::Error;
+use tokio::sync::watch as watch_channel;
 use tokio::time::{Instant, sleep, timeout};
 use tower::BoxError;
 use tracing::warn;
@@ -52,7 +53,7 @@ impl Cluster {
     /// The metadata of all CRDs, for as long as the stream is polled.
     pub fn watch_crds(&self, health: WatchHealth) -> impl Stream<Item = Event<CrdMeta>> + Send + use<> {
         let client = self.paced_client(&health);
-        with_retries("customresourcedefinitions", self.server.clone(), health, move || {
+        self.with_retries("customresourcedefinitions", health, move || {
             watch(Api::<CrdMeta>::all(client.clone()), watcher::Config::default()).boxed()
         })
     }
@@ -64,7 +65,7 @@ impl Cluster {
     ) -> impl Stream<Item = Event<DynamicObject>> + Send + use<> {
         let client = self.paced_client(&health);
         let resource = ApiResource::erase::<DefaultsPolicy>(&());
-        with_retries("defaultspolicies", self.server.clone(), health, move || {
+        self.with_retries("defaultspolicies", health, move || {
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             watch(api, watcher::Config::default()).boxed()
         })
@@ -75,7 +76,7 @@ impl Cluster {
         let health = WatchHealth::default();
         let client = self.paced_client(&health);
         let resource = ApiResource::erase::<EmbeddedSchema>(&());
-        with_retries("embeddedschemas", self.server.clone(), health, move || {
+        self.with_retries("embeddedschemas", health, move || {
             let api = Api::<DeepObject>::all_with(client.clone(), &resource);
             watch_deep(api, watcher::Config::default())
         })
@@ -90,7 +91,7 @@ impl Cluster {
         let client = self.paced_client(&health);
         let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", "");
         let resource = ApiResource::from_gvk_with_plural(&kind, which.plural());
-        with_retries("webhookconfigurations", self.server.clone(), health, move || {
+        self.with_retries("webhookconfigurations", health, move || {
             let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
             watch(api, watcher::Config::default().fields(&format!("metadata.name={CONFIGURATION}"))).boxed()
         })
@@ -106,13 +107,33 @@ impl Cluster {
         let FactObject { group, version, resource, namespace, name } = object.clone();
         let kind = GroupVersionKind { group, version, kind: String::new() };
         let resource = ApiResource::from_gvk_with_plural(&kind, &resource);
-        attempts("facts", self.server.clone(), health, move || {
+        attempts("facts", self.server.clone(), health, self.relists.subscribe(), move || {
             let api = match &namespace {
                 Some(namespace) => Api::<DeepObject>::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::<DeepObject>::all_with(client.clone(), &resource),
             };
             watch_deep(api, watcher::Config::default().fields(&format!("metadata.name={name}")))
         })
+    }
+
+    /// Has everything that comes through these watchers listed anew: a watch from a resource version that a
+    /// restored etcd has not reached yet opens, and shows nothing.
+    pub fn list_anew(&self) {
+        self.relists.send_replace(());
+    }
+
+    /// Goes on through every failure of the watchers that `start` makes, after a wait that grows.
+    pub(super) fn with_retries<K, F>(
+        &self,
+        kind: &'static str,
+        health: WatchHealth,
+        start: F,
+    ) -> impl Stream<Item = Event<K>> + Send + use<K, F>
+    where
+        K: Send + 'static,
+        F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>> + Send + 'static,
+    {
+        with_retries(kind, self.server.clone(), health, self.relists.subscribe(), start)
     }
 
     pub(super) fn paced_client(&self, health: &WatchHealth) -> kube::Client {
@@ -141,14 +162,14 @@ fn watch_deep(
     watch(api, config).map(move |event| event.map(shallow)).boxed()
 }
 
-/// Goes on through every failure of the watchers that `start` makes, after a wait that grows.
-pub(super) fn with_retries<K: Send + 'static>(
+fn with_retries<K: Send + 'static>(
     kind: &'static str,
     server: Server,
     health: WatchHealth,
+    relists: watch_channel::Receiver<()>,
     start: impl Fn() -> BoxStream<'static, watcher::Result<Event<K>>> + Send + 'static,
 ) -> impl Stream<Item = Event<K>> + Send {
-    attempts(kind, server, health, start).filter_map(|attempt| ready(attempt.ok()))
+    attempts(kind, server, health, relists, start).filter_map(|attempt| ready(attempt.ok()))
 }
 
 /// The same with the HTTP status of each failure, if it has one. The wait follows when more is asked for.
@@ -156,11 +177,13 @@ fn attempts<K: Send + 'static>(
     kind: &'static str,
     server: Server,
     health: WatchHealth,
+    relists: watch_channel::Receiver<()>,
     start: impl Fn() -> BoxStream<'static, watcher::Result<Event<K>>> + Send + 'static,
 ) -> impl Stream<Item = Result<Event<K>, Option<u16>>> + Send {
     let backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
     let inner = start();
-    let state = RetryingWatcher { inner, start, backoff, lists: true, failed: None, kind, server, health };
+    let state =
+        RetryingWatcher { inner, start, backoff, lists: true, failed: None, kind, server, health, relists };
     unfold(state, |mut state| async move { Some((state.next().await, state)) })
 }
 
@@ -183,6 +206,8 @@ struct RetryingWatcher<K, F> {
     kind: &'static str,
     server: Server,
     health: WatchHealth,
+    /// Changes when everything is to be listed anew.
+    relists: watch_channel::Receiver<()>,
 }
 
 impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> RetryingWatcher<K, F> {
@@ -190,13 +215,21 @@ impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> RetryingWatche
         if let Some(Failed { wait, is_over }) = self.failed.take() {
             sleep(wait).await;
             if is_over {
-                self.inner = (self.start)();
-                self.lists = true;
+                self.restart();
             }
         }
-        let next = match self.lists {
-            true => timeout(DEADLINE, self.inner.next()).await.ok(),
-            false => Some(self.inner.next().await),
+        let next = loop {
+            let Self { inner, lists, relists, .. } = self;
+            let next = async {
+                match lists {
+                    true => timeout(DEADLINE, inner.next()).await.ok(),
+                    false => Some(inner.next().await),
+                }
+            };
+            tokio::select! {
+                next = next => break next,
+                Ok(()) = relists.changed() => self.restart(),
+            }
         };
         let error = match next {
             Some(Some(Ok(event))) => {
@@ -234,6 +267,11 @@ impl<K, F: Fn() -> BoxStream<'static, watcher::Result<Event<K>>>> RetryingWatche
         }
         self.failed = Some(Failed { wait, is_over });
         Err(error.and_then(|error| error.code()))
+    }
+
+    fn restart(&mut self) {
+        self.inner = (self.start)();
+        self.lists = true;
     }
 }
 
@@ -334,7 +372,8 @@ mod tests {
     ) -> (impl Stream<Item = Event<u8>>, Arc<Mutex<usize>>) {
         let started = Arc::new(Mutex::new(0));
         let (runs, count) = (Mutex::new(runs.into_iter()), started.clone());
-        let stream = with_retries("things", Server::default(), WatchHealth::default(), move || {
+        let relists = watch_channel::channel(()).1;
+        let stream = with_retries("things", Server::default(), WatchHealth::default(), relists, move || {
             *count.lock().expect("no test panics here") += 1;
             let run = runs.lock().expect("no test panics here").next().unwrap_or_default();
             futures::stream::iter(run).chain(futures::stream::pending()).boxed()

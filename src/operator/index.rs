@@ -217,12 +217,13 @@ impl Index {
         let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
         let generation = object.metadata.generation.unwrap_or_default();
         let status = DefaultsPolicyStatus::deserialize(&object.data["status"]).unwrap_or_default();
-        if let Some(known) = self.policies.items.get_mut(&name)
+        // After a restore of etcd the same generation may be another one: what a list names is read anew.
+        if !self.policies.is_listing()
+            && let Some(known) = self.policies.items.get_mut(&name)
             && (&known.uid, known.generation) == (&uid, generation)
             && generation > 0
         {
             known.status = status;
-            self.policies.seen(&name);
             return false;
         }
         let spec = DefaultsPolicySpec::deserialize(&object.data["spec"]).map_err(|error| {
@@ -412,6 +413,16 @@ mod tests {
         assert!(index.crd("others.example.com").is_none());
         index.policy_event(&Event::Init);
         assert_eq!(index.policy_event(&Event::InitDone), Change::All);
+    #[test]
+    fn a_policy_of_a_generation_that_is_known_is_read_anew_where_it_is_listed() {
+        let mut index = listed(&[NAME], &[policy("default", json!({}))]);
+        index.policy_event(&Event::Init);
+        index.policy_event(&Event::InitApply(policy("default", json!({ "paused": true }))));
+        assert_eq!(index.policy_event(&Event::InitDone), Change::All);
+        let assignment = index.assignment(NAME, Duration::ZERO).expect("it selects the CRD");
+        assert!(assignment.settings.pause.is_some());
+    }
+
         assert_eq!(governing(&index, NAME), None);
     }
 

@@ -47,7 +47,7 @@ use crd::reconcile::{reconcile, retry};
 use etch_core::api::{Mode, Settings};
 use etch_core::event;
 use index::Change;
-use options::now;
+use options::{now, restored};
 use policy_writer::PolicyStatus;
 
 pub use admission::{Admission, SelfManaged, UpgradeGuard};
@@ -97,7 +97,8 @@ impl Operator {
         let (index, changes) = (SharedIndex::default(), broadcast::Sender::new(BEHIND));
         let (failure, watch_failure) = watch::channel(None);
         let watches = {
-            let (index, changes) = (index.clone(), changes.clone());
+            let (cluster, index, changes) = (cluster.clone(), index.clone(), changes.clone());
+            let mut restore_sign = options.set_back.clone();
             let health = [("CRDs", WatchHealth::default()), ("policies", WatchHealth::default())];
             let mut crds = cluster.watch_crds(health[0].1.clone()).boxed();
             let mut policies = cluster.watch_policies(health[1].1.clone()).boxed();
@@ -109,6 +110,10 @@ impl Operator {
                     let change = tokio::select! {
                         _ = checks.tick() => {
                             report_failure(&health, &failure);
+                            continue;
+                        }
+                        () = restored(restore_sign.as_mut()) => {
+                            cluster.list_anew();
                             continue;
                         }
                         Some(event) = crds.next() => {

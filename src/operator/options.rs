@@ -34,6 +34,16 @@ pub struct Options {
     pub set_back: Option<watch::Receiver<()>>,
 }
 
+/// Waits for a sign of a restore; forever if there is no receiver, or no sender any more.
+pub(super) async fn restored(sign: Option<&mut watch::Receiver<()>>) {
+    if let Some(sign) = sign
+        && sign.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
 /// The time of day, which may be set while this runs: it shows when something was, and never how long
 /// something takes.
 #[derive(Clone)]

@@ -168,6 +168,55 @@ async fn a_restore_to_before_an_upgrade_brings_back_what_was_to_be_done_then() {
     }
 }
 
+/// Nothing is watched, and the watches of CRDs and policies are silent: they began at a revision that is to come.
+#[tokio::test(start_paused = true)]
+async fn a_crd_at_rest_goes_back_to_what_the_lease_shows_was_restored() {
+    for bump in [true, false] {
+        let world = settling();
+        let (cluster, _) = world.serve();
+        let sign = watch::Sender::new(());
+        let options = Options { set_back: Some(sign.subscribe()), ..options() };
+        let operator = tokio::spawn(operate_with(options, cluster, 2 * HOUR));
+        let before = backed_up(&world).await;
+        set_default(&world, 2, None);
+        tokio::time::sleep(20 * MINUTE).await;
+        assert!(world.persisted().starts_with("True NoDefaults"), "{}", world.persisted());
+        world.restore(&before, bump);
+        world.end_watches();
+        sign.send_replace(());
+        tokio::time::sleep(30 * MINUTE).await;
+        assert!(world.is_persisted("a") && world.is_persisted("b"), "{}", world.persisted());
+        assert_eq!(world.persisted(), STORED);
+        operator.await.expect("it ends by itself");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_that_a_restore_has_brought_back_is_obeyed() {
+    let world = World::with(&["a", "b"]);
+    let (cluster, log) = world.serve();
+    let sign = watch::Sender::new(());
+    let options = Options { set_back: Some(sign.subscribe()), ..options() };
+    let operator = tokio::spawn(operate_with(options, cluster, HOUR));
+    tokio::time::sleep(20 * MINUTE).await;
+    set_policy(&world, 2, json!({ "paused": true }));
+    tokio::time::sleep(MINUTE).await;
+    let before = world.snapshot();
+    set_policy(&world, 3, json!({}));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    world.restore(&before, false);
+    world.end_watches();
+    sign.send_replace(());
+    tokio::time::sleep(2 * MINUTE).await;
+    assert!(world.persisted().contains("writes are paused"), "{}", world.persisted());
+    let written = log.count(is_write);
+    world.put(THINGS, thing("c"));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(log.count(is_write), written);
+    operator.await.expect("it ends by itself");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_sign_of_a_restore_outlives_a_report_that_cannot_be_read() {
     let world = of_two_versions(&["a"]);

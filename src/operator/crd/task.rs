@@ -16,6 +16,7 @@ use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::reconcile::ObjectReconciler;
 use crate::operator::object::refusal_log::RefusalLog;
+use crate::operator::options::restored;
 use crate::operator::spans;
 use crate::operator::status::writer::{self, StatusWriter, recheck_if_due};
 use etch_core::api::{Counts, Pause};
@@ -178,7 +179,7 @@ impl CrdTask {
             }
             Ok(()) = conditions_changed.changed() => machine.status().conditions_changed(writer.now().at),
             () = permissions.changed(), if is_watching => machine.permissions_changed(),
-            () = signs(restore_sign.as_mut()), if is_watching => machine.restore_sign(writer.now().at),
+            () = restored(restore_sign.as_mut()), if is_watching => machine.restore_sign(writer.now().at),
             // A CRD that takes long does not hold up the others.
             () = tokio::time::sleep_until(*turn_ends), if turn.is_some() => *turn = None,
         }
@@ -422,16 +423,6 @@ async fn sleep_until(moment: Option<std::time::Instant>) {
         Some(moment) => tokio::time::sleep_until(Instant::from_std(moment)).await,
         None => std::future::pending().await,
     }
-}
-
-/// Waits for a sign of a restore; forever if there is no receiver, or no sender any more.
-async fn signs(sign: Option<&mut watch::Receiver<()>>) {
-    if let Some(sign) = sign
-        && sign.changed().await.is_ok()
-    {
-        return;
-    }
-    std::future::pending().await
 }
 
 /// The answer, and a line in the log where there is none.

@@ -111,11 +111,15 @@ impl Claim {
         }
     }
 
-    /// Whether a lease that is held is not as it was written last: etcd may have been restored to an earlier
-    /// state.
+    /// Whether a lease that is held is not as it was written last, or one that was seen is older than before:
+    /// etcd may have been restored to an earlier state.
     pub fn is_set_back(&self, lease: Option<&Lease>) -> bool {
         let renewed = lease.and_then(|lease| lease.renewed.as_ref());
-        !self.renewals.is_empty() && !self.renewals.iter().any(|renewal| Some(renewal) == renewed)
+        let is_other = !self.renewals.is_empty() && !self.renewals.iter().any(|one| Some(one) == renewed);
+        let revision = |version: &str| version.parse::<u64>().ok();
+        let seen = self.seen.as_ref().and_then(|seen| revision(&seen.resource_version));
+        is_other
+            || lease.and_then(|lease| revision(&lease.resource_version)).is_some_and(|now| Some(now) < seen)
     }
 
     /// The lease was read, or there is none.
@@ -251,5 +255,18 @@ mod tests {
         claim.let_go();
         claim.begin(start());
         assert!(!claim.is_set_back(None), "it is not held");
+    }
+
+    #[test]
+    fn a_lease_that_is_older_than_it_was_is_set_back_whoever_holds_it() {
+        let mut claim = Claim::new("me", start());
+        assert!(!claim.is_set_back(Some(&lease("9", "other"))), "no other was seen");
+        claim.read(Some(&lease("9", "other")), start());
+        assert!(
+            !claim.is_set_back(Some(&lease("9", "other"))) && !claim.is_set_back(Some(&lease("10", "me")))
+        );
+        assert!(claim.is_set_back(Some(&lease("8", "other"))));
+        claim.read(Some(&lease("8", "other")), start());
+        assert!(!claim.is_set_back(Some(&lease("8", "other"))), "once");
     }
 }
