@@ -13,24 +13,29 @@ use etch_core::api::{
 };
 use etch_core::condition::Condition;
 use etch_core::crd::Resource;
+use etch_core::engine::status::CrdRevision;
 use etch_core::object::Object;
 use etch_core::plan::{PERSISTED_ANNOTATION, PatchKind, Persisted};
 use kube_structural_schema::json::Json;
 
 impl Cluster {
-    /// Sets our conditions, all of them, on a CRD; an empty list removes them.
+    /// Sets our conditions, all of them, on a CRD that has this resource version; an empty list removes them.
+    /// With an empty version they are set whatever it is. Returns the CRD as it is then.
     ///
-    /// The uid makes sure that it is the CRD that was judged.
+    /// The uid makes sure that it is the CRD that was judged, and the version that no request which arrives late
+    /// replaces what was set since.
     ///
     /// # Errors
-    /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again.
+    /// See [`CallError`]. 404 and 409 may mean that the CRD is gone or was created again; 409 also that it has
+    /// another version.
     pub async fn set_conditions(
         &self,
         name: &str,
         uid: &str,
+        version: &str,
         conditions: &[Condition],
-    ) -> Result<(), CallError> {
-        match self.apply_conditions(name, uid, conditions).await {
+    ) -> Result<CrdRevision, CallError> {
+        match self.apply_conditions(name, uid, version, conditions).await {
             // Servers before 1.35 do not know the generation in a CRD's condition, and refuse to apply what
             // they do not know.
             Err(CallError::Refused(refusal)) if refusal.is_of_undeclared_field() => {
@@ -38,7 +43,7 @@ impl Cluster {
                     .iter()
                     .map(|condition| Condition { observed_generation: None, ..condition.clone() })
                     .collect();
-                self.apply_conditions(name, uid, &without).await
+                self.apply_conditions(name, uid, version, &without).await
             }
             answer => answer,
         }
@@ -48,16 +53,19 @@ impl Cluster {
         &self,
         name: &str,
         uid: &str,
+        version: &str,
         conditions: &[Condition],
-    ) -> Result<(), CallError> {
+    ) -> Result<CrdRevision, CallError> {
+        let version = Some(version).filter(|version| !version.is_empty());
         let body = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": { "name": name, "uid": uid },
+            "metadata": { "name": name, "uid": uid, "resourceVersion": version },
             "status": { "conditions": conditions },
         });
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
-        self.apply(&path, body).await
+        let answer = self.apply_for_metadata(&path, body).await?;
+        Ok(CrdRevision::of(&answer))
     }
 
     /// Sets on a CRD the annotation with the result of `etch persist`, or removes it.
@@ -219,10 +227,14 @@ impl Cluster {
 
     /// As [`Self::apply`]; returns the resource version that the object has then.
     async fn apply_for_version(&self, path: &str, body: Value) -> Result<String, CallError> {
-        let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
-        let body = self.call(request).await?;
-        let answer = Json::parse(&body).map_err(CallError::malformed)?;
+        let answer = self.apply_for_metadata(path, body).await?;
         Ok(Object::from(answer).resource_version().to_owned())
+    }
+
+    /// As [`Self::apply`]; returns the object's metadata as it is then.
+    async fn apply_for_metadata(&self, path: &str, body: Value) -> Result<Json, CallError> {
+        let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
+        Json::parse(&self.call(request).await?).map_err(CallError::malformed)
     }
 }
 

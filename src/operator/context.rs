@@ -118,7 +118,6 @@ impl Context {
             settings: assignment.map(|assignment| assignment.settings),
             resumed: known.resumed,
             conditions: known.conditions,
-            condition_changes: known.condition_changes,
             version_edits: known.version_edits,
         })
     }
@@ -170,7 +169,8 @@ impl Context {
             None => drop(self.schemas().remove(name)),
         }
         let present = std::mem::take(&mut checked.conditions);
-        Ok(Some((checked, Status::new(subject, present, random()), turn)))
+        let revision = std::mem::take(&mut checked.conditions_at);
+        Ok(Some((checked, Status::new(subject, present, revision, random()), turn)))
     }
 
     /// The CRDs that were read, by name.
@@ -200,7 +200,7 @@ impl Context {
             pause: slot.pause(),
             resumed: slot.resumed(),
             watch_failure: self.watch_failure.clone(),
-            conditions_changed: slot.conditions_changed(),
+            conditions: slot.conditions(),
             restore_sign,
             permissions: Permissions::of(&self.permissions),
         };

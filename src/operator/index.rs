@@ -21,6 +21,7 @@ use etch_core::api::{
     assign, counting, pause,
 };
 use etch_core::crd::Crd;
+use etch_core::engine::status::CrdRevision;
 use etch_core::ownership::MANAGER;
 use etch_core::policy::{Policy, Scope, counted, statuses};
 use etch_core::upgrade::GuardMode;
@@ -45,10 +46,8 @@ pub(super) struct CrdEntry {
     pub(super) labels: BTreeMap<String, String>,
     /// The generation that a user has resumed after its canary.
     pub(super) resumed: Option<i64>,
-    /// A hash of the conditions that we own, as managedFields name them; `None` if we own none.
+    /// See [`CrdRevision::entry`]; `None` if we own no conditions.
     pub(super) conditions: Option<u64>,
-    /// How often that has changed: two changes may be seen as one, and the second take back the first.
-    pub(super) condition_changes: u64,
     /// A hash of who has edited `status.storedVersions`, and when, as managedFields name them.
     pub(super) version_edits: u64,
 }
@@ -167,9 +166,7 @@ impl Index {
             self.crds.items.remove(&name);
             return Change::Gone(name);
         }
-        let (before, conditions) = (self.crds.items.get(&name), conditions(crd));
-        let condition_changes =
-            before.map_or(0, |before| before.condition_changes + u64::from(before.conditions != conditions));
+        let before = self.crds.items.get(&name);
         let generation = crd.metadata.generation.unwrap_or_default();
         let generation_falls =
             before.map_or(0, |before| before.generation_falls + u64::from(before.generation > generation));
@@ -179,8 +176,7 @@ impl Index {
             generation_falls,
             labels: crd.labels().clone(),
             resumed: crd.annotations().get(RESUME_ANNOTATION).and_then(|generation| generation.parse().ok()),
-            conditions,
-            condition_changes,
+            conditions: conditions(crd),
             version_edits: version_edits(crd),
         };
         let is_new = self.crds.items.get(&name) != Some(&known);
@@ -241,15 +237,11 @@ pub(super) fn group(name: &str) -> &str {
     name.split_once('.').map_or("", |(_, group)| group)
 }
 
-/// A hash that changes when our conditions on a CRD are no longer what we wrote: a client that changes one
-/// takes its fields from our entry.
+/// What changes when our conditions on a CRD do.
 fn conditions(crd: &CrdMeta) -> Option<u64> {
-    let ours = crd.metadata.managed_fields.iter().flatten().find(|entry| {
-        entry.manager.as_deref() == Some(MANAGER) && entry.subresource.as_deref() == Some("status")
-    })?;
-    let mut hasher = DefaultHasher::new();
-    ours.fields_v1.as_ref().map(|fields| fields.0.to_string()).hash(&mut hasher);
-    Some(hasher.finish())
+    let ours = crd.metadata.managed_fields.iter().flatten();
+    let ours = ours.filter(|entry| entry.manager.as_deref() == Some(MANAGER));
+    ours.filter_map(|entry| serde_json::to_value(entry).ok()).find_map(|entry| CrdRevision::entry(&entry))
 }
 
 /// A hash that changes when a client removes versions from `status.storedVersions`: only the API server
@@ -400,6 +392,11 @@ mod tests {
         assert_eq!(index.crd_event(&Event::Apply(changed.clone())), noticed);
         assert_eq!(index.crd_event(&Event::Apply(changed.clone())), Change::Nothing);
         changed.metadata.managed_fields = entry(json!({ "f:status": {} }));
+        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), noticed);
+        // Another apply in our name.
+        let ours = changed.metadata.managed_fields.as_mut().and_then(|entries| entries.first_mut());
+        ours.expect("an entry").time =
+            Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
         assert_eq!(index.crd_event(&Event::Apply(changed)), noticed);
     }
 
@@ -413,6 +410,9 @@ mod tests {
         assert!(index.crd("others.example.com").is_none());
         index.policy_event(&Event::Init);
         assert_eq!(index.policy_event(&Event::InitDone), Change::All);
+        assert_eq!(governing(&index, NAME), None);
+    }
+
     #[test]
     fn a_policy_of_a_generation_that_is_known_is_read_anew_where_it_is_listed() {
         let mut index = listed(&[NAME], &[policy("default", json!({}))]);
@@ -421,9 +421,6 @@ mod tests {
         assert_eq!(index.policy_event(&Event::InitDone), Change::All);
         let assignment = index.assignment(NAME, Duration::ZERO).expect("it selects the CRD");
         assert!(assignment.settings.pause.is_some());
-    }
-
-        assert_eq!(governing(&index, NAME), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::world::{CRDS, POLICIES, World, crd_named, is_about_objects, operate};
+use super::world::{CRDS, POLICIES, THINGS, World, crd_named, is_about_objects, is_write, operate};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -18,6 +18,12 @@ const STORED: &str = "True AllPersisted: 1 of 1 object stores its defaults";
 
 fn is_of_conditions(request: &Request) -> bool {
     request.method == "PATCH" && request.path.ends_with("customresourcedefinitions/things.example.com/status")
+}
+
+/// A read of the CRD with its schema.
+fn is_of_crd(request: &Request) -> bool {
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.example.com";
+    request.method == "GET" && request.path == path && !request.accepts.contains("PartialObjectMetadata")
 }
 
 /// Another client's conditions, by which it takes ownership of ours.
@@ -49,6 +55,66 @@ async fn conditions_that_somebody_has_replaced_are_ours_again() {
     replace_conditions(&world, "a merge patch");
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.persisted(), STORED, "{} writes", log.count(is_of_conditions));
+    operator.await.expect("it ends by itself");
+}
+
+/// A replica that led before had sent it, or a task that has ended.
+#[tokio::test(start_paused = true)]
+async fn a_condition_that_arrives_late_in_our_own_name_is_set_right() {
+    let world = World::with(&["a"]);
+    world.fails(|request| is_write(request).then(|| Answer::invalid("no")));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert!(world.persisted().starts_with("False ObjectsRejected"), "{}", world.persisted());
+    let last = log.of(is_of_conditions).pop().expect("a write").body;
+    let mut late = last.clone();
+    for condition in late["status"]["conditions"].as_array_mut().expect("conditions") {
+        if condition["type"] == "DefaultsPersisted" {
+            (condition["status"], condition["reason"]) = (json!("True"), json!("AllPersisted"));
+        }
+    }
+    // It was made for the CRD as it was before the last write, which has replaced it.
+    let Answer::Reply { code: 409, .. } = world.set_conditions(CRD, &late) else {
+        panic!("it is carried out")
+    };
+    // No condition was written since.
+    late["metadata"]["resourceVersion"] =
+        world.stored(CRDS, CRD).expect("the CRD")["metadata"]["resourceVersion"].clone();
+    world.set_conditions(CRD, &late);
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    tokio::time::sleep(MINUTE).await;
+    assert!(world.persisted().starts_with("False ObjectsRejected"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_somebody_has_edited_is_read_once_before_its_conditions_are_written() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(20 * MINUTE).await;
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    crd["metadata"]["annotations"] = json!({ "team": "a" });
+    world.put(CRDS, crd);
+    tokio::time::sleep(MINUTE).await;
+    let (read, written) = (log.count(is_of_crd), log.count(is_of_conditions));
+    world.put_unfilled(THINGS, "b");
+    tokio::time::sleep(10 * MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
+    assert_eq!((log.count(is_of_crd) - read, log.count(is_of_conditions) - written), (1, 2));
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_own_conditions_are_not_read_again_after_they_were_written() {
+    let world = World::with(&["a"]);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    assert!(log.count(is_of_conditions) > 1);
+    assert_eq!(log.count(is_of_crd), 1);
     operator.await.expect("it ends by itself");
 }
 

@@ -302,11 +302,19 @@ impl Cluster {
         self.may_stay = true;
         let (resources, at) = self.split();
         let resource = stray.resource;
+        let before = resources[resource].crd_revision().entry;
         stray.arrive(&mut resources[resource], at.clock)?;
-        // It may have replaced conditions.
-        let now = self.now;
-        self.drivers_of(resource).for_each(|driver| driver.conditions_changed(now));
+        self.show_conditions(resource, before);
         Ok(())
+    }
+
+    /// Has the watch of CRDs bring our conditions where their metadata are not as before: the operator sees no
+    /// more of them.
+    fn show_conditions(&mut self, resource: usize, before: Option<u64>) {
+        let (now, entry) = (self.now, self.resources[resource].crd_revision().entry);
+        if entry != before {
+            self.drivers_of(resource).for_each(|driver| driver.conditions_changed(now, entry));
+        }
     }
 
     /// Brings everything on that meets nothing else: its order changes nothing. Of reports
@@ -336,15 +344,12 @@ impl Cluster {
     ) -> Result<T, Violation> {
         let mut driver = self.drivers.remove(index);
         let (resources, mut at) = self.split_for(driver.replica);
-        let (number, now) = (driver.resource(), at.now.at);
+        let number = driver.resource();
         let resource = &mut resources[number];
-        let before = resource.conditions.clone();
+        let before = resource.crd_revision().entry;
         let done = act(&mut driver, resource, &mut at);
-        if resource.conditions != before {
-            // The watch of CRDs brings them to a replica that leads beside this one.
-            self.drivers_of(number).for_each(|driver| driver.conditions_changed(now));
-        }
         self.drivers.insert(index, driver);
+        self.show_conditions(number, before);
         Ok(done?)
     }
 }

@@ -1,6 +1,7 @@
 //! One CRD and its objects: what etcd holds, and the two API servers in front of it, of which one may lag
 //! behind.
 
+mod conditions;
 mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
 use serde_json::{Value, json};
 
+use self::conditions::WrittenAt;
 use super::laws::Law;
 use super::server::{self, Content, NAME, Refused, Release, Request, Revision, Tag, Uid};
 use super::worlds::{Versions, World, definition};
@@ -104,6 +106,12 @@ pub struct Resource {
     pub revision: Revision,
     /// Our conditions on it.
     pub conditions: Vec<Condition>,
+    /// When these were written.
+    conditions_at: Option<WrittenAt>,
+    /// For how long it has been there.
+    age: Duration,
+    /// The moment of that.
+    now: Option<Instant>,
     /// The report on it.
     pub report: Option<DefaultsReport>,
     /// The generations whose defaults Etch has reported.
@@ -128,6 +136,7 @@ pub struct Resource {
 struct Backup {
     generation: usize,
     conditions: Vec<Condition>,
+    conditions_at: Option<WrittenAt>,
     report: Option<DefaultsReport>,
     stored_versions: Vec<String>,
     objects: BTreeMap<String, Live>,
@@ -145,6 +154,9 @@ impl Resource {
             changed: None,
             revision: 0,
             conditions: Vec::new(),
+            conditions_at: None,
+            age: Duration::ZERO,
+            now: None,
             report: None,
             reported: BTreeSet::new(),
             objects: BTreeMap::new(),
@@ -286,6 +298,7 @@ impl Resource {
 
     /// No server lags behind for longer than [`LAG`], with some of it to spare.
     pub fn take_time(&mut self, now: Instant) {
+        self.age += self.now.replace(now).map_or(Duration::ZERO, |before| now - before);
         if self.changed.is_some_and(|changed| now >= changed + LAG - Duration::from_secs(60)) {
             self.catch_up();
         }
@@ -299,14 +312,16 @@ impl Resource {
         let events: Vec<_> = self.events.iter().filter(is_new).collect();
         let crd =
             (self.world.name, variants, &self.stored_versions, self.behind, self.changed, self.revision);
-        let status = (&self.conditions, &self.report, &self.backup);
+        let status = (&self.conditions, self.conditions_at, &self.report, &self.backup);
         format!("{:?}", (crd, status, &self.objects, events, self.compacted, self.refuses, self.is_restored))
     }
 
     /// The CRD as it is read.
     pub fn document(&self) -> Value {
         let mut document = self.release().document.clone();
-        document["metadata"]["resourceVersion"] = json!(self.revision.to_string());
+        let metadata = &mut document["metadata"];
+        metadata["resourceVersion"] = json!(self.version());
+        metadata["managedFields"] = self.managed_fields();
         document["status"] = json!({ "storedVersions": self.stored_versions, "conditions": self.conditions });
         document
     }
@@ -323,7 +338,15 @@ impl Resource {
     pub fn set_status(&mut self, command: &status::Command, clock: &mut Clock) -> Result<String, Refused> {
         let version = (clock.revision + 1).to_string();
         match command {
-            status::Command::SetConditions(conditions) => self.conditions = conditions.to_vec(),
+            status::Command::SetConditions(_, expected) if *expected != self.version() => {
+                return server::refused(409, "the object has been modified");
+            }
+            status::Command::SetConditions(conditions, _) => {
+                if conditions[..] != self.conditions[..] {
+                    self.write_conditions(conditions.to_vec(), true, clock);
+                }
+                return Ok(self.version());
+            }
             status::Command::OpenReport => {
                 let (crd, crd_uid) = (self.crd().name().to_owned(), self.crd().uid().to_owned());
                 let new = || DefaultsReport::new(&crd, DefaultsReportSpec { crd: crd.clone(), crd_uid });
@@ -384,6 +407,7 @@ impl Resource {
         self.backup = Some(Backup {
             generation: self.generation(),
             conditions: self.conditions.clone(),
+            conditions_at: self.conditions_at,
             report: self.report.clone(),
             stored_versions: self.stored_versions.clone(),
             objects: self.objects.clone(),
@@ -408,7 +432,7 @@ impl Resource {
             (self.behind, self.revision) = (self.generation(), clock.revision);
         }
         (self.conditions, self.report, self.objects) = (backup.conditions, backup.report, backup.objects);
-        self.stored_versions = backup.stored_versions;
+        (self.stored_versions, self.conditions_at) = (backup.stored_versions, backup.conditions_at);
         self.reported.clear();
         if let Some(status) = self.report.as_ref().and_then(|report| report.status.clone()) {
             self.note_reported(&status.digest, &status.storage_version);

@@ -20,7 +20,7 @@ use etch_core::engine::crd::protocol::{Command, Next, Note};
 use etch_core::engine::crd::task::Task as Assignment;
 use etch_core::engine::pass;
 use etch_core::engine::restore_check::RestoreCheck;
-use etch_core::engine::status::{self, Status, Subject};
+use etch_core::engine::status::{self, CrdRevision, Status, Subject};
 use etch_core::engine::sweep::Listed;
 use etch_core::engine::watching;
 use etch_core::event::ObjectKind;
@@ -180,7 +180,8 @@ impl Driver {
             revision: resource.revision.to_string(),
             within: None,
         };
-        let status = Status::new(subject, present(&document), at.dice.seed(1 << 30));
+        let status =
+            Status::new(subject, present(&document), CrdRevision::of(&document), at.dice.seed(1 << 30));
         let restore_check = RestoreCheck::new("simulated", false, at.now.at);
         let mut machine = CrdMachine::new(task, status, restore_check, at.dice.seed(1 << 30));
         machine.add_dropped(dropped);
@@ -264,9 +265,9 @@ impl Driver {
         }
     }
 
-    /// Somebody may have changed our conditions.
-    pub fn conditions_changed(&mut self, now: Instant) {
-        self.machine.status().conditions_changed(now);
+    /// The watch of CRDs shows how metadata names our conditions.
+    pub fn conditions_changed(&mut self, now: Instant, entry: Option<u64>) {
+        self.machine.status().conditions_changed(now, entry);
     }
 
     /// What may be done has changed.

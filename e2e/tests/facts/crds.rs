@@ -26,6 +26,7 @@ rows! {
     c7: "objects nested 9,000 levels deep are accepted, 20,000 are not",
     c8: "the conditions of a fresh CRD can be null",
     c13: "a CRD that has lost its conditions is not served until its names change",
+    c14: "an apply of conditions keeps to a resourceVersion, and sets the time of its entry if it changes one",
     a1: "a watch from before a change goes on for a moment with the old schema, and ends without an error",
     a2: "a CRD deleted and created again has another uid, and may have another scope",
 }
@@ -176,6 +177,40 @@ async fn c8(cluster: &Cluster) -> Result<()> {
     let manifest = v1(json!({"a": text()})).manifest(&tabs.group, "probe");
     let fresh = cluster.post(path, &manifest).await?.ok()?;
     assert_eq!(fresh["status"].get("conditions"), Some(&Value::Null));
+    Ok(())
+}
+
+async fn c14(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "c14");
+    tabs.define(v1(json!({"a": text()}))).await?;
+    let entry = |crd: &Value| {
+        let entries = crd["metadata"]["managedFields"].as_array();
+        let ours = entries.into_iter().flatten().find(|entry| entry["manager"] == ETCH);
+        ours.cloned().context("no entry of ours")
+    };
+    let first = apply_conditions(&tabs, json!([condition("DefaultsPersisted", "True")])).await?.ok()?;
+    // Times have seconds.
+    sleep(Duration::from_millis(1_100)).await;
+    let same = apply_conditions(&tabs, json!([condition("DefaultsPersisted", "True")])).await?.ok()?;
+    assert_eq!(entry(&same)?, entry(&first)?);
+    let path = format!("{}/status?fieldManager={ETCH}&force=true", tabs.crd_path());
+    let apply = |status: &str| {
+        let body = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {
+                "name": format!("crontabs.{}", tabs.group), "uid": first["metadata"]["uid"],
+                "resourceVersion": first["metadata"]["resourceVersion"],
+            },
+            "status": {"conditions": [condition("DefaultsPersisted", status)]},
+        });
+        let (cluster, path) = (cluster, path.clone());
+        async move { cluster.patch(APPLY, &path, &body).await }
+    };
+    let changed = apply("False").await?.ok()?;
+    assert_ne!(entry(&changed)?["time"], entry(&first)?["time"]);
+    assert_eq!(entry(&changed)?["fieldsV1"], entry(&first)?["fieldsV1"]);
+    apply("True").await?.refused(409, "Conflict", "the object has been modified")?;
     Ok(())
 }
 

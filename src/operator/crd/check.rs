@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use etch_core::condition::{self, Condition};
 use etch_core::crd::Crd;
+use etch_core::engine::status::CrdRevision;
 use etch_core::findings::{SchemaFindings, judge};
 use etch_core::plan::Shown;
 use kube_structural_schema::json::Json;
@@ -29,6 +30,8 @@ pub(crate) struct Checked {
     pub(crate) shown: Shown,
     /// Our conditions, as it carries them.
     pub(crate) conditions: Vec<Condition>,
+    /// The CRD as it carries them.
+    pub(crate) conditions_at: CrdRevision,
     /// When it was asked for.
     pub(crate) asked: Instant,
 }
@@ -45,6 +48,7 @@ pub(crate) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
         generation: metadata["generation"].as_i64().unwrap_or_default(),
         revision: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
         conditions: condition::present(document),
+        conditions_at: CrdRevision::of(document),
         asked,
     }
 }

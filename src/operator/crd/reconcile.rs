@@ -43,7 +43,7 @@ pub(crate) async fn reconcile(crd: Arc<CrdMeta>, context: Arc<Context>) -> Resul
         slot.stop().await;
         return Ok(Action::await_change());
     };
-    slot.set_conditions(&target);
+    slot.set_conditions(target.conditions);
     slot.set_pause(target.settings.as_ref().and_then(|settings| settings.pause.as_ref()));
     slot.set_resumed(target.resumed);
     if !slot.is_current(&target) {
@@ -102,7 +102,7 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
                     break;
                 }
             }
-            Phase::Idle(Box::new(status), slot.conditions_changed())
+            Phase::Idle(Box::new(status), slot.conditions())
         }
     };
     slot.begin(target, phase);

@@ -56,8 +56,6 @@ pub(crate) struct Target {
     pub(crate) resumed: Option<i64>,
     /// See [`super::super::index::CrdEntry::conditions`].
     pub(crate) conditions: Option<u64>,
-    /// See [`super::super::index::CrdEntry::condition_changes`].
-    pub(crate) condition_changes: u64,
     /// See [`super::super::index::CrdEntry::version_edits`].
     pub(crate) version_edits: u64,
 }
@@ -66,10 +64,8 @@ pub(crate) struct Target {
 pub(crate) struct Slot {
     target: Option<Target>,
     phase: Phase,
-    /// Our conditions as managedFields name them, and how often that has changed.
-    conditions: (Option<u64>, u64),
-    /// Notifies the status writer that another client may have changed our conditions.
-    conditions_changed: watch::Sender<()>,
+    /// Notifies the status writer how managedFields name our conditions: another client may have changed them.
+    conditions: watch::Sender<Option<u64>>,
     /// Notifies the task that writes are paused, or may go on.
     pause: watch::Sender<Option<Pause>>,
     /// Notifies the task which generation a user has resumed.
@@ -121,8 +117,7 @@ impl Slot {
         Self {
             target: None,
             phase: Phase::Unmanaged,
-            conditions: (None, 0),
-            conditions_changed: watch::Sender::new(()),
+            conditions: watch::Sender::default(),
             pause: watch::Sender::default(),
             resumed: watch::Sender::default(),
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
@@ -145,13 +140,9 @@ impl Slot {
         })
     }
 
-    /// Takes in how our conditions are owned now.
-    pub(super) fn set_conditions(&mut self, target: &Target) {
-        let conditions = (target.conditions, target.condition_changes);
-        if self.conditions != conditions {
-            self.conditions = conditions;
-            self.conditions_changed.send_replace(());
-        }
+    /// Takes in how managedFields name our conditions.
+    pub(super) fn set_conditions(&self, conditions: Option<u64>) {
+        self.conditions.send_if_modified(|before| std::mem::replace(before, conditions) != conditions);
     }
 
     /// Notifies the task whether writes are paused. It goes on: writes under way finish, and its state is
@@ -179,9 +170,9 @@ impl Slot {
         self.pause.subscribe()
     }
 
-    /// Notifies the status writer that another client may have changed our conditions.
-    pub(crate) fn conditions_changed(&self) -> watch::Receiver<()> {
-        self.conditions_changed.subscribe()
+    /// How managedFields name our conditions.
+    pub(crate) fn conditions(&self) -> watch::Receiver<Option<u64>> {
+        self.conditions.subscribe()
     }
 
     pub(super) fn begin(&mut self, target: Target, phase: Phase) {

@@ -38,8 +38,8 @@ pub(crate) struct Signals {
     pub(crate) resumed: watch::Receiver<Option<i64>>,
     /// Since when, and why, changes of CRDs or policies are not noticed; `None` while they are.
     pub(crate) watch_failure: watch::Receiver<Option<String>>,
-    /// Changes when another client may have changed our conditions.
-    pub(crate) conditions_changed: watch::Receiver<()>,
+    /// See [`Slot::conditions`](super::slot::Slot::conditions).
+    pub(crate) conditions: watch::Receiver<Option<u64>>,
     /// Changes when something shows that etcd may have been restored; `None` if nothing does.
     pub(crate) restore_sign: Option<watch::Receiver<()>>,
     pub(crate) permissions: Permissions,
@@ -124,8 +124,8 @@ impl CrdTask {
     }
 
     /// Conditions and report, and what notices that another client may have changed them.
-    pub(crate) fn into_status(self) -> (Status, watch::Receiver<()>) {
-        (self.machine.into_status(), self.signals.conditions_changed)
+    pub(crate) fn into_status(self) -> (Status, watch::Receiver<Option<u64>>) {
+        (self.machine.into_status(), self.signals.conditions)
     }
 
     /// Whether a pause has begun, changed or ended, or a canary was resumed, since the last attempt began.
@@ -138,15 +138,14 @@ impl CrdTask {
     /// Repairs our conditions if another client may have changed them; returns the time until the next check.
     pub(crate) async fn recheck_if_due(&mut self) -> Option<Duration> {
         let Self { machine, signals, writer, .. } = self;
-        recheck_if_due(writer, machine.status(), &mut signals.conditions_changed).await
+        recheck_if_due(writer, machine.status(), &mut signals.conditions).await
     }
 
     /// Waits until something happens, and hands it to the machine. This future may be dropped at any time.
     async fn wait(&mut self, work: &mut Work) {
         let Self { machine, writer, signals, turn, .. } = self;
         let Work { writes, question, objects, watch, turn_ends, .. } = work;
-        let Signals { pause, resumed, watch_failure, conditions_changed, restore_sign, permissions } =
-            signals;
+        let Signals { pause, resumed, watch_failure, conditions, restore_sign, permissions } = signals;
         let (is_watching, wants_changes) = (machine.watching().is_some(), machine.wants_changes());
         let reconciler = objects.as_ref().filter(|objects| objects.is_busy());
         let reconciler = reconciler.map(|objects| objects.reconciler().clone());
@@ -177,7 +176,10 @@ impl CrdTask {
             Ok(()) = watch_failure.changed() => {
                 machine.set_watch_failure(writer.now().at, watch_failure.borrow_and_update().clone());
             }
-            Ok(()) = conditions_changed.changed() => machine.status().conditions_changed(writer.now().at),
+            Ok(()) = conditions.changed() => {
+                let entry = *conditions.borrow_and_update();
+                machine.status().conditions_changed(writer.now().at, entry);
+            }
             () = permissions.changed(), if is_watching => machine.permissions_changed(),
             () = restored(restore_sign.as_mut()), if is_watching => machine.restore_sign(writer.now().at),
             // A CRD that takes long does not hold up the others.

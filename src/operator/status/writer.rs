@@ -11,7 +11,7 @@ use crate::operator::options::Clock;
 use etch_core::api::DefaultsReport;
 use etch_core::call_error::CallError;
 use etch_core::engine::Now;
-use etch_core::engine::status::{Command, Status, Subject};
+use etch_core::engine::status::{Command, CrdRevision, Status, Subject};
 use kube_structural_schema::json::Json;
 
 /// What sends it.
@@ -24,7 +24,7 @@ pub(crate) struct StatusWriter {
 
 /// The answer to a request.
 pub(crate) enum Answer {
-    Written(Result<(), CallError>),
+    Written(Result<CrdRevision, CallError>),
     ReportWritten(Result<String, CallError>),
     Report(Result<Option<Box<DefaultsReport>>, CallError>),
     Crd(Result<Option<Json>, CallError>),
@@ -54,8 +54,8 @@ impl StatusWriter {
     pub(crate) fn perform(&self, subject: &Subject, command: Command) -> Option<BoxFuture<'static, Answer>> {
         let (cluster, Subject { name, uid, generation, .. }) = (self.cluster.clone(), subject.clone());
         Some(match command {
-            Command::SetConditions(conditions) => async move {
-                let answer = cluster.set_conditions(&name, &uid, &conditions).await;
+            Command::SetConditions(conditions, version) => async move {
+                let answer = cluster.set_conditions(&name, &uid, &version, &conditions).await;
                 Answer::Written(answer.inspect_err(|error| log_failure(error, "cannot write the conditions")))
             }
             .boxed(),
@@ -132,11 +132,11 @@ impl StatusWriter {
 pub(crate) async fn recheck_if_due(
     writer: &StatusWriter,
     status: &mut Status,
-    conditions_changed: &mut watch::Receiver<()>,
+    conditions_changed: &mut watch::Receiver<Option<u64>>,
 ) -> Option<Duration> {
     if conditions_changed.has_changed().unwrap_or_default() {
-        conditions_changed.mark_unchanged();
-        status.conditions_changed(writer.now().at);
+        let entry = *conditions_changed.borrow_and_update();
+        status.conditions_changed(writer.now().at, entry);
     }
     if status.recheck_due()? <= writer.now().at {
         status.recheck();

@@ -27,7 +27,7 @@ impl World {
             ["apiextensions.k8s.io", _, CRDS, name] => {
                 self.stored(CRDS, name).map_or(not_found(name), Answer::json)
             }
-            ["apiextensions.k8s.io", _, CRDS, name, "status"] => self.set_conditions(name, request),
+            ["apiextensions.k8s.io", _, CRDS, name, "status"] => self.set_conditions(name, &request.body),
             ["etch-operator.io", _, POLICIES] => self.collection(POLICIES, request),
             ["etch-operator.io", _, POLICIES, name, "status"] => self.set_status(POLICIES, name, request),
             ["example.com", _, THINGS] => self.collection(THINGS, request),
@@ -201,22 +201,34 @@ impl World {
         Answer::json(self.lock().read(plural, &stored))
     }
 
-    fn set_conditions(&self, name: &str, request: &Request) -> Answer {
+    /// Carries out an apply of our conditions.
+    pub(crate) fn set_conditions(&self, name: &str, body: &Value) -> Answer {
         let mut crd = self.stored(CRDS, name).expect("the CRD");
-        let conditions = request.body["status"]["conditions"].clone();
+        let expected = &body["metadata"]["resourceVersion"];
+        if !expected.is_null() && *expected != crd["metadata"]["resourceVersion"] {
+            return Answer::status(409, "Conflict", "the object has been modified");
+        }
+        let conditions = body["status"]["conditions"].clone();
         if crd["status"]["conditions"] != conditions {
             crd["metadata"]["managedFields"] = match conditions.as_array() {
                 Some(all) if !all.is_empty() => json!([{
                     "manager": "etch", "operation": "Apply", "apiVersion": "apiextensions.k8s.io/v1",
                     "fieldsType": "FieldsV1", "subresource": "status",
-                    "fieldsV1": { "f:status": { "f:conditions": {} } },
+                    "fieldsV1": { "f:status": { "f:conditions": {} } }, "time": self.next_time(),
                 }]),
                 _ => json!([]),
             };
             crd["status"]["conditions"] = conditions;
             self.put(CRDS, crd);
         }
-        Answer::json(json!({}))
+        let crd = self.stored(CRDS, name).expect("the CRD");
+        Answer::json(json!({ "metadata": crd["metadata"] }))
+    }
+
+    /// A time that no write before this one had.
+    fn next_time(&self) -> String {
+        let second = 1_700_000_000 + i64::try_from(self.lock().revision).expect("a small number");
+        jiff::Timestamp::from_second(second).expect("a time").to_string()
     }
 
     fn event_answer(&self, namespace: &str, name: Option<&str>, request: &Request) -> Answer {

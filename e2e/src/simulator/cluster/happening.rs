@@ -141,19 +141,20 @@ impl Cluster {
             Happening::Restore(resource) if self.restores_what_is_not_reported(*resource) => {}
             Happening::Restore(resource) => {
                 let (resources, at) = self.split();
+                let before = resources[*resource].crd_revision().entry;
                 if resources[*resource].restore(at.clock) {
                     self.may_stay = true;
-                    self.drivers_of(*resource).for_each(|driver| {
-                        driver.expire();
-                        // The watch of CRDs brings them as they are now.
-                        driver.conditions_changed(now);
-                    });
+                    self.drivers_of(*resource).for_each(Driver::expire);
+                    // CRDs are listed anew.
+                    self.show_conditions(*resource, before);
                 }
             }
             Happening::Refuse(resource, refuses) => self.resources[*resource].refuses = *refuses,
             Happening::Overwrite(resource) => {
-                self.resources[*resource].conditions.clear();
-                self.drivers_of(*resource).for_each(|driver| driver.conditions_changed(now));
+                let (resources, at) = self.split();
+                let before = resources[*resource].crd_revision().entry;
+                resources[*resource].overwrite_conditions(at.clock);
+                self.show_conditions(*resource, before);
             }
             Happening::Permissions => self.drivers.iter_mut().for_each(Driver::permissions_changed),
         }

@@ -28,9 +28,9 @@ impl Driver {
         let now = at.now.at;
         at.note(|| told(&command, is_lost, resource));
         match command {
-            status::Command::SetConditions(_) => {
+            status::Command::SetConditions(..) => {
                 let answer = self.write_or_lose(command, is_lost, resource, at);
-                self.machine.status().written(now, answer.map(drop));
+                self.machine.status().written(now, answer.map(|_| resource.crd_revision()));
             }
             status::Command::OpenReport | status::Command::SetReport(..) => {
                 if let (status::Command::SetReport(report, _), true) = (&command, is_lost) {

@@ -34,7 +34,7 @@ impl Task {
             Self::Ask(question) => {
                 matches!(question, Question::Permissions(..) | Question::Server | Question::Migration)
             }
-            Self::Status(command) => matches!(command, status::Command::SetConditions(_)),
+            Self::Status(command) => matches!(command, status::Command::SetConditions(..)),
             Self::Admit | Self::CheckServer => true,
             Self::Object(task) => {
                 matches!(task.work.step, Step::Done(_) | Step::Stop(_) | Step::AskOthers(_))

@@ -34,8 +34,8 @@ impl Subject {
 /// What is to be done. One request is under way at a time.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Apply our conditions to the CRD, and call `Status::written`.
-    SetConditions(Arc<[Condition]>),
+    /// Apply our conditions to the CRD where it still has this resource version, and call `Status::written`.
+    SetConditions(Arc<[Condition]>, String),
     /// Read the CRD, and call `Status::crd_read`.
     ReadCrd,
     /// Ask whether the CRD still has the generation of the subject, and call `Status::generation_read`.

@@ -1,20 +1,61 @@
 //! The conditions of a CRD: what stands there, what should, and which events follow from the difference.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use kube_structural_schema::json::Json;
+use serde_json::Value;
 
 use super::command::Subject;
 use crate::condition::{self, Condition, CrdStatus, Reason, same};
 use crate::engine::Now;
 use crate::event::{self, Event};
 use crate::message::OLD_CRDS;
+use crate::ownership::MANAGER;
+
+/// A CRD at one moment, as far as it matters to who writes its conditions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrdRevision {
+    /// Its resource version.
+    pub version: String,
+    /// See [`Self::entry`].
+    pub entry: Option<u64>,
+}
+
+impl CrdRevision {
+    /// Of a CRD, or of its metadata alone.
+    pub fn of(document: &Value) -> Self {
+        let metadata = &document["metadata"];
+        let entries = metadata["managedFields"].as_array().into_iter().flatten();
+        Self {
+            version: metadata["resourceVersion"].as_str().unwrap_or_default().to_owned(),
+            entry: entries.into_iter().find_map(Self::entry),
+        }
+    }
+
+    /// A hash of the entry in managedFields that names our conditions; `None` if it is another entry.
+    ///
+    /// It changes with our conditions: a client that changes one takes its fields from the entry, and an apply
+    /// in our name that changes one sets the time.
+    pub fn entry(entry: &Value) -> Option<u64> {
+        if entry["manager"] != MANAGER || entry["subresource"] != "status" {
+            return None;
+        }
+        let time = entry["time"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
+        let mut hasher = DefaultHasher::new();
+        (time.map(Timestamp::as_second), entry["fieldsV1"].to_string()).hash(&mut hasher);
+        Some(hasher.finish())
+    }
+}
 
 /// Our conditions on one CRD.
 #[derive(Clone, Debug)]
 pub(super) struct Conditions {
     /// As the CRD was last known to carry them.
     present: Arc<[Condition]>,
+    /// The CRD when it carried them.
+    revision: CrdRevision,
     desired: Desired,
     /// As they were last set; those from before are in the CRD.
     last: Option<Arc<[Condition]>>,
@@ -46,8 +87,14 @@ pub(super) struct Change {
 
 impl Conditions {
     /// Of a CRD that carries these.
-    pub(super) fn new(present: Vec<Condition>) -> Self {
-        Self { present: present.into(), desired: Desired::Unknown, last: None, is_undeclared: false }
+    pub(super) fn new(present: Vec<Condition>, revision: CrdRevision) -> Self {
+        let present = present.into();
+        Self { present, revision, desired: Desired::Unknown, last: None, is_undeclared: false }
+    }
+
+    /// The CRD when it was last known to carry them.
+    pub(super) fn revision(&self) -> &CrdRevision {
+        &self.revision
     }
 
     /// The last reason that was given.
@@ -110,13 +157,19 @@ impl Conditions {
         Change { counted: None, write, news: Vec::new() }
     }
 
-    /// Takes in that these were written.
-    pub(super) fn written(&mut self, conditions: Arc<[Condition]>) {
-        self.present = conditions;
+    /// Takes in that these were written; the CRD has this revision since.
+    pub(super) fn written(&mut self, conditions: Arc<[Condition]>, revision: CrdRevision) {
+        (self.present, self.revision) = (conditions, revision);
+    }
+
+    /// Whether the CRD was last known to carry these.
+    pub(super) fn stand(&self, conditions: &[Condition]) -> bool {
+        same(conditions, &self.present)
     }
 
     /// Takes in what the CRD carries; returns whether another client has changed it.
     pub(super) fn read(&mut self, document: &Json) -> bool {
+        self.revision = CrdRevision::of(document);
         let stood = std::mem::replace(&mut self.present, condition::present(document).into());
         !same(&stood, &self.present)
     }

@@ -14,6 +14,8 @@ mod command;
 mod conditions;
 mod recheck;
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use std::time::{Duration, Instant};
 use kube_structural_schema::json::Json;
 
 pub use self::command::{Command, Subject};
+pub use self::conditions::CrdRevision;
 use self::conditions::{Change, Conditions, Desired};
 use self::recheck::Recheck;
 use self::report::{Report, ReportWrite, Step};
@@ -46,6 +49,8 @@ pub struct Status {
     conditions: Conditions,
     report: Report,
     recheck: Recheck,
+    /// Our entry in managedFields as the watch of CRDs brought it last; `None` until it brings one.
+    entry: Option<Option<u64>>,
     /// Whether the report was found to be another one than was known, and so was not replaced.
     is_other: bool,
     /// Whether the last recheck has found conditions that another client had changed.
@@ -80,14 +85,16 @@ enum What {
 }
 
 impl Status {
-    /// For a CRD that carries these conditions. `seed` spreads the waits of those who fail together.
-    pub fn new(subject: Subject, present: Vec<Condition>, seed: u64) -> Self {
+    /// For a CRD that carries these conditions at this revision. `seed` spreads the waits of those who fail
+    /// together.
+    pub fn new(subject: Subject, present: Vec<Condition>, revision: CrdRevision, seed: u64) -> Self {
         Self {
             subject,
             seed,
-            conditions: Conditions::new(present),
+            conditions: Conditions::new(present, revision),
             report: Report::default(),
             recheck: Recheck::new(seed),
+            entry: None,
             is_other: false,
             is_overwritten: false,
             wanted: VecDeque::new(),
@@ -188,10 +195,24 @@ impl Status {
         });
     }
 
-    /// Another client may have changed our conditions: a recheck follows some time later, for Etch does not
-    /// fight over them.
-    pub fn conditions_changed(&mut self, now: Instant) {
-        self.recheck.conditions_changed(now);
+    /// The watch of CRDs shows this entry of ours in managedFields, see [`CrdRevision::entry`]. If it is not the
+    /// one that is known, another client has changed our conditions, or the event of our own last write is yet
+    /// to come: a recheck follows some time later, for Etch does not fight over them.
+    pub fn conditions_changed(&mut self, now: Instant, entry: Option<u64>) {
+        self.entry = Some(entry);
+        if !self.is_shown() {
+            self.recheck.conditions_changed(now);
+        }
+    }
+
+    /// Whether the watch of CRDs shows our conditions as they are known, as far as it has shown them; then
+    /// nothing asks for a recheck.
+    fn is_shown(&mut self) -> bool {
+        let is_shown = self.entry.is_none_or(|entry| entry == self.conditions.revision().entry);
+        if is_shown {
+            self.recheck.conditions_stand();
+        }
+        is_shown
     }
 
     /// When our conditions have to be checked; none while nothing asks for it.
@@ -285,7 +306,10 @@ impl Status {
         let Some(UnderWay { what, attempts, .. }) = &mut self.under_way else { return };
         *attempts += 1;
         let command = match what {
-            What::Conditions { conditions, .. } => Command::SetConditions(conditions.clone()),
+            What::Conditions { conditions, .. } => {
+                let version = self.conditions.revision().version.clone();
+                Command::SetConditions(conditions.clone(), version)
+            }
             What::Recheck => Command::ReadCrd,
             What::Report(write) => self.report.first_request(write),
         };
@@ -293,21 +317,29 @@ impl Status {
     }
 
     /// Takes in the answer to [`Command::SetConditions`].
-    pub fn written(&mut self, now: Instant, answer: Result<(), CallError>) {
+    pub fn written(&mut self, now: Instant, answer: Result<CrdRevision, CallError>) {
         let Some(UnderWay { what, .. }) = &mut self.under_way else { return };
         match (what, answer) {
-            (What::Conditions { conditions, .. }, Ok(())) => {
-                self.conditions.written(conditions.clone());
-                self.recheck.write_succeeded();
-                self.end();
+            (What::Conditions { conditions, .. }, Ok(revision)) => {
+                self.conditions.written(conditions.clone(), revision);
+                // Two changes may be seen as one, and the second may have taken ours back.
+                if !self.is_shown() {
+                    self.recheck.conditions_changed(now);
+                }
+                self.conditions_stand();
             }
-            // A refusal alone does not show that the CRD is gone.
+            // The CRD has changed, or is gone: a refusal alone does not show which.
             (What::Conditions { .. }, Err(error)) if matches!(error.code(), Some(404 | 409)) => {
                 self.commands.push_back(Command::ReadCrd);
             }
             (_, Err(error)) => self.attempt_failed(now, &error),
-            (What::Report(_) | What::Recheck, Ok(())) => {}
+            (What::Report(_) | What::Recheck, Ok(_)) => {}
         }
+    }
+
+    fn conditions_stand(&mut self) {
+        self.recheck.write_succeeded();
+        self.end();
     }
 
     /// Takes in whether the CRD still has the generation of the subject.
@@ -382,6 +414,16 @@ impl Status {
                 self.recheck.write_failed(now);
             }
             (_, Ok(None)) => self.end(),
+            (What::Conditions { conditions, .. }, Ok(Some(document))) => {
+                let conditions = conditions.clone();
+                self.conditions.read(&document);
+                self.is_shown();
+                match self.conditions.stand(&conditions) {
+                    // The answer to the write was lost.
+                    true => self.conditions_stand(),
+                    false => self.rest(now, None),
+                }
+            }
             (_, Ok(Some(_))) => self.rest(now, None),
             (_, Err(error)) => self.attempt_failed(now, &error),
         }
@@ -389,6 +431,7 @@ impl Status {
 
     fn rechecked(&mut self, now: Instant, document: &Json) {
         self.is_overwritten = self.conditions.read(document);
+        self.is_shown();
         if self.is_overwritten {
             self.recheck.overwritten(now);
         }

@@ -12,6 +12,8 @@ const WRITE_AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs
 #[derive(Clone, Debug)]
 pub(super) struct Recheck {
     due: Option<Instant>,
+    /// When it is due because another client seems to have changed our conditions.
+    of_change: Option<Instant>,
     /// How long to wait after nothing could be written.
     write_backoff: Backoff,
     /// How long to wait after another client has changed our conditions.
@@ -23,22 +25,27 @@ impl Recheck {
     pub(super) fn new(seed: u64) -> Self {
         let [first, last] = WRITE_AGAIN;
         let write_backoff = Backoff::new(first, last, seed);
-        Self { due: None, write_backoff, reapply_backoff: ReapplyBackoff::default() }
+        Self { due: None, of_change: None, write_backoff, reapply_backoff: ReapplyBackoff::default() }
     }
 
     /// When it is due; none while nothing asks for one.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.due
+        self.due.into_iter().chain(self.of_change).min()
     }
 
     /// It begins.
     pub(super) fn begin(&mut self) {
-        self.due = None;
+        (self.due, self.of_change) = (None, None);
     }
 
-    /// Another client may have changed our conditions.
+    /// Another client seems to have changed our conditions.
     pub(super) fn conditions_changed(&mut self, now: Instant) {
-        self.due.get_or_insert(now + self.reapply_backoff.wait(now));
+        self.of_change.get_or_insert(now + self.reapply_backoff.wait(now));
+    }
+
+    /// Our conditions are as they are known.
+    pub(super) fn conditions_stand(&mut self) {
+        self.of_change = None;
     }
 
     /// Another client has changed them.

@@ -13,7 +13,7 @@ use super::counted::CountedObjects;
 use super::pass::{self, Interrupted, Limits, Pass, PassError, Verified};
 use super::pass_state::PassState;
 use super::retries::Retries;
-use super::status::{self, Status, Subject};
+use super::status::{self, CrdRevision, Status, Subject};
 use super::stop_reason::StopReason;
 use super::sweep::{Form, Listed, Page, PageRequest, Sweep, SweepError};
 use super::watching::{self, Change, End, Watching};
@@ -551,7 +551,7 @@ fn a_report_that_is_gone_before_it_has_a_status_is_another_one() {
         generation: 1,
         objects: None,
     };
-    let mut status = Status::new(subject, Vec::new(), 0);
+    let mut status = Status::new(subject, Vec::new(), CrdRevision::default(), 0);
     let now = Now { at: start(), date: Timestamp::UNIX_EPOCH };
     status.set_report(DefaultsReportStatus::default());
     assert!(matches!(status.poll(now), Some(status::Command::OpenReport)));
