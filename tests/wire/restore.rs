@@ -168,6 +168,33 @@ async fn a_restore_to_before_an_upgrade_brings_back_what_was_to_be_done_then() {
     }
 }
 
+/// No sign shows the restore but the CRD itself, when it is read again.
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_is_older_than_the_watch_of_crds_knows_is_not_read_again_and_again() {
+    let world = settling();
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let before = backed_up(&world).await;
+    set_default(&world, 2, Some(1));
+    tokio::time::sleep(20 * MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    world.restore(&before, false);
+    world.end_watches();
+    let is_read = |request: &Request| {
+        request.method == "GET" && request.path.ends_with("customresourcedefinitions/things.example.com")
+    };
+    let read = log.count(is_read);
+    tokio::time::sleep(30 * MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    let read = log.count(is_read) - read;
+    assert!(read <= 12, "{read} reads of the CRD");
+    // The next generation has the number of one that was known before.
+    set_default(&world, 2, None);
+    tokio::time::sleep(MINUTE).await;
+    assert!(world.persisted().starts_with("True NoDefaults"), "{}", world.persisted());
+    operator.await.expect("it ends by itself");
+}
+
 /// Nothing is watched, and the watches of CRDs and policies are silent: they began at a revision that is to come.
 #[tokio::test(start_paused = true)]
 async fn a_crd_at_rest_goes_back_to_what_the_lease_shows_was_restored() {

@@ -70,7 +70,12 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
     let Some((checked, mut status, turn)) = context.check(name, &target).await? else {
         return Ok(());
     };
-    let target = Target { generation: checked.generation, ..target };
+    // Only a restore of etcd lets a generation fall, and the watch of CRDs may be silent after one. Until the
+    // list that follows, the CRD that was read is the one that the index means.
+    if checked.generation < target.generation {
+        context.cluster.list_anew();
+    }
+    let target = Target { generation: checked.generation.max(target.generation), ..target };
     let at_rest = match (&target.settings, &checked.crd) {
         (None, _) => {
             status.remove_conditions();
