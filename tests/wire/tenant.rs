@@ -153,6 +153,43 @@ async fn permissions_for_all_objects_are_used_and_what_is_proved_outlasts_them()
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_access_review_without_an_answer_ends_no_watch() {
+    let granted = Granted::to(&["*"]);
+    let world = world(&granted);
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 60 * MINUTE));
+    tokio::time::sleep(20 * MINUTE).await;
+    let said = world.persisted();
+    assert!(said.starts_with("True AllPersisted"), "{said}");
+    let lists = log.count(Request::is_list);
+    // The rules change without a change for these objects, and the server is about to restart.
+    let mut unanswered = 2;
+    world.fails(move |request| {
+        if request.path.ends_with("/selfsubjectaccessreviews") && unanswered > 0 {
+            unanswered -= 1;
+            return Some(Answer::status(503, "ServiceUnavailable", "no"));
+        }
+        if request.path.ends_with("/selfsubjectrulesreviews") {
+            let rules = json!([{ "verbs": ["list"], "resources": ["things", "others"] }]);
+            return Some(Answer::json(json!({ "status": { "resourceRules": rules } })));
+        }
+        granted.answer(request)
+    });
+    // Etch looks at its rules again while it works.
+    world.put_unfilled_object(THINGS, thing_in("team-a", "d"));
+    for _ in 0..120 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(!world.persisted().contains("retrying"), "{}", world.persisted());
+    }
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    assert_eq!(log.count(Request::is_list), lists);
+    let asked = log.count(|request| request.path.ends_with("/selfsubjectaccessreviews"));
+    tokio::time::sleep(10 * MINUTE).await;
+    assert_eq!(log.count(|request| request.path.ends_with("/selfsubjectaccessreviews")), asked);
+    operator.await.expect("it ends by itself");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_change_in_any_of_the_namespaces_is_noticed() {
     let world = world(&Granted::to(&["team-a", "team-b"]));
     let (cluster, _) = world.serve();

@@ -18,6 +18,8 @@ use crate::stored_versions::Trim;
 
 /// How long to wait where versions could not be taken out of `status.storedVersions`.
 const TRIM_AGAIN: Duration = Duration::from_secs(600);
+/// How long to wait where the API server has not answered what Etch may do.
+const PERMISSIONS_AGAIN: Duration = Duration::from_secs(30);
 /// How long to wait where an object was being processed.
 const TRIM_SOON: Duration = Duration::from_secs(2);
 
@@ -32,6 +34,8 @@ pub(super) struct Steady<H> {
     job: Option<Job>,
     wants_publish: bool,
     has_new_permissions: bool,
+    /// When to ask again for permissions, if that was not answered.
+    permissions_at: Option<Instant>,
     /// When to take old versions out of `status.storedVersions`, if all objects are proved by then.
     trim_at: Option<Instant>,
     /// Why they were not, when the operator tried last.
@@ -84,6 +88,7 @@ impl<H> Steady<H> {
             job: None,
             wants_publish: false,
             has_new_permissions: false,
+            permissions_at: None,
             trim_at: None,
             hindrance: None,
             expired: None,
@@ -130,7 +135,8 @@ impl<H> Steady<H> {
     /// When to continue even if nothing happens.
     pub(super) fn timeout(&self, status: &Status, restore_check: &RestoreCheck) -> Option<Instant> {
         let is_free = self.is_free(status);
-        let of_jobs = [status.recheck_due(), Some(restore_check.due()), self.trim_at].into_iter().flatten();
+        let of_jobs = [status.recheck_due(), Some(restore_check.due()), self.trim_at, self.permissions_at];
+        let of_jobs = of_jobs.into_iter().flatten();
         of_jobs.filter(|_| is_free).chain(self.watching.timeout()).min()
     }
 
@@ -165,7 +171,10 @@ impl<H> Steady<H> {
         }
         let (job, outcome) = if std::mem::take(&mut self.wants_publish) {
             (Job::Publish, Some(Outcome::Publish))
-        } else if std::mem::take(&mut self.has_new_permissions) {
+        } else if std::mem::take(&mut self.has_new_permissions)
+            || self.permissions_at.is_some_and(|due| due <= now)
+        {
+            self.permissions_at = None;
             (
                 Job::CheckPermissions,
                 Some(Outcome::Ask(Question::Permissions(task.verbs(), task.namespaces()))),
@@ -216,8 +225,13 @@ impl<H> Steady<H> {
                     false => Err(CrdError::PermissionsChanged),
                 }
             }
-            (Job::CheckPermissions, Answer::Permissions(Err(error)))
-            | (Job::Resume, Answer::Server(Err(error))) => Err(CrdError::call(error)),
+            // A watch that is open shows more than a question without an answer.
+            (Job::CheckPermissions, Answer::Permissions(Err(error))) => {
+                let wait = error.retry_after().unwrap_or_default().max(PERMISSIONS_AGAIN);
+                self.permissions_at = Some(now + wait);
+                Ok(None)
+            }
+            (Job::Resume, Answer::Server(Err(error))) => Err(CrdError::call(error)),
             (Job::CheckReport { .. } | Job::Resume, Answer::Report(Ok(report)))
                 if !status.is_ours(report.as_deref()) =>
             {
