@@ -167,6 +167,37 @@ async fn an_object_that_may_not_be_written_waits_alone() {
     assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
 }
 
+/// Whether all objects are forbidden is unknown then, and nobody is told that they are.
+#[tokio::test(start_paused = true)]
+async fn where_no_server_answers_whether_others_may_be_written_the_object_waits_alone() {
+    let world = World::with(&["a", "b", "c"]);
+    let is_refused = AtomicBool::new(false);
+    let mut unanswered = 3;
+    world.fails(move |request| {
+        if is_of("b")(request) {
+            is_refused.store(true, Ordering::Relaxed);
+            let message =
+                "things.example.com \"b\" is forbidden: User \"etch\" cannot patch resource \"things\" in API group \
+                 \"example.com\" in the namespace \"ns\"";
+            return Some(Answer::status(403, "Forbidden", message));
+        }
+        let asks = request.path.ends_with("/selfsubjectaccessreviews") && is_refused.load(Ordering::Relaxed);
+        unanswered -= i32::from(asks);
+        (asks && unanswered >= 0).then(|| Answer::status(503, "ServiceUnavailable", "no"))
+    });
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert!(world.is_persisted("a") && world.is_persisted("c"));
+    let events = world.events();
+    assert!(!events.iter().any(|(event, _)| event.contains("Forbidden Custom")), "{events:?}");
+    tokio::time::sleep(30 * MINUTE).await;
+    assert_eq!(rejected(&world)[0]["reason"], "Forbidden", "{}", rejected(&world));
+    world.heals();
+    operator.await.expect("it ends by itself");
+    assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_role_that_is_taken_away_during_a_pass_is_named_with_all_its_verbs() {
     let world = World::with(&["a", "b", "c"]);

@@ -145,7 +145,7 @@ impl Twins<'_> {
                 Step::ReadAgain { .. } => {
                     machine.read(self.shown()?.map_or(Again::Gone, |object| Again::Read(Box::new(object))))
                 }
-                Step::AskOthers(verb) => machine.may_write_others(verb, true),
+                Step::AskOthers(verb) => machine.may_write_others(verb, Some(true)),
                 Step::Done(_) | Step::Stop(_) => return Ok(()),
             };
         }

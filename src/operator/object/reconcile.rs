@@ -81,7 +81,7 @@ impl ObjectReconciler {
                 }
                 Step::AskOthers(verb) => {
                     let may = self.may_write_others(machine.object(), verb).await;
-                    if may {
+                    if may == Some(true) {
                         self.log_refusal(machine.object(), verb.as_str(), "forbidden for this object");
                     }
                     Ok(machine.may_write_others(verb, may))
@@ -218,10 +218,11 @@ impl ObjectReconciler {
         }
     }
 
-    /// Whether other objects than one that was forbidden may be written, as far as the server answers that.
-    async fn may_write_others(&self, object: &Object, verb: Verb) -> bool {
+    /// Whether other objects than one that was forbidden may be written; `None` if the server does not answer.
+    async fn may_write_others(&self, object: &Object, verb: Verb) -> Option<bool> {
         let scope = self.scope.around(object.namespace());
-        self.cluster.is_permitted(&self.rules.crd.resource(), &scope, verb).await.unwrap_or_default()
+        let may = self.cluster.is_permitted(&self.rules.crd.resource(), &scope, verb).await;
+        may.inspect_err(|error| debug!(%error, "cannot read the permissions")).ok()
     }
 
     /// Logs that an object was refused: the first few as warnings.

@@ -300,11 +300,13 @@ impl ObjectMachine {
         self.conclude(state)
     }
 
-    /// Takes in whether other objects may be written, where this one may not.
-    pub fn may_write_others(&mut self, verb: Verb, may: bool) -> Step {
+    /// Takes in whether other objects may be written, where this one may not; `None` if that is unknown, and
+    /// with it whether the permission for all of them is missing.
+    pub fn may_write_others(&mut self, verb: Verb, may: Option<bool>) -> Step {
         match may {
-            true => self.conclude(ObjectState::Rejected(Rejection::forbidden(verb))),
-            false => self.stop(Stop::Forbidden(verb)),
+            Some(true) => self.conclude(ObjectState::Rejected(Rejection::forbidden(verb))),
+            Some(false) => self.stop(Stop::Forbidden(verb)),
+            None => self.conclude(ObjectState::Unknown),
         }
     }
 

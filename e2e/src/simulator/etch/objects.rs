@@ -59,7 +59,7 @@ impl Driver {
                 };
                 task.work.machine.read(again)
             }
-            Step::AskOthers(verb) => task.work.machine.may_write_others(verb, true),
+            Step::AskOthers(verb) => task.work.machine.may_write_others(verb, Some(true)),
         };
         task.work.step = next;
         self.tasks.push(Task::Object(Box::new(task)));
