@@ -322,6 +322,11 @@ impl Metrics {
         self.phantom.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
+    /// Removes that number: nobody counts the objects.
+    pub fn forget_phantom_objects(&self, crd: &str) {
+        self.phantom.remove(&CrdLabels { crd: crd.to_owned() });
+    }
+
     /// Sets which reason the condition of a CRD gives.
     pub fn state(&self, crd: &str, reason: &'static str) {
         let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
@@ -335,7 +340,7 @@ impl Metrics {
 
     /// Removes a CRD.
     pub fn forget(&self, crd: &str) {
-        self.phantom.remove(&CrdLabels { crd: crd.to_owned() });
+        self.forget_phantom_objects(crd);
         let before = self.reasons.lock().unwrap_or_else(PoisonError::into_inner).remove(crd);
         if let Some(reason) = before {
             self.states.remove(&StateLabels { crd: crd.to_owned(), reason });

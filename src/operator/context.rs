@@ -189,6 +189,9 @@ impl Context {
         slot: &mut Slot,
     ) -> CrdTask {
         let Checked { findings, revision, shown, asked, .. } = checked;
+        if slot.counts_by(crd.digest()) {
+            self.cluster.metrics().forget_phantom_objects(crd.name());
+        }
         let generation_check = Arc::new(GenerationCheck::new(&crd, Some(asked)));
         let dropped = slot.renew_generation_check(&crd, generation_check.clone());
         let Options { max_in_flight, pace, set_back, .. } = &self.options;

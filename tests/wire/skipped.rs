@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::pass_status::{set_default, set_policy};
 use super::world::{THINGS, World, filled, is_write, operate, thing};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -159,4 +160,34 @@ async fn who_asks_in_other_words_is_left_alone_and_named() {
     let log = world.operate(SOON).await;
     let told = log.of(|request| request.method == "PATCH" || request.path.ends_with("/events"));
     assert!(told.is_empty(), "a restart says nothing new: {told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_metric_is_not_of_another_schema_or_policy() {
+    let world = World::with(&["a"]);
+    world.put(THINGS, ignored("i"));
+    let (cluster, _) = world.serve();
+    let metrics = cluster.clone();
+    let told = || {
+        let text = metrics.metrics().text();
+        text.lines().find(|line| line.starts_with("etch_phantom_objects{")).map(str::to_owned)
+    };
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(SOON).await;
+    let one = Some(format!("etch_phantom_objects{{crd=\"{CRD}\"}} 1"));
+    assert_eq!(told(), one);
+    set_policy(&world, 2, json!({ "mode": "Ignore" }));
+    tokio::time::sleep(SOON).await;
+    assert_eq!(told(), None);
+    set_policy(&world, 3, json!({ "settle": "10m" }));
+    tokio::time::sleep(SOON).await;
+    assert_eq!(told(), one);
+    world.serves(5, 5);
+    set_default(&world, 2, Some(5));
+    tokio::time::sleep(SOON).await;
+    assert!(world.persisted().contains("Settling"), "{}", world.persisted());
+    assert_eq!(told(), None);
+    tokio::time::sleep(20 * 60 * Duration::from_secs(1)).await;
+    assert_eq!(told(), one);
+    operator.await.expect("it ends by itself");
 }

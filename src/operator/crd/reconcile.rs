@@ -95,6 +95,7 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
             Phase::Ready(Box::new(context.task(crd, checked, settings, status, turn, slot)))
         }
         (at_rest, ..) => {
+            context.cluster.metrics().forget_phantom_objects(name);
             context.writer.write(&mut status).await;
             // Another replica may write it in between, until it notices that this one leads.
             for _ in 0..REPORT_ATTEMPTS {
@@ -136,7 +137,12 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
             Phase::Running(mut work) => match work.end().await {
                 None => (Phase::Running(work), Some(Action::await_change())),
                 Some(Ok((_, Next::Changed))) => return Ok(begin_again(slot)),
-                Some(Ok((task, next))) => (after(task, next), None),
+                Some(Ok((task, next))) => {
+                    if next == Next::Idle {
+                        context.cluster.metrics().forget_phantom_objects(name);
+                    }
+                    (after(task, next), None)
+                }
                 Some(Err(panicked)) => {
                     error!(crd = name, "task panicked; restarting");
                     slot.forget();

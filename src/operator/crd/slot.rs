@@ -73,6 +73,8 @@ pub(crate) struct Slot {
     pub(crate) backoff: Backoff,
     /// That of the last task: what its writes have dropped outlives it.
     generation_check: Option<Arc<GenerationCheck>>,
+    /// The digest by which objects were counted last.
+    counted_by: String,
 }
 
 /// How far a CRD has come.
@@ -80,7 +82,7 @@ pub(crate) enum Phase {
     /// Nothing to do, and no condition of ours on it.
     Unmanaged,
     /// Nothing to do; conditions and report are kept in place.
-    Idle(Box<Status>, watch::Receiver<()>),
+    Idle(Box<Status>, watch::Receiver<Option<u64>>),
     /// An attempt is to be made.
     Ready(Box<CrdTask>),
     /// An attempt is to be made later.
@@ -122,6 +124,7 @@ impl Slot {
             resumed: watch::Sender::default(),
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
             generation_check: None,
+            counted_by: String::new(),
         }
     }
 
@@ -190,6 +193,13 @@ impl Slot {
     ) -> Vec<Dropped> {
         let last = self.generation_check.replace(generation_check);
         last.map(|check| check.take_dropped(crd)).unwrap_or_default()
+    }
+
+    /// Takes in the digest by which objects are counted from now on; whether it is another one.
+    pub(crate) fn counts_by(&mut self, digest: String) -> bool {
+        let is_other = self.counted_by != digest;
+        self.counted_by = digest;
+        is_other
     }
 
     pub(super) fn take(&mut self) -> Phase {
