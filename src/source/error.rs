@@ -33,6 +33,9 @@ pub enum Reason {
     /// More than is read of any file.
     #[error("is longer than 64 MiB; split it")]
     TooLong,
+    /// What Git LFS commits in place of a file.
+    #[error("is a Git LFS pointer; run git lfs pull, and name the file itself")]
+    LfsPointer,
     /// Text that Helm renders, and that is neither YAML nor JSON before.
     #[error("line {line}: is a Helm template; render it first: helm template CHART | etch lint -")]
     Template {
@@ -84,6 +87,9 @@ pub enum Reason {
     /// There is no git.
     #[error("git is not installed, or not on the PATH; name the files before the upgrade instead")]
     NoGit,
+    /// A link in a revision that leads to none of its files.
+    #[error("is a link that leads to no file in this revision; name the files before the upgrade instead")]
+    Link,
     /// git refuses, in these words.
     #[error("git: {words}")]
     Git {

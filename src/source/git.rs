@@ -1,10 +1,10 @@
 //! CRDs as a revision of a git repository has them, by running git.
 //! It changes nothing in the repository, and reads only what the revision has.
 
-use std::io;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use kube_manifests::{Document, Origin};
 
@@ -23,7 +23,8 @@ pub fn revision(path: &Path) -> Option<&str> {
 /// manifest.
 ///
 /// # Errors
-/// git cannot be run, or knows no such revision, or a document cannot be read; and standard input has no path.
+/// git cannot be run, or knows no such revision, or a document cannot be read, or a link leads to no file of
+/// the revision; and standard input has no path.
 pub fn documents(revision: &str, paths: &[PathBuf]) -> Result<(Vec<Document>, Vec<PathBuf>), SourceError> {
     // What begins with a hyphen would be an option.
     if revision.is_empty() || revision.starts_with('-') || revision.contains(':') {
@@ -53,16 +54,16 @@ fn folder(
     files: &mut DistinctFiles,
     found: &mut Vec<Document>,
 ) -> Result<bool, SourceError> {
-    let listed = git(path, ["ls-tree", "-r", "-z", "--name-only", revision]);
+    let listed = git(path, &["ls-tree", "-r", "-z", "--name-only", revision], b"");
     let listed = listed.map_err(|reason| failed(revision, path, reason))?;
     let names = listed.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
     let is_shown = |name: &&str| !name.is_empty() && !name.split('/').any(|part| part.starts_with('.'));
     let mut is_empty = true;
     for name in names.filter(is_shown).map(Path::new).filter(|name| is_manifest(name)) {
-        is_empty = false;
         let shown = path.join(name);
-        if files.is_new(&shown) {
-            file(revision, path, name, &shown, found)?;
+        // A link to a folder is passed over.
+        if !files.is_new(&shown) || file(revision, path, name, &shown, found)? {
+            is_empty = false;
         }
     }
     Ok(!is_empty)
@@ -74,23 +75,23 @@ fn single(revision: &str, path: &Path, found: &mut Vec<Document>) -> Result<bool
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let below = format!("./{}", name.display());
     // A revision of which git knows nothing is an error, and a file of which it knows nothing is none.
-    let listed = git(folder, ["--literal-pathspecs", "ls-tree", "-z", "--name-only", revision, "--", &below]);
-    if listed.map_err(|reason| failed(revision, path, reason))?.is_empty() {
+    let listing = ["--literal-pathspecs", "ls-tree", "-z", "--name-only", revision, "--", &below];
+    if git(folder, &listing, b"").map_err(|reason| failed(revision, path, reason))?.is_empty() {
         return Ok(false);
     }
-    file(revision, folder, name, path, found).map(|()| true)
+    file(revision, folder, name, path, found)
 }
 
-/// One file, by its name below a folder.
+/// One file, by its name below a folder; whether it is one, and not a folder.
 fn file(
     revision: &str,
     folder: &Path,
     name: &Path,
     shown: &Path,
     found: &mut Vec<Document>,
-) -> Result<(), SourceError> {
-    let object = format!("{revision}:./{}", name.display());
-    let text = git(folder, ["show", &object]).map_err(|reason| failed(revision, shown, reason))?;
+) -> Result<bool, SourceError> {
+    let text = blob(folder, &format!("{revision}:./{}", name.display()));
+    let Some(text) = text.map_err(|reason| failed(revision, shown, reason))? else { return Ok(false) };
     let origin = format!("{revision}:{}", shown.display());
     let mut failure = None;
     let flow = super::file(&origin, Ok(&mut text.as_slice()), &mut |document| match document {
@@ -105,14 +106,41 @@ fn file(
     });
     match failure {
         Some(error) if flow.is_break() => Err(error),
-        _ => Ok(()),
+        _ => Ok(true),
     }
 }
 
-fn git<'a>(folder: &Path, arguments: impl IntoIterator<Item = &'a str>) -> Result<Vec<u8>, Reason> {
+/// What the revision has in a file, and for a link, in the file of the revision to which it leads: the blob of
+/// a link is only the path of its target. `None` for a folder.
+fn blob(folder: &Path, object: &str) -> Result<Option<Vec<u8>>, Reason> {
+    let mut answer =
+        git(folder, &["cat-file", "--batch", "--follow-symlinks"], format!("{object}\n").as_bytes())?;
+    let end = answer.iter().position(|byte| *byte == b'\n').unwrap_or(answer.len());
+    let head = String::from_utf8_lossy(&answer[..end]).into_owned();
+    let mut words = head.rsplit(' ');
+    match (words.next().unwrap_or_default().parse().ok(), words.next()) {
+        (Some(length), Some("blob")) => {
+            answer.drain(..answer.len().min(end + 1));
+            answer.truncate(length);
+            Ok(Some(answer))
+        }
+        (Some(_), Some("tree")) => Ok(None),
+        _ => Err(Reason::Link),
+    }
+}
+
+fn git(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, Reason> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).env("LC_ALL", "C");
-    let output = command.output().map_err(|error| match error.kind() {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = command.spawn().and_then(|mut child| {
+        if let Some(mut stdin) = child.stdin.take() {
+            // What ends before it reads all of it says why.
+            let _ = stdin.write_all(input);
+        }
+        child.wait_with_output()
+    });
+    let output = output.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Reason::NoGit,
         _ => Reason::Read(error),
     })?;

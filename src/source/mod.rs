@@ -27,6 +27,9 @@ pub use openapi::{OpenApi, openapi};
 /// What one file may hold. Whatever is beyond is refused before it is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
+/// How the file begins that Git LFS commits in place of another one. It is valid YAML.
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
 /// Reads every document that the paths lead to, and passes it to the visitor together with the errors on the
 /// way, until the visitor breaks off.
 ///
@@ -123,7 +126,11 @@ fn file(
 fn bytes(reader: &mut dyn Read) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
     reader.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(Reason::Read)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES { Err(Reason::TooLong) } else { Ok(bytes) }
+    match bytes {
+        bytes if bytes.len() as u64 > MAX_FILE_BYTES => Err(Reason::TooLong),
+        bytes if bytes.starts_with(LFS_POINTER) => Err(Reason::LfsPointer),
+        bytes => Ok(bytes),
+    }
 }
 
 /// The document as a CRD.

@@ -86,6 +86,98 @@ fn files_are_compared_with_a_revision_of_their_repository() -> Result<()> {
     Ok(())
 }
 
+/// Kustomize bases and charts are often shared by links. A CRD behind one must not count as new.
+#[test]
+fn a_link_of_a_revision_leads_to_what_the_revision_has_there() -> Result<()> {
+    let repository = Repository::new()?;
+    let at = |name: &str| repository.0.path().join(name);
+    for folder in ["links", "ends", "pointer"] {
+        fs::create_dir(at(folder))?;
+    }
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, at(name));
+    link("../config/crd/widgets.json", "links/first.json")?;
+    link("first.json", "links/widgets.json")?;
+    link("../config", "links/folder.json")?;
+    link("../nothing.json", "ends/widgets.json")?;
+    let oid = "0123456789abcdef".repeat(4);
+    let pointer = format!("version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize 4000\n");
+    fs::write(at("pointer/widgets.json"), pointer)?;
+    for line in [&["add", "links", "ends", "pointer"][..], &["commit", "--quiet", "--message=links"]] {
+        ensure!(git(repository.0.path(), line)?.code == Some(0), "git {line:?}");
+    }
+    for (folder, file) in
+        [(".", "links"), (".", "links/widgets.json"), ("links", "first.json"), ("links", ".")]
+    {
+        let impact = repository.etch(folder, &["impact", "-f", file, "--old", "git:main~", "-o", "json"])?;
+        ensure!(impact.err.contains("has no manifest"), "{folder} {file}: {impact:?}");
+        let impact = repository.etch(folder, &["impact", "-f", file, "--old", "git:main", "-o", "json"])?;
+        ensure!(impact.json()?["crds"][0]["defaultsChanged"][0]["old"] == 1, "{folder} {file}: {impact:?}");
+        let plan = repository.etch(folder, &["plan", "-f", file, "--old", "git:main"])?;
+        ensure!(plan.code == Some(1) && plan.out.contains("1 becomes 5"), "{folder} {file}: {plan:?}");
+        let lint = repository.etch(folder, &["lint", "--old", "git:main", file])?;
+        ensure!(lint.code == Some(1) && lint.out.contains("ETCH323"), "{folder} {file}: {lint:?}");
+    }
+    for name in ["ends", "pointer"] {
+        fs::remove_file(at(&format!("{name}/widgets.json")))?;
+        repository.write(&format!("{name}/widgets.json"), &widgets(&json!({ "type": "integer" })))?;
+    }
+    for (folder, says) in [
+        ("ends", "git:main ends/widgets.json: is a link that leads to no file in this revision"),
+        ("pointer", "main:pointer/widgets.json: is a Git LFS pointer"),
+    ] {
+        for line in [
+            &["plan", "--old", "git:main", "-f", folder][..],
+            &["impact", "--old", "git:main", "-f", folder],
+            &["lint", "--old", "git:main", folder],
+        ] {
+            let ended = repository.etch(".", line)?;
+            ensure!(ended.code == Some(2) && ended.err.contains(says), "{line:?}: {ended:?}");
+        }
+    }
+    Ok(())
+}
+
+/// Clients of the version create objects by it, and objects that are stored at it are read by it.
+#[test]
+fn a_default_of_a_version_that_is_not_the_storage_version_is_named_with_it() -> Result<()> {
+    let repository = Repository::new()?;
+    let versions = |a: &Value| {
+        let schema = |a: &Value| {
+            let spec = json!({ "type": "object", "properties": { "a": a } });
+            json!({ "type": "object", "properties": { "spec": spec } })
+        };
+        crd(
+            GROUP,
+            "Widget",
+            &[("v1beta1", false, schema(a)), ("v1", true, schema(&json!({ "type": "integer" })))],
+        )
+    };
+    repository.write("one.json", &versions(&json!({ "type": "integer", "default": 1 })))?;
+    repository.write("five.json", &versions(&json!({ "type": "integer", "default": 5 })))?;
+    let line = ["impact", "--old", "one.json", "-f", "five.json", "-o"];
+    for (output, says) in [
+        ("table", "default changed at v1beta1   .spec.a"),
+        ("markdown", "default changed at v1beta1"),
+        ("html", "default changed at v1beta1"),
+    ] {
+        let ended = repository.etch(".", &[&line[..], &[output]].concat())?;
+        ensure!(ended.code == Some(1) && ended.out.contains(says), "{output}: {ended:?}");
+        ensure!(!ended.out.contains("Nothing changes"), "{output}: {ended:?}");
+    }
+    let json = repository.etch(".", &[&line[..], &["json"]].concat())?.json()?;
+    let of_crd = &json["crds"][0];
+    let changed = json!([{ "path": ".spec.a", "old": 1, "new": 5 }]);
+    let expected = json!([{ "version": "v1beta1", "defaultsAdded": [], "defaultsChanged": changed, "defaultsRemoved": [] }]);
+    ensure!(of_crd["otherVersions"] == expected && of_crd["kinds"] == json!(["change"]), "{json:#}");
+    // Where nothing shows at which version an object is stored, its value may be the default of any that is served.
+    let metadata = json!({ "name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7" });
+    let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": metadata, "spec": { "a": 1 } });
+    repository.write("object.json", &object)?;
+    let ended = repository.etch(".", &[&line[..], &["table", "--objects", "object.json"]].concat())?;
+    ensure!(ended.code == Some(1) && ended.out.contains("may change"), "{ended:?}");
+    Ok(())
+}
+
 /// A pull request may bring a file, or a folder.
 #[test]
 fn what_a_revision_does_not_have_is_new() -> Result<()> {

@@ -37,7 +37,7 @@ impl Folder {
         this.write("gadget.json", &crd(GROUP, "Gadget", &[("v1", true, schema(&json!(1)))]))?;
         this.write("objects/a.json", &widget("a", 1))?;
         this.write("objects/b.json", &widget("b", 1))?;
-        std::os::unix::fs::symlink(this.path("objects/a.json"), this.path("link.json"))?;
+        std::os::unix::fs::symlink("objects/a.json", this.path("link.json"))?;
         Ok(this)
     }
 
