@@ -14,12 +14,15 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::Cluster;
 use etch::{report, source};
+use etch_admission::installed_crds;
 use etch_core::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch_core::crd::Crd;
 use etch_core::duration;
 use etch_core::prediction::{PendingChanges, pending_changes};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
+use kube_structural_schema::path::{Path, Trail};
+use kube_structural_schema::prune;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -130,16 +133,22 @@ pub(crate) fn labels(document: &Json) -> Labels {
     labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-fn from_files(files: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<Policies> {
+/// The policies in files. A field that no policy has is an error there, at any depth, as it is for kubectl: the
+/// policy without it may select everything.
+///
+/// # Errors
+/// A file cannot be read, or holds no policy, or one that a server refuses or this version cannot read.
+pub(crate) fn from_files(files: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<Policies> {
+    let schema = schema()?;
     let documents = source::documents(files, stdin)?;
     let mut found = Policies::new();
     for document in documents.iter().filter(|document| is_policy(document)) {
         let origin = &document.origin;
         let name = document.json["metadata"]["name"].as_str().filter(|name| !name.is_empty());
         let name = name.with_context(|| format!("{origin}: metadata.name is missing"))?;
-        let spec = read_spec(&document.json["spec"]).with_context(|| origin.to_string())?;
-        if found.insert(name.to_owned(), spec).is_some() {
-            bail!("{origin}: DefaultsPolicy {name} was given before");
+        let spec = read_spec(&document.json, &schema).with_context(|| origin.to_string())?;
+        if once.is_first(format!("DefaultsPolicy {name}"), document)? {
+            found.insert(name.to_owned(), spec);
         }
     }
     if found.is_empty() {
@@ -153,9 +162,24 @@ fn is_policy(document: &source::Document) -> bool {
     document.kind() == "DefaultsPolicy" && group == Some(GROUP)
 }
 
-/// A spec without a field that no policy has: that is a typing error.
-fn read_spec(spec: &Value) -> anyhow::Result<DefaultsPolicySpec> {
-    let Some(fields) = spec.as_object() else { return Ok(DefaultsPolicySpec::default()) };
+/// DefaultsPolicy as it is installed.
+fn schema() -> anyhow::Result<Crd> {
+    let crds = installed_crds::crds();
+    let crd = crds.iter().find(|crd| crd.spec.names.kind == "DefaultsPolicy").context("DefaultsPolicy")?;
+    Ok(Crd::read(&serde_json::to_value(crd)?.into())?)
+}
+
+/// The spec of a policy without a field that no policy has.
+fn read_spec(document: &Json, crd: &Crd) -> anyhow::Result<DefaultsPolicySpec> {
+    let spec = &document["spec"];
+    let fields = spec.as_object().context("spec is missing, or no object")?;
+    let mut unknown: Option<Path> = None;
+    prune(&mut document.clone(), &crd.storage().schema, true, &mut |at: &Trail<'_>| {
+        unknown.get_or_insert_with(|| at.to_path());
+    });
+    if let Some(unknown) = unknown {
+        bail!("{}: unknown field", unknown.to_string().trim_start_matches('.'));
+    }
     // Field by field, since the first error of the whole has no place.
     for (name, value) in fields {
         let alone = serde_json::Map::from_iter([(name.clone(), value.clone())]);
@@ -168,10 +192,5 @@ fn read_spec(spec: &Value) -> anyhow::Result<DefaultsPolicySpec> {
     if let Some(settle) = &read.settle {
         duration::parse(settle).context("spec.settle")?;
     }
-    let known = serde_json::to_value(&read)?;
-    // An empty list is left out when it is written.
-    match fields.keys().find(|field| known.get(field).is_none() && *field != "onChange") {
-        Some(field) => bail!("spec.{field}: unknown field"),
-        None => Ok(read),
-    }
+    Ok(read)
 }

@@ -18,7 +18,7 @@ use kube_structural_schema::mismatch::without_values;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::policy::{Labels, labels};
+use super::policy::{Labels, from_files as from_policy_files, labels};
 use super::skipped::without_parts;
 use super::{each, none_of};
 use crate::commands::emit::{emit_object, emit_objects};
@@ -307,27 +307,27 @@ async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<(String, D
     // A policy may have such a name, too, and can be renamed; for a missing file, the error shows that the
     // file is missing.
     let is_file = policy.contains('/') || [".yaml", ".yml", ".json"].iter().any(|end| policy.ends_with(end));
-    let documents = if is_file || Path::new(policy).exists() {
-        let documents = source::documents(&[policy.into()], &mut io::empty()).context("--policy")?;
-        let all = documents.into_iter().filter(|document| document.kind() == "DefaultsPolicy");
-        all.map(|document| document.json).collect()
-    } else {
-        let mut documents = Vec::new();
-        let cluster = Cluster::connect(target).await?;
-        each(&cluster, &policies(), &mut |object| {
-            if object.name() == policy {
-                documents.push(object.json().clone());
-            }
-        })
-        .await?;
-        documents
+    let found = |count: usize| {
+        format!(
+            "--policy {policy}: found {count} instead of one; name a file with one DefaultsPolicy, or one in the cluster"
+        )
     };
-    let [document] = &documents[..] else {
-        bail!(
-            "--policy {policy}: found {} instead of one; name a file with one DefaultsPolicy, or one in the cluster",
-            documents.len()
-        );
-    };
+    if is_file || Path::new(policy).exists() {
+        let mut read = from_policy_files(&[policy.into()], &mut io::empty()).context("--policy")?;
+        return match (read.len(), read.pop_first()) {
+            (1, Some(one)) => Ok(one),
+            (count, _) => bail!(found(count)),
+        };
+    }
+    let mut documents = Vec::new();
+    let cluster = Cluster::connect(target).await?;
+    each(&cluster, &policies(), &mut |object| {
+        if object.name() == policy {
+            documents.push(object.json().clone());
+        }
+    })
+    .await?;
+    let [document] = &documents[..] else { bail!(found(documents.len())) };
     let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let policy: DefaultsPolicy = serde_json::from_slice(&document.to_vec())
         .map_err(|error| anyhow!("--policy {policy} cannot be read: {}", without_values(&error)))?;

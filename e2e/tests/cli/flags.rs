@@ -81,7 +81,7 @@ fn trials(takes: &str) -> Option<&'static [Trial]> {
         ],
         "policy" => &[
             ("missing.yaml", "missing.yaml: cannot be read: No such file"),
-            ("deployment.yaml", "name a file with one DefaultsPolicy"),
+            ("deployment.yaml", "deployment.yaml: contains no DefaultsPolicy: found Deployment"),
             ("nonsense.yaml", "nonsense.yaml: is not text in UTF-8"),
             ("nobody", "KUBECONFIG"),
         ],

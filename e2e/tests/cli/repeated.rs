@@ -168,3 +168,25 @@ fn a_file_without_an_object_is_named() -> Result<()> {
     }
     Ok(())
 }
+
+/// One reader for all commands: with a field that is ignored, a policy may select everything.
+#[test]
+fn a_policy_with_a_typing_error_is_refused_by_every_command() -> Result<()> {
+    let folder = Folder::new()?;
+    let policy = "apiVersion: etch-operator.io/v1alpha1\nkind: DefaultsPolicy\nmetadata: {name: a}\nspec: ";
+    for (spec, says) in [
+        ("{selector: {group: [other.io]}}", "p.yaml: spec.selector.group: unknown field"),
+        ("{objects: {namespace: [x]}}", "p.yaml: spec.objects.namespace: unknown field"),
+    ] {
+        fs::write(folder.path("p.yaml"), format!("{policy}{spec}\n"))?;
+        for line in [
+            &["rbac", "old.json", "--policy", "p.yaml"][..],
+            &["impact", "-f", "old.json", "--old", "old.json", "--policy", "p.yaml"],
+            &["plan", "-f", "old.json", "--old", "old.json", "--policy", "p.yaml"],
+        ] {
+            folder.fails(line, &[says])?;
+        }
+    }
+    fs::write(folder.path("p.yaml"), policy.replace("{name: a}", "{}") + "{}\n")?;
+    folder.fails(&["rbac", "old.json", "--policy", "p.yaml"], &["p.yaml: metadata.name is missing"])
+}

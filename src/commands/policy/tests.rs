@@ -107,6 +107,26 @@ fn a_file_has_policies_that_can_be_read() {
     let twice = policy("a", "{}") + &policy("a", "{}");
     for (text, error) in [
         (policy("a", "{hiddenField: Drop}"), "--policy: stdin: spec.hiddenField: unknown field"),
+        (policy("a", "{selecter: {}}"), "--policy: stdin: spec.selecter: unknown field"),
+        (policy("a", "{selector: {group: [x.io]}}"), "--policy: stdin: spec.selector.group: unknown field"),
+        (
+            policy("a", "{selector: {matchLabel: {a: b}}}"),
+            "--policy: stdin: spec.selector.matchLabel: unknown field",
+        ),
+        (
+            policy("a", "{objects: {namespace: [x]}}"),
+            "--policy: stdin: spec.objects.namespace: unknown field",
+        ),
+        (
+            policy("a", "{canary: {objects: 1, than: Wait}}"),
+            "--policy: stdin: spec.canary.than: unknown field",
+        ),
+        (
+            policy("a", "{onChange: [{path: .spec.a, action: Follow, where: x}]}"),
+            "--policy: stdin: spec.onChange[0].where: unknown field",
+        ),
+        (policy("a", "{}") + "spek: {mode: Audit}\n", "--policy: stdin: spek: unknown field"),
+        (policy("a", "[]"), "--policy: stdin: spec is missing, or no object"),
         (
             policy("a", "{mode: Dream}"),
             "--policy: stdin: spec.mode cannot be read: unknown value, expected one of `Persist`",
