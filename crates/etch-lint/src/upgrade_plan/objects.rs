@@ -74,7 +74,10 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     }
     let Some(hidden) = to_save(upgrade) else { return };
     let everywhere = upgrade.everywhere();
-    let command = format!("kubectl get {name}{everywhere}{cluster} --output yaml >{name}.yaml");
+    // No manifest by its ending: the folder that it lands in may be the one that is applied, with the CRD in a
+    // file of the CRD's name.
+    let file = quoted(&format!("{}-before-upgrade.yaml.bak", upgrade.name()));
+    let command = format!("kubectl get {name}{everywhere}{cluster} --output yaml >{file}");
     let what =
         "Save the values that no reader sees after the upgrade; the next write of the object destroys them";
     plan.before(StepKind::Save, what, first(hidden), Some(command));

@@ -218,6 +218,12 @@ fn each_case_has_its_steps() {
         StepKind::Unignore,
         StepKind::Persist,
         StepKind::Save,
+        // Steps are pasted one after the other, with CRDs in files of their names or in the folder where one is.
+        let commands = plan.steps.iter().filter_map(|step| step.command.as_deref());
+        for (_, file) in commands.filter_map(|command| command.split_once(" >")) {
+            let is_manifest = [".json", ".yaml", ".yml"].iter().any(|ending| file.ends_with(ending));
+            assert!(!is_manifest, "{}: {file} may be what is applied next", case.name);
+        }
         StepKind::Hold,
         StepKind::Move,
         StepKind::Trim,
