@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use etch::cluster::Shown;
 use etch::cluster::etcd::decode;
 use etch_core::crd::Crd;
-use etch_core::impact::{Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare_crds};
+use etch_core::impact::{
+    Counted, Effect, Kind, Problem, SchemaChanges, Tally, Upgrade, compare_crds, compare_other_defaults,
+};
 use etch_core::object::{Identity, Object};
 use etch_core::plan::{Record, Skip};
 use etch_lint::Finding;
@@ -19,6 +21,8 @@ pub(crate) struct CrdImpact {
     pub(crate) old_version: Option<String>,
     pub(crate) new_version: String,
     pub(crate) schemas: SchemaChanges,
+    /// What changes about the defaults of other versions, by their names.
+    pub(crate) other_defaults: Vec<(String, SchemaChanges)>,
     /// How the operator treats the objects.
     pub(crate) rules: Rules,
     /// What the API server refuses the upgrade for.
@@ -55,6 +59,7 @@ impl CrdImpact {
             kinds: BTreeSet::new(),
             is_exact: true,
             schemas,
+            other_defaults: old.map(|old| compare_other_defaults(old, new)).unwrap_or_default(),
             tally: Tally::new(rules.terms()),
             rules,
             refusals: Vec::new(),
@@ -133,16 +138,29 @@ impl CrdImpact {
     /// The sorts of everything that happens, to the schema and to objects. Other defaults count by what they
     /// do to objects, where that is known of all there are.
     pub(crate) fn kinds(&self) -> BTreeSet<Kind> {
-        let of_schema = match self.is_exact && self.tally.counts.total > 0 {
-            true => self.schemas.kinds_beside_defaults(),
-            false => self.schemas.kinds(),
+        let of_schema = |(_, changes): (_, &SchemaChanges)| match self.is_exact && self.tally.counts.total > 0
+        {
+            true => changes.kinds_beside_defaults(),
+            false => changes.kinds(),
         };
-        self.kinds.union(&of_schema).copied().collect()
+        self.schema_changes().flat_map(of_schema).chain(self.kinds.iter().copied()).collect()
+    }
+
+    /// What changes in the schemas: in that of the storage version, and in those of other versions, with
+    /// their names.
+    pub(crate) fn schema_changes(&self) -> impl Iterator<Item = (Option<&str>, &SchemaChanges)> {
+        let others = self.other_defaults.iter().map(|(version, changes)| (Some(version.as_str()), changes));
+        std::iter::once((None, &self.schemas)).chain(others)
+    }
+
+    /// Whether nothing changes in the schemas.
+    pub(crate) fn has_same_schemas(&self) -> bool {
+        self.schema_changes().all(|(_, changes)| changes.is_none())
     }
 
     /// Whether nothing changes: neither for the objects that there are, nor for those that will be created.
     pub(crate) fn is_same(&self) -> bool {
-        self.kinds().is_empty() && self.schemas.is_none()
+        self.kinds().is_empty() && self.has_same_schemas()
     }
 }
 
@@ -164,6 +182,37 @@ mod tests {
             },
         });
         Crd::read(&document.into()).expect("a CRD")
+    }
+
+    /// Objects at another version are read by its schema, and clients create them by it.
+    #[test]
+    fn a_default_of_another_version_counts_where_the_version_is_served_or_may_be_stored() {
+        let crd = |default: i64, served: bool, stored: bool| {
+            let schema = |size| {
+                let spec = json!({ "type": "object", "properties": { "size": size } });
+                json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } })
+            };
+            let document = json!({
+                "metadata": { "name": "things.example.com" },
+                "spec": {
+                    "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                    "versions": [
+                        { "name": "v1beta1", "served": served, "storage": false,
+                          "schema": schema(json!({ "type": "integer", "default": default })) },
+                        { "name": "v1", "served": true, "storage": true, "schema": schema(json!({ "type": "integer" })) },
+                    ],
+                },
+                "status": { "storedVersions": if stored { json!(["v1beta1", "v1"]) } else { json!(["v1"]) } },
+            });
+            Crd::read(&document.into()).expect("a CRD")
+        };
+        for (served, stored, is_same) in [(true, false, false), (false, true, false), (false, false, true)] {
+            let (old, new) = (crd(1, served, stored), crd(5, served, false));
+            let impact = CrdImpact::new("things.example.com", Some(&old), &new, None, Rules::Assumed);
+            assert_eq!(impact.is_same(), is_same, "served: {served}, stored: {stored}");
+            assert_eq!(impact.kinds().contains(&Kind::Change), !is_same);
+            assert!(impact.schemas.is_none(), "those of the storage version stay");
+        }
     }
 
     #[test]

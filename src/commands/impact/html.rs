@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use etch::cluster::Scope;
 use etch::report::counted;
 use etch::report::html::{STYLE, bar, code, text, value};
-use etch_core::impact::{Changed, Counts, EffectKind, SchemaChanges};
+use etch::report::{Tone, counted};
+use etch_core::impact::EffectKind;
 use etch_lint::Finding;
 
 use super::super::scope;
@@ -76,7 +77,7 @@ fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
         writeln!(out, "<p class=\"faint\">Policy: {}</p>", text(&impact.rules.in_words()))?;
         objects(out, looked)?;
     }
-    schemas(out, &impact.schemas)?;
+    schemas(out, impact)?;
     narrowed(out, &impact.narrowed)?;
     for advice in floating(impact, &code) {
         writeln!(out, "<p class=\"advice\">{advice}</p>")?;
@@ -152,33 +153,24 @@ fn tone(effect: EffectKind) -> &'static str {
     }
 }
 
-fn schemas(out: &mut dyn Write, changes: &SchemaChanges) -> io::Result<()> {
-    if changes.is_none() {
+fn schemas(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
+    if impact.has_same_schemas() {
         return Ok(());
     }
     writeln!(out, "<h3>Schema</h3>\n<table class=\"schema\">")?;
     head(out, &["Change", "Path", "Before", "After"])?;
-    let mut row = |tone: &str, word: &str, path: &str, old: &str, new: &str| {
-        let path = code(path);
+    for SchemaRow { tone, word, path, old, new } in schema_rows(impact) {
+        let tone = match tone {
+            Tone::Bad => "bad",
+            Tone::Warning => "warning",
+            _ => "plain",
+        };
+        let (word, path) = (text(&word), code(&path.to_string()));
+        let [old, new] = [old, new].map(|default| default.map(|default| value(default)).unwrap_or_default());
         writeln!(
             out,
             "<tr><td class=\"word {tone}\">{word}</td><td>{path}</td><td>{old}</td><td>{new}</td></tr>"
-        )
-    };
-    for (path, new) in &changes.defaults_added {
-        row("plain", "default added", &path.to_string(), "", &value(new))?;
-    }
-    for Changed { path, old, new } in &changes.defaults_changed {
-        row("warning", "default changed", &path.to_string(), &value(old), &value(new))?;
-    }
-    for (path, old) in &changes.defaults_removed {
-        row("warning", "default removed", &path.to_string(), &value(old), "")?;
-    }
-    for path in &changes.fields_removed {
-        row("bad", "field removed", &path.to_string(), "", "")?;
-    }
-    for path in &changes.unknown_removed {
-        row("bad", "unknown fields hidden", &path.to_string(), "", "")?;
+        )?;
     }
     writeln!(out, "</table>")
 }

@@ -7,12 +7,13 @@ use std::io::{self, Write};
 use etch::cluster::Scope;
 use etch::report::counted;
 use etch::report::markdown::{MarkdownTable, code, value};
-use etch_core::impact::{Changed, SchemaChanges};
 use etch_lint::Finding;
+use kube_structural_schema::json::Json;
 
 use super::super::scope;
+use super::crd_impact::CrdImpact;
 use super::gather::Looked;
-use super::print::{Happening, advice, affected, floating, happenings, named};
+use super::print::{Happening, SchemaRow, advice, affected, floating, happenings, named, schema_rows};
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
 pub(super) fn write(
@@ -55,7 +56,7 @@ fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
         }
         table.write(out)?;
     }
-    schemas(out, &impact.schemas)?;
+    schemas(out, impact)?;
     narrowed(out, &impact.narrowed)?;
     if impact.tally.counts.total > 0 {
         objects(out, looked)?;
@@ -66,24 +67,17 @@ fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     Ok(())
 }
 
-fn schemas(out: &mut dyn Write, changes: &SchemaChanges) -> io::Result<()> {
+fn schemas(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
     let mut table = MarkdownTable::new(["Schema", "Path", "Default"]);
-    for (path, new) in &changes.defaults_added {
-        table.row(["default added".to_owned(), code(&path.to_string()), value(&new.to_string())]);
-    }
-    for Changed { path, old, new } in &changes.defaults_changed {
-        let values = format!("{} → {}", value(&old.to_string()), value(&new.to_string()));
-        table.row(["default changed".to_owned(), code(&path.to_string()), values]);
-    }
-    for (path, old) in &changes.defaults_removed {
-        let values = format!("{} → none", value(&old.to_string()));
-        table.row(["default removed".to_owned(), code(&path.to_string()), values]);
-    }
-    for path in &changes.fields_removed {
-        table.row(["field removed".to_owned(), code(&path.to_string()), String::new()]);
-    }
-    for path in &changes.unknown_removed {
-        table.row(["unknown fields hidden".to_owned(), code(&path.to_string()), String::new()]);
+    let shown = |default: &Json| value(&default.to_string());
+    for SchemaRow { word, path, old, new, .. } in schema_rows(impact) {
+        let values = match (old, new) {
+            (Some(old), Some(new)) => format!("{} → {}", shown(old), shown(new)),
+            (Some(old), None) => format!("{} → none", shown(old)),
+            (None, Some(new)) => shown(new),
+            (None, None) => String::new(),
+        };
+        table.row([word, code(&path.to_string()), values]);
     }
     if table.is_empty() { Ok(()) } else { table.write(out) }
 }

@@ -49,11 +49,9 @@ fn crd(impact: &CrdImpact) -> Value {
         "policy": impact.rules.document(),
         "storageVersion": { "old": impact.old_version, "new": impact.new_version },
         "kinds": words(&impact.kinds()),
-        "defaultsAdded": list(defaults_added, |(path, value)| json!({ "path": path.to_string(), "value": value })),
-        "defaultsChanged": list(defaults_changed, |Changed { path, old, new }| {
-            json!({ "path": path.to_string(), "old": old, "new": new })
-        }),
-        "defaultsRemoved": list(defaults_removed, |(path, old)| json!({ "path": path.to_string(), "old": old })),
+        "defaultsAdded": added(defaults_added),
+        "defaultsChanged": changed(defaults_changed),
+        "defaultsRemoved": removed(defaults_removed),
         "fieldsRemoved": texts(fields_removed),
         "unknownFieldsRemoved": texts(unknown_removed),
         "objects": {
@@ -101,6 +99,15 @@ fn crd(impact: &CrdImpact) -> Value {
             })
             .collect::<Vec<_>>(),
     });
+    if !impact.other_defaults.is_empty() {
+        document["otherVersions"] = list(&impact.other_defaults, |(version, changes)| {
+            json!({
+                "version": version, "defaultsAdded": added(&changes.defaults_added),
+                "defaultsChanged": changed(&changes.defaults_changed),
+                "defaultsRemoved": removed(&changes.defaults_removed),
+            })
+        });
+    }
     if !impact.in_cluster {
         document["inCluster"] = false.into();
     }
@@ -117,6 +124,18 @@ fn crd(impact: &CrdImpact) -> Value {
             list(&impact.refusals, |refusal| json!({ "path": refusal.place(), "message": refusal.message }));
     }
     document
+}
+
+fn added(defaults: &[(Path, Json)]) -> Value {
+    list(defaults, |(path, value)| json!({ "path": path.to_string(), "value": value }))
+}
+
+fn changed(defaults: &[Changed]) -> Value {
+    list(defaults, |Changed { path, old, new }| json!({ "path": path.to_string(), "old": old, "new": new }))
+}
+
+fn removed(defaults: &[(Path, Json)]) -> Value {
+    list(defaults, |(path, old)| json!({ "path": path.to_string(), "old": old }))
 }
 
 fn list<T>(items: &[T], form: impl Fn(&T) -> Value) -> Value {
@@ -157,8 +176,8 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::
         let refused = style.paint(Tone::Bad, report::plain("The API server refuses it"));
         writeln!(out, "{refused}: {}", report::plain(&format!("{}: {}", refusal.place(), refusal.message)))?;
     }
-    schemas(out, style, &impact.schemas)?;
-    narrowed(out, style, &impact.narrowed, !impact.schemas.is_none())?;
+    schemas(out, style, impact)?;
+    narrowed(out, style, &impact.narrowed, !impact.has_same_schemas())?;
     if impact.tally.counts.total > 0 {
         objects(out, style, looked)?;
     }
@@ -168,25 +187,50 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::
     writeln!(out)
 }
 
-fn schemas(out: &mut dyn Write, style: &Style, changes: &SchemaChanges) -> io::Result<()> {
+/// What changes at one place of a schema, for people.
+pub(super) struct SchemaRow<'a> {
+    pub(super) tone: Tone,
+    pub(super) word: String,
+    pub(super) path: &'a Path,
+    pub(super) old: Option<&'a Json>,
+    pub(super) new: Option<&'a Json>,
+}
+
+/// What changes in the schemas. Where it is not about the storage version, the word has the version.
+pub(super) fn schema_rows(impact: &CrdImpact) -> Vec<SchemaRow<'_>> {
+    let mut rows = Vec::new();
+    for (version, changes) in impact.schema_changes() {
+        let mut row = |tone, word: &str, path, old, new| {
+            let version = version.map(|version| format!(" at {version}")).unwrap_or_default();
+            rows.push(SchemaRow { tone, word: format!("{word}{version}"), path, old, new });
+        };
+        for (path, value) in &changes.defaults_added {
+            row(Tone::Plain, "default added", path, None, Some(value));
+        }
+        for Changed { path, old, new } in &changes.defaults_changed {
+            row(Tone::Warning, "default changed", path, Some(old), Some(new));
+        }
+        for (path, value) in &changes.defaults_removed {
+            row(Tone::Warning, "default removed", path, Some(value), None);
+        }
+        for path in &changes.fields_removed {
+            row(Tone::Bad, "field removed", path, None, None);
+        }
+        for path in &changes.unknown_removed {
+            row(Tone::Bad, "unknown fields hidden", path, None, None);
+        }
+    }
+    rows
+}
+
+fn schemas(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result<()> {
     let mut table = Table::new(["SCHEMA", "PATH", "OLD", "NEW"]);
-    let text = |value: &Json| Cell::new(value.to_string(), Tone::Plain);
-    for (path, value) in &changes.defaults_added {
-        table.row(["default added".into(), path.to_string().into(), Cell::default(), text(value)]);
-    }
-    for Changed { path, old, new } in &changes.defaults_changed {
-        let change = Cell::new("default changed", Tone::Warning);
-        table.row([change, path.to_string().into(), text(old), text(new)]);
-    }
-    for (path, value) in &changes.defaults_removed {
-        let change = Cell::new("default removed", Tone::Warning);
-        table.row([change, path.to_string().into(), text(value), Cell::default()]);
-    }
-    for path in &changes.fields_removed {
-        table.row([Cell::new("field removed", Tone::Bad), path.to_string().into()]);
-    }
-    for path in &changes.unknown_removed {
-        table.row([Cell::new("unknown fields hidden", Tone::Bad), path.to_string().into()]);
+    let text = |value: Option<&Json>| match value {
+        Some(value) => Cell::new(value.to_string(), Tone::Plain),
+        None => Cell::default(),
+    };
+    for SchemaRow { tone, word, path, old, new } in schema_rows(impact) {
+        table.row([Cell::new(word, tone), path.to_string().into(), text(old), text(new)]);
     }
     if table.is_empty() { Ok(()) } else { table.write(out, style) }
 }
@@ -214,7 +258,7 @@ fn narrowed(out: &mut dyn Write, style: &Style, findings: &[Finding], follows: b
 /// The numbers first, by effect and place; then the first objects.
 fn objects(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
-    if !impact.schemas.is_none() || !impact.narrowed.is_empty() {
+    if !impact.has_same_schemas() || !impact.narrowed.is_empty() {
         writeln!(out)?;
     }
     let total = counted(impact.tally.counts.total, "object");

@@ -31,7 +31,7 @@ use kube_structural_schema::path::Path;
 
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
-pub use schemas::{Changed, SchemaChanges, compare, compare_crds};
+pub use schemas::{Changed, SchemaChanges, compare, compare_crds, compare_other_defaults};
 use stored::with_nulls;
 pub use stored::{presumed, proved};
 pub use tally::{Counted, Counts, Place, Tally};

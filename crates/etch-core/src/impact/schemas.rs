@@ -66,6 +66,30 @@ pub fn compare_crds(old: Option<&Crd>, new: &Crd) -> SchemaChanges {
 pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
     let mut changes = SchemaChanges::default();
     if old.preserve_unknown_fields && !keeps_unknown(new) {
+/// Compares the defaults of each other version that both states have, at which the API server creates objects
+/// or reads stored ones (fact R2): of those that are served, and of those in `status.storedVersions`.
+pub fn compare_other_defaults(old: &Crd, new: &Crd) -> Vec<(String, SchemaChanges)> {
+    let mut found = Vec::new();
+    for before in old.versions() {
+        let name = &before.name;
+        let Some(after) = new.version(name) else { continue };
+        let is_storage = [old, new].map(|crd| *name == crd.storage().name);
+        let is_stored = is_storage.contains(&true) || old.versions_elsewhere().any(|version| version == name);
+        if is_storage == [true, true] || !(before.served || after.served || is_stored) {
+            continue;
+        }
+        let changes = SchemaChanges {
+            fields_removed: Vec::new(),
+            unknown_removed: Vec::new(),
+            ..compare(&before.schema, &after.schema)
+        };
+        if !changes.is_none() {
+            found.push((name.clone(), changes));
+        }
+    }
+    found
+}
+
         changes.unknown_removed.push(Path::root());
     }
     below(Some(old), Some(new), &Trail::ROOT, &mut changes);
@@ -134,6 +158,130 @@ fn values(schema: Option<&Schema>) -> Option<&Schema> {
     schema.and_then(Schema::additional_schema)
 }
 
-fn default(schema: Option<&Schema>) -> Option<&Value> {
-    schema.and_then(|schema| schema.default.as_deref())
+#[cfg(test)]
+mod tests {
+    use kube_structural_schema::prune;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn gone(old: &Value, new: &Value) -> Vec<String> {
+        let [old, new] = [old, new].map(|schema| Schema::parse(schema).expect("a schema"));
+        compare(&old, &new).fields_removed.iter().map(Path::to_string).collect()
+    }
+
+    #[test]
+    fn what_a_webhook_converts_is_not_gone() {
+        let crd = |storage: &str, strategy: &str| {
+            let version = |name: &str, field: &str| {
+                let spec = json!({ "properties": { field: { "default": 1 } } });
+                let schema = json!({ "openAPIV3Schema": { "properties": { "spec": spec } } });
+                json!({ "name": name, "served": true, "storage": name == storage, "schema": schema })
+            };
+            let document = json!({
+                "metadata": { "name": "things.example.com" },
+                "spec": {
+                    "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
+                    "versions": [version("v1", "a"), version("v2", "b")], "conversion": { "strategy": strategy },
+                },
+            });
+            Crd::read(&document.into()).expect("a CRD")
+        };
+        for (strategy, gone) in [("None", 1), ("Webhook", 0)] {
+            let (old, new) = (crd("v1", strategy), crd("v2", strategy));
+            let changes = compare_crds(Some(&old), &new);
+            assert_eq!((changes.defaults_removed.len(), changes.fields_removed.len()), (gone, gone));
+            assert_eq!(changes.defaults_added.len(), 1);
+            assert_eq!(compare_other_defaults(&old, &new), []);
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_kept_without_its_schema_is_not_gone() {
+        let object = |a: Value| json!({ "type": "object", "properties": { "a": a } });
+        let declared = object(json!({ "type": "object", "properties": { "b": object(json!({})) } }));
+        for (kept, expected) in [
+            (json!({ "type": "object" }), &[".a.b"][..]),
+            (json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }), &[]),
+            (json!({ "type": "object", "additionalProperties": object(json!({})) }), &[]),
+            (json!({ "type": "object", "additionalProperties": { "type": "object" } }), &[".a.b.a"]),
+            (json!({ "type": "object", "additionalProperties": true }), &[".a.b.a"]),
+        ] {
+            assert_eq!(gone(&declared, &object(kept.clone())), expected, "{kept}");
+        }
+        let meta = json!({ "properties": { "apiVersion": {}, "kind": {}, "metadata": {}, "x": {} } });
+        assert_eq!(gone(&meta, &json!({})), [".x"]);
+        assert_eq!(
+            gone(&object(meta.clone()), &object(json!({ "x-kubernetes-embedded-resource": true }))),
+            [".a.x"]
+        );
+        let list = |keywords: Value| object(json!({ "type": "array", "items": keywords }));
+        let (items, bare) = (list(meta), list(json!({ "x-kubernetes-preserve-unknown-fields": true })));
+        assert_eq!(gone(&items, &bare), [""; 0]);
+        let map = object(json!({ "type": "object", "additionalProperties": { "type": "string" } }));
+        assert_eq!(gone(&map, &object(json!({ "type": "object" }))), [".a{}"]);
+    }
+
+    /// For random pairs of schemas: of an object that has a value in every place which the old schema
+    /// declares, the new one prunes exactly what is called gone.
+    #[test]
+    fn what_is_gone_is_what_is_pruned() {
+        let mut seed = 1_u64;
+        let mut next = move |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let mut seen = 0;
+        for _ in 0..4000 {
+            let (old, new) = (random(3, &mut next), random(3, &mut next));
+            let mut object = full(&old);
+            let schema = Schema::parse(&new).expect("a schema");
+            let mut hidden = Vec::new();
+            prune(&mut object, &schema, true, &mut |at| {
+                hidden.push(at.to_path().to_schema().to_string().replace(".zz", "{}"));
+            });
+            hidden.sort();
+            hidden.dedup();
+            let mut found = gone(&old, &new);
+            found.sort();
+            assert_eq!(found, hidden, "{old} to {new}");
+            seen += found.len();
+        }
+        assert!(seen > 1000, "{seen}");
+    }
+
+    fn random(depth: u64, next: &mut impl FnMut(u64) -> u64) -> Value {
+        let mut schema = json!({});
+        match next(if depth == 0 { 1 } else { 6 }) {
+            0 => {}
+            1 => schema["items"] = random(depth - 1, next),
+            2 => schema["additionalProperties"] = random(depth - 1, next),
+            _ => {
+                let names = ["a", "b", "kind"].into_iter().filter(|_| next(3) > 0).collect::<Vec<_>>();
+                for name in names {
+                    schema["properties"][name] = random(depth - 1, next);
+                }
+            }
+        }
+        for keyword in ["x-kubernetes-preserve-unknown-fields", "x-kubernetes-embedded-resource"] {
+            if next(6) == 0 {
+                schema[keyword] = json!(true);
+            }
+        }
+        schema
+    }
+
+    /// A value in every place that a schema declares.
+    fn full(schema: &Value) -> Value {
+        if let Some(items) = schema.get("items") {
+            return json!([full(items)]);
+        }
+        if let Some(values) = schema.get("additionalProperties") {
+            return json!({ "zz": full(values) });
+        }
+        match schema.get("properties").and_then(Value::as_object) {
+            Some(fields) => fields.iter().map(|(name, field)| (name.clone(), full(field))).collect(),
+            None => json!("text"),
+        }
+    }
 }
