@@ -19,6 +19,7 @@ use kube_structural_schema::path::{Path, Trail};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
+use super::once::Once;
 use super::openapi::{self, Live};
 use super::skipped::{note, without_parts};
 use super::{asynchronous, none_of, one_stdin};
@@ -181,19 +182,21 @@ impl Types {
         let mut types = Self::default();
         let mut stdin = io::stdin().lock();
         let stdin: &mut dyn Read = &mut stdin;
-        let mut files = DistinctFiles::default();
+        let (mut files, mut once) = (DistinctFiles::default(), Once::default());
         for path in crds {
+            let mut has_repeated = false;
             let found = files.documents(path, stdin)?;
             let before = types.crds.len();
             let other = found.first().map(source::Document::what);
             for document in without_parts(found)?.iter().filter(|document| document.is_crd()) {
                 let crd = source::crd(document)?;
-                if types.crds.iter().any(|known| known.group() == crd.group() && known.kind() == crd.kind()) {
-                    bail!("{}: {} is given twice", document.origin, crd.name());
+                if once.is_first(format!("the CRD of {} of {}", crd.kind(), crd.group()), document)? {
+                    types.crds.push(crd);
+                } else {
+                    has_repeated = true;
                 }
-                types.crds.push(crd);
             }
-            if types.crds.len() == before && !files.has_repeated() {
+            if types.crds.len() == before && !has_repeated && !files.has_repeated() {
                 bail!(none_of("CustomResourceDefinition", std::slice::from_ref(path), other));
             }
         }

@@ -15,6 +15,7 @@ pub(crate) mod global;
 pub(crate) mod impact;
 pub(crate) mod lint;
 pub(crate) mod man;
+mod once;
 mod openapi;
 pub(crate) mod outcome;
 pub(crate) mod persist;

@@ -28,6 +28,7 @@ use serde_json::Value;
 
 pub(crate) use self::rules::{Rules, first, write_all};
 use super::none_of;
+use super::once::Once;
 
 /// The labels of a CRD.
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -141,7 +142,7 @@ pub(crate) fn labels(document: &Json) -> Labels {
 pub(crate) fn from_files(files: &[PathBuf], stdin: &mut dyn Read) -> anyhow::Result<Policies> {
     let schema = schema()?;
     let documents = source::documents(files, stdin)?;
-    let mut found = Policies::new();
+    let (mut found, mut once) = (Policies::new(), Once::default());
     for document in documents.iter().filter(|document| is_policy(document)) {
         let origin = &document.origin;
         let name = document.json["metadata"]["name"].as_str().filter(|name| !name.is_empty());

@@ -131,6 +131,44 @@ fn two_documents_of_one_object_are_one_or_an_error() -> Result<()> {
     Ok(())
 }
 
+/// A chart renders the CRDs of a subchart once for each copy of it.
+#[test]
+fn two_documents_of_one_crd_are_one_or_an_error() -> Result<()> {
+    let folder = Folder::new()?;
+    let old = fs::read_to_string(folder.path("old.json"))?;
+    let new = fs::read_to_string(folder.path("new.json"))?;
+    fs::write(folder.path("twice.yaml"), format!("{old}\n---\n{old}\n"))?;
+    fs::write(folder.path("both.yaml"), format!("{old}\n---\n{new}\n"))?;
+    fs::copy(folder.path("old.json"), folder.path("copy.json"))?;
+    for (line, code) in [
+        (&["lint", "--old", "twice.yaml", "old.json"][..], 0),
+        (&["lint", "--old", "old.json", "--old", "copy.json", "old.json"], 0),
+        (&["impact", "--old", "twice.yaml", "-f", "twice.yaml"], 0),
+        (&["plan", "--old", "twice.yaml", "-f", "old.json", "-f", "copy.json"], 0),
+        (&["fill", "--crd", "twice.yaml", "--crd", "copy.json", "objects"], 0),
+    ] {
+        let ended = folder.etch(line)?;
+        ensure!(ended.code == Some(code) && ended.err.is_empty(), "{line:?}: {ended:?}");
+    }
+    let says = "widgets.stable.example.com is also in both.yaml, with another content; give one of them";
+    for line in [
+        &["lint", "--old", "both.yaml", "new.json"][..],
+        &["impact", "--old", "both.yaml", "-f", "new.json"],
+        &["impact", "--old", "old.json", "-f", "both.yaml"],
+        &["plan", "--old", "both.yaml", "-f", "new.json"],
+    ] {
+        folder.fails(line, &["both.yaml, document 2", says])?;
+    }
+    folder.fails(
+        &["lint", "--old", "old.json", "--old", "new.json", "new.json"],
+        &["--old: new.json: CRD widgets.stable.example.com is also in old.json"],
+    )?;
+    folder.fails(
+        &["fill", "--crd", "both.yaml", "objects"],
+        &["the CRD of Widget of stable.example.com is also in"],
+    )
+}
+
 #[test]
 fn a_crd_that_the_old_ones_lack_is_named() -> Result<()> {
     let folder = Folder::new()?;

@@ -24,6 +24,7 @@ use kube_structural_schema::schema::DEEPEST;
 use super::super::etcd::{evidence, report_on};
 use super::super::failures::{remedy, way_out};
 use super::super::policy::{Known, Labels, first, labels};
+use super::super::once::Once;
 use super::super::skipped::without_parts;
 use super::super::{Before, documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
@@ -237,7 +238,7 @@ pub(crate) fn given(paths: &[PathBuf], stdin: &mut dyn io::Read) -> anyhow::Resu
 }
 
 fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Given>> {
-    let mut found = BTreeMap::new();
+    let (mut found, mut once) = (BTreeMap::new(), Once::default());
     let other = documents.first().map(source::Document::what);
     for document in without_parts(documents)?.into_iter().filter(source::Document::is_crd) {
         let crd = source::crd(&document)?;
@@ -248,9 +249,6 @@ fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<
                 "{}: the schema of version {name} is nested more than {DEEPEST} levels deep",
                 document.origin
             );
-        }
-        if found.contains_key(crd.name()) {
-            bail!("{}: CRD {} was given before", document.origin, crd.name());
         }
         let labels = labels(&document.json);
         found.insert(crd.name().to_owned(), Given { crd, labels, written: document.json });
@@ -272,6 +270,9 @@ pub(crate) fn note_gone(
     if gone.is_empty() {
         return Ok(());
     }
+        if !once.is_first(format!("CRD {}", crd.name()), &document)? {
+            continue;
+        }
     writeln!(
         io::stderr(),
         "note: -f lacks {}, which --old has: a tool that prunes deletes such a CRD with all its objects",

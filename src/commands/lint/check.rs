@@ -16,6 +16,7 @@ use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
 use serde_json::Value;
 
+use super::super::once::Once;
 use super::super::openapi::Live;
 use super::super::policy::first;
 use super::super::skipped::{part_of_crd, without_parts};
@@ -329,8 +330,13 @@ pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String,
     let Before { documents, lacks } =
         documents_before(paths, new, &mut io::stdin().lock()).context("--old")?;
     let other = documents.first().map(Document::what);
-    let crds = without_parts(documents)?.into_iter().filter(Document::is_crd);
-    let crds: BTreeMap<_, _> = crds.map(|document| (name_of(&document.json), document.json)).collect();
+    let (mut crds, mut once) = (BTreeMap::new(), Once::default());
+    for document in without_parts(documents)?.into_iter().filter(Document::is_crd) {
+        let name = name_of(&document.json);
+        if once.is_first(format!("CRD {name}"), &document).context("--old")? {
+            crds.insert(name, document.json);
+        }
+    }
     if crds.is_empty() && !paths.is_empty() && lacks.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, other));
     }

@@ -104,7 +104,7 @@ fn each_setting_decides_as_for_the_operator() {
 
 #[test]
 fn a_file_has_policies_that_can_be_read() {
-    let twice = policy("a", "{}") + &policy("a", "{}");
+    let twice = policy("a", "{}") + &policy("a", "{mode: Audit}");
     for (text, error) in [
         (policy("a", "{hiddenField: Drop}"), "--policy: stdin: spec.hiddenField: unknown field"),
         (policy("a", "{selecter: {}}"), "--policy: stdin: spec.selecter: unknown field"),
@@ -136,7 +136,10 @@ fn a_file_has_policies_that_can_be_read() {
             "--policy: stdin: spec.settle: expected a time such as 10s, 1m30s, 1h or 1d12h",
         ),
         (policy("''", "{}"), "--policy: stdin: metadata.name is missing"),
-        (twice, "--policy: stdin, document 2: DefaultsPolicy a was given before"),
+        (
+            twice,
+            "--policy: stdin, document 2: DefaultsPolicy a is also in stdin, with another content; give one of them",
+        ),
         (
             "apiVersion: v1\nkind: Pod\n".to_owned(),
             "--policy: stdin: contains no DefaultsPolicy: found Pod of v1",
@@ -146,7 +149,7 @@ fn a_file_has_policies_that_can_be_read() {
         let found = read(&text).err().expect("an error");
         assert!(found.starts_with(error), "{found}");
     }
-    assert!(read(&policy("a", "{onChange: []}")).is_ok());
+    assert!(read(&policy("a", "{onChange: []}").repeat(2)).is_ok());
 }
 
 #[test]
