@@ -33,15 +33,20 @@ fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
 pub(super) fn message(finding: &Finding, with: &str) -> String {
     let inside = finding.field.rsplit_once(".default").map_or("", |(_, inside)| inside);
     let inside = inside.trim_start_matches('.');
-    let detail = match finding.kind {
-        Kind::Duplicate => "the item is in the list twice",
-        Kind::Required if finding.detail.is_empty() => "it is required",
-        // Upstream's words begin with the name of the value, and a default has none.
-        _ => finding.detail.strip_prefix(" in body ").unwrap_or(&finding.detail),
-    };
+    let detail = requirement(finding);
     if inside.is_empty() {
         format!("the default{with} is invalid: {detail}")
     } else {
         format!("the default{with} is invalid at {inside}: {detail}")
+    }
+}
+
+/// What a value breaks.
+pub(super) fn requirement(finding: &Finding) -> &str {
+    match finding.kind {
+        Kind::Duplicate => "the item is in the list twice",
+        Kind::Required if finding.detail.is_empty() => "it is required",
+        // Upstream's words begin with the name of the value, and a default has none.
+        _ => finding.detail.strip_prefix(" in body ").unwrap_or(&finding.detail),
     }
 }

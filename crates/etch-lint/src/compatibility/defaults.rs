@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 
 use super::pair::{Changes, Pair, present};
+use crate::invalid;
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 use kube_crd_validation::Validator;
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults::read;
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::schema::Schema;
 
@@ -70,13 +73,41 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// What is wrong with a value at its place, by the schema.
+/// What is wrong with a value at its place, by the schema: with what a read makes of it, which drops unknown
+/// fields and nulls and fills in the defaults below.
 fn problem(value: &Value, schema: &Value) -> Option<String> {
     const FIELD: &str = "value";
     let document = Json::from(json!({ "type": "object", "properties": { FIELD: schema } }));
     let schema = Schema::parse(&document).ok()?;
-    let object = Json::from(json!({ FIELD: value }));
+    let mut object = Json::from(json!({ FIELD: value }));
+    // What cannot be read at all is told by the steps before it.
+    let _ = read(&mut object, &schema, &Compiled::new(&schema), &mut |_| {});
     let found = Validator::new(&schema).object(&object);
     let first = found.values.into_iter().chain(found.rules).next()?;
-    Some(first.detail.trim_start().trim_start_matches("in body ").to_owned())
+    let inside = first.field.strip_prefix(FIELD).unwrap_or(&first.field).trim_start_matches('.');
+    let at = if inside.is_empty() { String::new() } else { format!("at {inside}: ") };
+    // Upstream's words begin with the place.
+    let words = invalid::requirement(&first);
+    let bare = words.strip_prefix(first.field.as_str()).and_then(|rest| rest.strip_prefix(" in body "));
+    Some(at + bare.unwrap_or(words).trim_start())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_default_is_judged_as_it_is_read() {
+        let cpu = json!({ "type": "integer", "default": 1 });
+        let limits =
+            |cpu: &Value| json!({ "type": "object", "required": ["cpu"], "properties": { "cpu": cpu } });
+        assert_eq!(problem(&json!({}), &limits(&cpu)), None);
+        let told = problem(&json!({}), &limits(&json!({ "type": "integer" })));
+        assert_eq!(told.as_deref(), Some("at cpu: it is required"));
+        let few = json!({ "type": "object", "maxProperties": 1, "properties": { "cpu": cpu } });
+        assert_eq!(problem(&json!({ "cpu": 1, "mem": 1 }), &few), None, "mem is gone");
+        let listed = json!({ "type": "array", "items": { "type": "integer", "minimum": 2 } });
+        let told = problem(&json!([1]), &listed);
+        assert_eq!(told.as_deref(), Some("at [0]: should be greater than or equal to 2"));
+    }
 }
