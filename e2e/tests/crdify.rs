@@ -57,7 +57,7 @@ const CHECKS: [(&str, &[&str]); 16] = [
         "unhandled",
         &[
             "ETCH301", "ETCH304", "ETCH305", "ETCH306", "ETCH307", "ETCH308", "ETCH309", "ETCH310",
-            "ETCH313", "ETCH314", "ETCH318", "ETCH320", "ETCH321", "ETCH322", "ETCH325",
+            "ETCH313", "ETCH314", "ETCH318", "ETCH320", "ETCH321", "ETCH322", "ETCH325", "ETCH327",
         ],
     ),
 ];

@@ -105,7 +105,7 @@ impl Pair<'_> {
             "" => keyword,
             outer => format!("{outer}.{keyword}"),
         };
-        Pair { old, new, path: self.path.clone(), inside }
+        Pair { old, new, path: self.path.clone(), is_needed: self.is_needed, inside }
     }
 }
 

@@ -24,7 +24,7 @@ use kube_structural_schema::json::Json;
 use pair::finding;
 
 /// The rules about upgrades, in the order of their codes.
-pub const COMPATIBILITY_RULES: [&Rule; 26] = [
+pub const COMPATIBILITY_RULES: [&Rule; 27] = [
     &types::CHANGED,
     &required::ADDED,
     &enumeration::NARROWED,
@@ -51,6 +51,7 @@ pub const COMPATIBILITY_RULES: [&Rule; 26] = [
     &defaults::ADDED,
     &pair::LOOSENED,
     &versions::ENDPOINT,
+    &nulls::DROPPED,
 ];
 
 /// Compares a CRD with the one that it replaces. Findings are in the order of the new CRD's versions, then of

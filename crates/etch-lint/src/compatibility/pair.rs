@@ -71,13 +71,15 @@ pub(super) struct Pair<'a> {
     pub(super) new: &'a Value,
     /// The place, as values have it.
     pub(super) path: Path,
+    /// Whether the object or map around it must have it, or a number of fields.
+    pub(super) is_needed: bool,
     /// The clause that both stand in, such as `allOf[0]`; empty outside of clauses.
     pub(super) inside: String,
 }
 
 impl<'a> Pair<'a> {
     pub(super) fn root(old: &'a Value, new: &'a Value) -> Self {
-        Self { old, new, path: Path::root(), inside: String::new() }
+        Self { old, new, path: Path::root(), is_needed: true, inside: String::new() }
     }
 
     /// Runs all checks on this place and on those below that both schemas restrict.
@@ -125,7 +127,14 @@ impl<'a> Pair<'a> {
     }
 
     fn child<'b>(&self, old: &'b Value, new: &'b Value, step: Step) -> Pair<'b> {
-        Pair { old, new, path: self.path.join(step), inside: self.inside.clone() }
+        let mut required = list(self.new, "required").iter();
+        let is_needed = match &step {
+            Step::Field(name) => required.any(|other| other == name),
+            _ => required.next().is_some(),
+        };
+        let is_counted = present(self.new, "minProperties").is_some_and(|least| *least != 0);
+        let path = self.path.join(step);
+        Pair { old, new, path, is_needed: is_needed || is_counted, inside: self.inside.clone() }
     }
 
     /// The old schema of a field that it does not declare; `None` if it drops such fields, so that no object
