@@ -76,7 +76,7 @@ impl<'a> Pruner<'a> {
     }
 
     /// What happens to a field that the schema does not declare by its name.
-    pub(crate) fn undeclared(self) -> Field<'a> {
+    pub fn undeclared(self) -> Field<'a> {
         match self.schema.map(|schema| &schema.additional) {
             Some(Some(Additional::Schema(values))) => Field::Pruned(Self::of(Some(values))),
             // Allowed or not: upstream checks only whether the keyword is there.

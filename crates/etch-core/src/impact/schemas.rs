@@ -1,11 +1,10 @@
 //! Two schemas compared: defaults that appear, change and go, and fields that go. Whether an object is
 //! touched is decided elsewhere.
 
-use serde_json::Value;
-
 use crate::crd::Crd;
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Trail, TrailStep};
+use kube_structural_schema::prune::{Field, Pruner};
 use kube_structural_schema::schema::Schema;
 
 /// What is different between two schemas; all lists are sorted by path.
@@ -17,7 +16,7 @@ pub struct SchemaChanges {
     pub defaults_changed: Vec<Changed>,
     /// Defaults that only the old schema has.
     pub defaults_removed: Vec<(Path, Json)>,
-    /// The topmost places that only the old schema declares.
+    /// The topmost places whose values only the old schema keeps.
     pub fields_removed: Vec<Path>,
     /// The places that no longer keep fields which the schema does not declare; the whole object where the
     /// CRD no longer has `preserveUnknownFields: true`.
@@ -61,11 +60,6 @@ pub fn compare_crds(old: Option<&Crd>, new: &Crd) -> SchemaChanges {
     changes
 }
 
-/// Compares the defaults and the declared fields of two schemas. A default of the whole object has no effect
-/// and does not count.
-pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
-    let mut changes = SchemaChanges::default();
-    if old.preserve_unknown_fields && !keeps_unknown(new) {
 /// Compares the defaults of each other version that both states have, at which the API server creates objects
 /// or reads stored ones (fact R2): of those that are served, and of those in `status.storedVersions`.
 pub fn compare_other_defaults(old: &Crd, new: &Crd) -> Vec<(String, SchemaChanges)> {
@@ -90,9 +84,12 @@ pub fn compare_other_defaults(old: &Crd, new: &Crd) -> Vec<(String, SchemaChange
     found
 }
 
-        changes.unknown_removed.push(Path::root());
-    }
-    below(Some(old), Some(new), &Trail::ROOT, &mut changes);
+/// Compares the defaults and the declared fields of two schemas. A default of the whole object has no effect
+/// and does not count.
+pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
+    let mut changes = SchemaChanges::default();
+    defaults(Some(old), Some(new), &Trail::ROOT, &mut changes);
+    removed(old, Pruner::root(new), &Trail::ROOT, &mut changes);
     changes.defaults_added.sort_by(|(a, _), (b, _)| a.cmp(b));
     changes.defaults_changed.sort_by(|a, b| a.path.cmp(&b.path));
     changes.defaults_removed.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -101,48 +98,72 @@ pub fn compare_other_defaults(old: &Crd, new: &Crd) -> Vec<(String, SchemaChange
     changes
 }
 
-fn below(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: &mut SchemaChanges) {
-    for (name, schema) in old.iter().flat_map(|old| old.properties.iter()) {
-        let new_schema = new.and_then(|new| new.properties.get(name));
-        place(Some(schema), new_schema, new.is_some(), &at.join(TrailStep::Field(name)), changes);
+/// The defaults below a place. What only one schema declares by its name is a value of a map for the other, if
+/// that has any.
+fn defaults(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: &mut SchemaChanges) {
+    for (name, before) in old.iter().flat_map(|old| old.properties.iter()) {
+        let at = at.join(TrailStep::Field(name));
+        let declared = new.and_then(|new| new.properties.get(name));
+        default(Some(before), declared, &at, changes);
+        defaults(Some(before), declared.or(values(new)), &at, changes);
     }
-    for (name, schema) in new.iter().flat_map(|new| new.properties.iter()) {
+    for (name, after) in new.iter().flat_map(|new| new.properties.iter()) {
         if !old.is_some_and(|old| old.properties.contains(name)) {
-            place(None, Some(schema), false, &at.join(TrailStep::Field(name)), changes);
+            let at = at.join(TrailStep::Field(name));
+            default(None, Some(after), &at, changes);
+            defaults(values(old), Some(after), &at, changes);
         }
     }
-    place(items(old), items(new), new.is_some(), &at.join(TrailStep::Items), changes);
-    place(values(old), values(new), new.is_some(), &at.join(TrailStep::Values), changes);
+    for (old, new, step) in
+        [(items(old), items(new), TrailStep::Items), (values(old), values(new), TrailStep::Values)]
+    {
+        if old.is_some() || new.is_some() {
+            let at = at.join(step);
+            default(old, new, &at, changes);
+            defaults(old, new, &at, changes);
+        }
+    }
 }
 
-/// One place that at least one schema may declare; `parent_stays` is whether the new one declares its parent.
-fn place(
-    old: Option<&Schema>,
-    new: Option<&Schema>,
-    parent_stays: bool,
-    at: &Trail<'_>,
-    changes: &mut SchemaChanges,
-) {
-    if old.is_none() && new.is_none() {
-        return;
-    }
-    if new.is_none() && parent_stays {
-        changes.fields_removed.push(at.to_path());
-    }
-    if old.is_some_and(|old| old.preserve_unknown_fields) && new.is_some_and(|new| !keeps_unknown(new)) {
-        changes.unknown_removed.push(at.to_path());
-    }
-    match (default(old), default(new)) {
-        (None, Some(value)) => changes.defaults_added.push((at.to_path(), value.clone().into())),
-        (Some(value), None) => changes.defaults_removed.push((at.to_path(), value.clone().into())),
-        (Some(old), Some(new)) if !same(old, new) => changes.defaults_changed.push(Changed {
-            path: at.to_path(),
-            old: old.clone().into(),
-            new: new.clone().into(),
-        }),
+/// The default at a place.
+fn default(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: &mut SchemaChanges) {
+    let of = |schema: Option<&Schema>| schema.and_then(|schema| schema.default.clone());
+    match (of(old), of(new)) {
+        (None, Some(value)) => changes.defaults_added.push((at.to_path(), value)),
+        (Some(value), None) => changes.defaults_removed.push((at.to_path(), value)),
+        (Some(old), Some(new)) if !same(&old, &new) => {
+            changes.defaults_changed.push(Changed { path: at.to_path(), old, new });
+        }
         _ => {}
     }
-    below(old, new, at, changes);
+}
+
+/// What the old schema keeps below a place, and the new one prunes.
+fn removed(old: &Schema, new: Pruner<'_>, at: &Trail<'_>, changes: &mut SchemaChanges) {
+    let values = at.join(TrailStep::Values);
+    match (new.undeclared(), old.additional_schema()) {
+        (Field::Removed, _) => {
+            if old.additional.is_some() {
+                changes.fields_removed.push(values.to_path());
+            }
+            if old.preserve_unknown_fields {
+                changes.unknown_removed.push(at.to_path());
+            }
+        }
+        (Field::Pruned(inside), Some(before)) => removed(before, inside, &values, changes),
+        (Field::Pruned(_) | Field::Kept, _) => {}
+    }
+    for (name, before) in old.properties.iter() {
+        let at = at.join(TrailStep::Field(name));
+        match new.field(name) {
+            Field::Removed => changes.fields_removed.push(at.to_path()),
+            Field::Pruned(inside) => removed(before, inside, &at, changes),
+            Field::Kept => {}
+        }
+    }
+    if let (Some(items), Some(item)) = (&old.items, new.item()) {
+        removed(items, item, &at.join(TrailStep::Items), changes);
+    }
 }
 
 /// Whether an object keeps the fields that its schema does not declare, or has a place for them.

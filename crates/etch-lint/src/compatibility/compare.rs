@@ -28,5 +28,6 @@ const CHECKS: [fn(&Pair<'_>, &mut Changes); 12] = [
 pub(super) fn schemas(old: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Changes::checked_by(&CHECKS);
     Pair::root(old, new).walk(&mut changes);
+    fields::removed(old, new, &mut changes);
     changes.found
 }

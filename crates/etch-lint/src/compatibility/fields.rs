@@ -1,8 +1,11 @@
 //! ETCH310: fields, and values of maps, that the schema no longer has.
 
-use super::pair::{Changes, LOOSENED, META, Pair, fields, keeps_unknown, present, property, text, values};
+use super::pair::{Changes, LOOSENED, Pair, fields, keeps_unknown, property, values};
 use crate::rule::{Rule, Severity};
+use etch_core::impact::{SchemaChanges, compare};
 use kube_structural_schema::path::Step;
+use kube_structural_schema::schema::Schema;
+use serde_json::Value;
 
 pub(super) const REMOVED: Rule = Rule {
     code: "ETCH310",
@@ -21,41 +24,28 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     if pair.is_in_clause() {
         return clause(pair, changes);
     }
-    let keeps = keeps_unknown(pair.new) || values(pair.new).is_some();
-    for (name, _) in fields(pair.old).filter(|(name, _)| property(pair.new, name).is_none()) {
-        let is_there = pair.is_resource() && META.contains(&name.as_str());
-        if !keeps && !is_there {
-            changes.add(&REMOVED, pair.path.join(Step::Field(name.clone())), "the field is gone");
-        }
+    if values(pair.old).is_none() && values(pair.new).is_some() && !keeps_unknown(pair.old) {
+        changes.add(&LOOSENED, pair.path.join(Step::Values), "values that are not declared are kept now");
     }
-    // A finding about a changed type covers that what was below is gone.
-    let is_same_type = present(pair.old, "type") == present(pair.new, "type");
-    if present(pair.old, "items").is_some()
-        && present(pair.new, "items").is_none()
-        && is_same_type
-        && !keeps_unknown(pair.new)
-    {
-        changes.add(&REMOVED, pair.path.join(Step::Items), "the schema of the items is gone");
+    if !keeps_unknown(pair.old) && keeps_unknown(pair.new) {
+        changes.add(&LOOSENED, pair.path.clone(), "fields that the schema does not declare are kept now");
     }
-    match (values(pair.old).is_some(), values(pair.new).is_some()) {
-        (true, false) if !keeps && is_same_type => {
-            changes.add(&REMOVED, pair.path.join(Step::Values), "values of the map are no longer kept");
-        }
-        (false, true) if !keeps_unknown(pair.old) => {
-            changes.add(&LOOSENED, pair.path.join(Step::Values), "values that are not declared are kept now");
-        }
-        _ => {}
+}
+
+/// What objects lose between two whole schemas, as `etch impact` shows it.
+pub(super) fn removed(old: &Value, new: &Value, changes: &mut Changes) {
+    // A schema that cannot be parsed is refused.
+    let (Ok(old), Ok(new)) = (Schema::parse(old), Schema::parse(new)) else { return };
+    let SchemaChanges { fields_removed, unknown_removed, .. } = compare(&old, &new);
+    for path in fields_removed {
+        let message = match path.steps().last() {
+            Some(Step::Values) => "values of the map are no longer kept",
+            _ => "the field is gone",
+        };
+        changes.add(&REMOVED, path, message);
     }
-    match (keeps_unknown(pair.old), keeps_unknown(pair.new)) {
-        // A scalar has no fields; that it has become one is a change of the type.
-        (true, false) if values(pair.new).is_none() && matches!(text(pair.new, "type"), "" | "object") => {
-            let message = "fields that the schema does not declare are no longer kept";
-            changes.add(&REMOVED, pair.path.clone(), message);
-        }
-        (false, true) => {
-            changes.add(&LOOSENED, pair.path.clone(), "fields that the schema does not declare are kept now");
-        }
-        _ => {}
+    for path in unknown_removed {
+        changes.add(&REMOVED, path, "fields that the schema does not declare are no longer kept");
     }
 }
 
