@@ -20,6 +20,7 @@ use futures::TryStreamExt;
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::schema::DEEPEST;
+use serde_json::{Value, json};
 
 use super::super::etcd::{evidence, report_on};
 use super::super::failures::{remedy, way_out};
@@ -87,8 +88,11 @@ impl Sources<'_> {
         let present = self.present(name).await?;
         let read = present.as_ref().map(Crd::read).transpose();
         let read = read.with_context(|| format!("the CRD {name}"))?;
+        let of_file = self.given_before(name).map(|given| before_upgrade(&given.written, present.as_ref()));
+        let of_file =
+            of_file.as_ref().map(Crd::read).transpose().with_context(|| format!("the CRD {name}"))?;
         let (old, before) = match self.given_before(name) {
-            Some(given) => (Some(&given.crd), Some(&given.written)),
+            Some(given) => (of_file.as_ref(), Some(&given.written)),
             None if self.old.is_none() || self.live => (read.as_ref(), present.as_ref()),
             None => (None, None),
         };
@@ -185,6 +189,31 @@ impl Sources<'_> {
         }
         Ok(())
     }
+}
+
+/// The CRD of a file as the cluster has it before the upgrade, with the versions at which objects may be stored.
+/// Only `status.storedVersions` shows these: where there is none, as in manifests, any served version is one.
+fn before_upgrade(written: &Json, present: Option<&Json>) -> Json {
+    let mut crd = match present {
+        Some(present) => with_status(written, present),
+        None => written.clone(),
+    };
+    if !crd["status"]["storedVersions"].is_array() {
+        let versions = written["spec"]["versions"].as_array().into_iter().flatten();
+        let is_stored = |version: &&Value| version["served"] == true || version["storage"] == true;
+        let names: Vec<Value> = versions.filter(is_stored).map(|version| version["name"].clone()).collect();
+        crd["status"] = json!({ "storedVersions": names });
+    }
+    crd
+}
+
+/// A CRD from a file with the status that the cluster has.
+pub(crate) fn with_status(crd: &Json, installed: &Json) -> Json {
+    let mut crd = crd.clone();
+    if let Some(fields) = crd.as_object_mut() {
+        fields.insert("status".to_owned(), installed["status"].clone());
+    }
+    crd
 }
 
 /// The labels that a CRD has after the upgrade: those of the cluster stay, except where the upgrade has
@@ -392,5 +421,40 @@ impl Found {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_versions_that_may_be_stored_are_those_of_the_cluster_or_else_all_that_are_served() {
+        let version = |name: &str, served: bool, storage: bool| {
+            let schema = json!({ "openAPIV3Schema": { "type": "object" } });
+            json!({ "name": name, "served": served, "storage": storage, "schema": schema })
+        };
+        let versions =
+            [version("v1alpha1", false, false), version("v1beta1", true, false), version("v1", true, true)];
+        let file = Json::from(json!({
+            "metadata": { "name": "things.example.com" },
+            "spec": {
+                "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": versions,
+            },
+        }));
+        let elsewhere = |file: &Json, present: Option<&Json>| {
+            let crd = Crd::read(&before_upgrade(file, present)).expect("a CRD");
+            crd.versions_elsewhere().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(elsewhere(&file, None), ["v1beta1"]);
+        let with = |stored: Value| {
+            let mut crd = file.clone();
+            crd["status"] = json!({ "storedVersions": stored });
+            crd
+        };
+        let (only, old) = (with(json!(["v1"])), with(json!(["v1alpha1", "v1"])));
+        assert_eq!(elsewhere(&only, None), [""; 0]);
+        assert_eq!(elsewhere(&file, Some(&old)), ["v1alpha1"]);
+        assert_eq!(elsewhere(&only, Some(&old)), ["v1alpha1"], "the cluster knows better than the file");
     }
 }

@@ -19,7 +19,7 @@ use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};
 use kube_structural_schema::json::Json;
 
 use super::impact::crd_impact::CrdImpact;
-use super::impact::gather::{Looked, Sources, given, given_before, note_gone};
+use super::impact::gather::{Looked, Sources, given, given_before, note_gone, with_status};
 use super::impact::print::persist_flags;
 use super::one_stdin;
 use super::policy::{Known, PolicyArg};
@@ -248,15 +248,6 @@ fn applicable(crd: &Json) -> Json {
         for name in ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp"] {
             metadata.remove(name);
         }
-    }
-    crd
-}
-
-/// A CRD from a file with the status that the cluster has.
-fn with_status(crd: &Json, installed: &Json) -> Json {
-    let mut crd = crd.clone();
-    if let Some(fields) = crd.as_object_mut() {
-        fields.insert("status".to_owned(), installed["status"].clone());
     }
     crd
 }
