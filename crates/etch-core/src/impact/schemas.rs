@@ -45,11 +45,17 @@ impl SchemaChanges {
     }
 }
 
-/// Compares the storage versions of two states of a CRD; without an old CRD, all is new.
+/// Compares the storage versions of two states of a CRD; without an old CRD, all is new. Where a webhook
+/// converts from one version to the other, it decides what becomes of fields and values.
 pub fn compare_crds(old: Option<&Crd>, new: &Crd) -> SchemaChanges {
     let nothing = Schema::default();
     let new_schema = &new.storage().schema;
     let mut changes = compare(old.map_or(&nothing, |old| &old.storage().schema), new_schema);
+    let is_moved = old.is_some_and(|old| old.storage().name != new.storage().name);
+    if is_moved && new.is_converted_by_webhook() {
+        let SchemaChanges { defaults_added, .. } = changes;
+        return SchemaChanges { defaults_added, ..SchemaChanges::default() };
+    }
     if new.preserves_unknown_fields() {
         // What the schema no longer declares is shown nevertheless.
         changes.fields_removed.clear();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use etch_core::api::Canary;
 use etch_core::crd::Crd;
-use etch_core::impact::{EffectKind, Place, Problem, SchemaChanges, Tally};
+use etch_core::impact::{EffectKind, Place, Problem, SchemaChanges, Tally, compare};
 use etch_core::plan::Terms;
 use etch_core::shell::quoted;
 use kube_structural_schema::json::Json;
@@ -149,6 +149,20 @@ impl<'a> Upgrade<'a> {
 
     /// The versions that the upgrade takes out of the CRD, and at which objects may be stored.
     pub(super) fn going(&self) -> Vec<&'a str> {
+    /// Whether it does, and a webhook converts to the new one.
+    pub(super) fn is_moved_by_webhook(&self) -> bool {
+        self.moves() && self.new.1.is_converted_by_webhook()
+    }
+
+    /// What changes in the version at which objects are stored before the upgrade, by whose schema they are
+    /// read (fact R2). Nothing, if the upgrade takes that version out, for then none of them can be read.
+    pub(super) fn of_stored(&self) -> SchemaChanges {
+        let Some((_, old)) = self.old.filter(|_| self.moves()) else { return self.schemas.clone() };
+        let before = old.storage();
+        let after = self.new.1.version(&before.name);
+        after.map(|after| compare(&before.schema, &after.schema)).unwrap_or_default()
+    }
+
         let Some((document, _)) = self.old else { return Vec::new() };
         let stored = stored(document);
         let is_stored =

@@ -2,7 +2,7 @@
 //! store after it.
 
 use etch_core::api::{AfterCanary, Canary};
-use etch_core::impact::{Changed, EffectKind, Kind, Place};
+use etch_core::impact::{Changed, EffectKind, Kind, Place, compare};
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
 use etch_core::shell::quoted;
@@ -65,6 +65,17 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             plan.unknown.push(format!(
                 "what etcd holds of {count}, on which it depends what happens there: {write} before the upgrade \
                  settles it, and `etch impact` with --etcd-endpoints or --etcd-snapshot reads it"
+            ));
+        }
+    }
+    if let (None, Some((_, old)), true) = (upgrade.objects, upgrade.old, upgrade.is_moved_by_webhook()) {
+        let (before, after) = (old.storage(), upgrade.new.1.storage());
+        let lacking = compare(&before.schema, &after.schema).fields_removed;
+        if !lacking.is_empty() {
+            let lacking = first(lacking.iter().map(ToString::to_string)).join(", ");
+            plan.unknown.push(format!(
+                "what the conversion webhook makes of fields of {} that {} does not have: {lacking}",
+                before.name, after.name
             ));
         }
     }
@@ -179,7 +190,7 @@ fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
             upgrade.places(is_so)
         }),
         None => {
-            let schemas = upgrade.schemas;
+            let schemas = &upgrade.of_stored();
             let changed = schemas.defaults_changed.iter();
             let changed = changed
                 .map(|Changed { path, old, new }| format!("{path}: {} becomes {}", shown(old), shown(new)));
@@ -197,8 +208,10 @@ fn to_save(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
     let why: Vec<String> = match upgrade.objects {
         Some(_) => upgrade.places(|place| matches!(place.effect, EffectKind::Hidden | EffectKind::Dropped)),
         None => {
-            let removed = &upgrade.schemas.fields_removed;
-            let unknown = &upgrade.schemas.unknown_removed;
+            let of_stored = upgrade.of_stored();
+            let schemas = if upgrade.is_moved_by_webhook() { &of_stored } else { upgrade.schemas };
+            let removed = &schemas.fields_removed;
+            let unknown = &schemas.unknown_removed;
             let removed = removed.iter().map(|path| format!("{path}: the field is gone"));
             let unknown =
                 unknown.iter().map(|path| format!("{path}: fields that are not declared are no longer kept"));
