@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 
 use super::super::etcd::{evidence, report_on};
 use super::super::failures::{remedy, way_out};
-use super::super::policy::{Known, Labels, first, labels};
 use super::super::once::Once;
+use super::super::policy::{Known, Labels, first, labels};
 use super::super::skipped::without_parts;
 use super::super::{Before, documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
@@ -84,7 +84,7 @@ impl Sources<'_> {
         given: Given,
         witnesses: &mut Witnesses,
     ) -> anyhow::Result<Looked> {
-        let Given { crd: new, labels, written } = &given;
+        let Given { crd: new, labels, written, .. } = &given;
         let present = self.present(name).await?;
         let read = present.as_ref().map(Crd::read).transpose();
         let read = read.with_context(|| format!("the CRD {name}"))?;
@@ -242,6 +242,8 @@ pub(crate) struct Given {
     pub(crate) crd: Crd,
     pub(crate) labels: Labels,
     pub(crate) written: Json,
+    /// The document.
+    pub(crate) origin: Origin,
 }
 
 /// The CRDs before, by name: those of files, or of a revision at the paths of the files after; `None` if no
@@ -271,6 +273,9 @@ fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<
     let other = documents.first().map(source::Document::what);
     for document in without_parts(documents)?.into_iter().filter(source::Document::is_crd) {
         let crd = source::crd(&document)?;
+        if !once.is_first(format!("CRD {}", crd.name()), &document)? {
+            continue;
+        }
         if let Some(Version { name, .. }) =
             crd.versions().iter().find(|version| version.schema.depth() > DEEPEST)
         {
@@ -280,7 +285,8 @@ fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<
             );
         }
         let labels = labels(&document.json);
-        found.insert(crd.name().to_owned(), Given { crd, labels, written: document.json });
+        let source::Document { json: written, origin, .. } = document;
+        found.insert(crd.name().to_owned(), Given { crd, labels, written, origin });
     }
     if found.is_empty() {
         bail!(none_of("CustomResourceDefinition", paths, other));
@@ -299,9 +305,6 @@ pub(crate) fn note_gone(
     if gone.is_empty() {
         return Ok(());
     }
-        if !once.is_first(format!("CRD {}", crd.name()), &document)? {
-            continue;
-        }
     writeln!(
         io::stderr(),
         "note: -f lacks {}, which --old has: a tool that prunes deletes such a CRD with all its objects",

@@ -425,6 +425,7 @@ mod tests {
 
     use etch_core::crd::Crd;
 
+    use etch::source::Origin;
     use super::*;
     use crate::commands::impact::gather::Given;
     use crate::commands::policy::Rules;
@@ -443,7 +444,8 @@ mod tests {
         let new = Crd::read(&written).expect("a CRD");
         let mut impact = CrdImpact::new("things.example.com", None, &new, None, Rules::Assumed);
         impact.tally.counts.open = 1;
-        let new = Given { crd: new, labels: BTreeMap::new(), written };
+        let origin = Origin { file: "new.yaml".into(), document: 1, item: None };
+        let new = Given { crd: new, labels: BTreeMap::new(), written, origin };
         let mut looked = Looked { impact, new, present: None, settling: Some(" --every-object") };
         let with =
             "To know it, run `etch persist things.example.com --every-object` first, or give access to etcd";

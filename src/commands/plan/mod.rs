@@ -1,6 +1,7 @@
 //! `etch plan`: the steps of a CRD upgrade, from the server's answer to the old version's end.
 //! The library decides which steps there are.
 
+mod apply;
 mod print;
 
 use std::collections::BTreeMap;
@@ -103,6 +104,7 @@ impl Plan {
             cluster,
             limit: Some(0),
         };
+        let apply = apply::files(&self.new, new.values().map(|given| &given.origin));
         let looked = sources.look_at(new).await?;
         sources.policies.announce()?;
         let mut all = Vec::new();
@@ -111,7 +113,7 @@ impl Plan {
                 Some(cluster) => dry_run(cluster, &looked).await?,
                 None => DryRun::NotAsked,
             };
-            all.push(self.planned(global, &sources, looked, dry_run)?);
+            all.push(self.planned(global, &sources, looked, dry_run, apply.as_deref())?);
         }
         emit(
             out,
@@ -131,6 +133,7 @@ impl Plan {
         sources: &Sources<'_>,
         looked: Looked,
         dry_run: DryRun,
+        apply: Option<&str>,
     ) -> anyhow::Result<Planned> {
         let Looked { impact, new, present, .. } = looked;
         let name = new.crd.name();
@@ -157,7 +160,10 @@ impl Plan {
             canary: settings.and_then(|settings| settings.canary),
         };
         let is_from_cluster = from_file.is_none() && old.is_some();
-        let words = self.words(global, persist_flags(&rules.terms()), is_from_cluster.then_some(name));
+        let words = Words {
+            apply: apply.map(str::to_owned),
+            ..self.words(global, persist_flags(&rules.terms()), is_from_cluster.then_some(name))
+        };
         let plan = UpgradePlan::new(&Upgrade {
             old: old.as_ref().zip(read.as_ref()),
             new: (&new.written, &new.crd),
@@ -184,7 +190,8 @@ impl Plan {
         let (etch, old) = (program(), listed("--old", &self.old));
         let read = installed.map(|name| format!("kubectl get crd {}{cluster} --output yaml", quoted(name)));
         let lint = lint_command(&etch, read.as_deref(), &old, &self.new);
-        Words { etch, new: listed("-f", &self.new).trim_start().to_owned(), lint, cluster, old, persist }
+        let new = listed("-f", &self.new).trim_start().to_owned();
+        Words { etch, new, apply: None, lint, cluster, old, persist }
     }
 }
 

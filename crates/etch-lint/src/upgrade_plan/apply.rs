@@ -21,12 +21,13 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
          with --force-conflicts"
             .to_owned()
     });
-    let Words { new, cluster, .. } = upgrade.words;
+    let Words { apply, cluster, .. } = upgrade.words;
+    let what = if apply.is_some() { "Apply the CRD" } else { "Apply the CRD, which was piped in" };
     plan.steps.push(Step {
         kind: StepKind::Apply,
         phase: Phase::Upgrade,
         what: "Apply the CRD".to_owned(),
         why: why.into_iter().collect(),
-        command: Some(format!("kubectl apply --server-side{force}{cluster} {new}")),
+        command: apply.as_ref().map(|files| format!("kubectl apply --server-side{force}{cluster} {files}")),
     });
 }

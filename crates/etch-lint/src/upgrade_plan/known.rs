@@ -106,6 +106,8 @@ pub struct Words {
     pub etch: String,
     /// The files after the upgrade, each behind `-f`.
     pub new: String,
+    /// The files with the CRDs, each behind `-f`, as kubectl takes them; `None` where they were piped in.
+    pub apply: Option<String>,
     /// The command with which `etch lint` shows what is refused and what is incompatible.
     pub lint: String,
     /// The options that lead to the cluster, with a space before each.
@@ -147,8 +149,6 @@ impl<'a> Upgrade<'a> {
         self.old.is_some_and(|(_, old)| old.storage().name != self.new.1.storage().name)
     }
 
-    /// The versions that the upgrade takes out of the CRD, and at which objects may be stored.
-    pub(super) fn going(&self) -> Vec<&'a str> {
     /// Whether it does, and a webhook converts to the new one.
     pub(super) fn is_moved_by_webhook(&self) -> bool {
         self.moves() && self.new.1.is_converted_by_webhook()
@@ -163,6 +163,8 @@ impl<'a> Upgrade<'a> {
         after.map(|after| compare(&before.schema, &after.schema)).unwrap_or_default()
     }
 
+    /// The versions that the upgrade takes out of the CRD, and at which objects may be stored.
+    pub(super) fn going(&self) -> Vec<&'a str> {
         let Some((document, _)) = self.old else { return Vec::new() };
         let stored = stored(document);
         let is_stored =

@@ -20,9 +20,9 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             // Etch gives the same errors with their places; a webhook's refusal it cannot know.
             if upgrade.refusals.is_empty() && !words.contains("status.storedVersions") {
                 let what = "Correct the CRD: this cluster refuses it in a dry run";
-                let Words { new, cluster, .. } = upgrade.words;
-                let command = format!("kubectl apply --server-side --dry-run=server{cluster} {new}");
-                plan.before(StepKind::Fix, what, vec![words.clone()], Some(command));
+                let Words { apply, cluster, .. } = upgrade.words;
+                let command = |files| format!("kubectl apply --server-side --dry-run=server{cluster} {files}");
+                plan.before(StepKind::Fix, what, vec![words.clone()], apply.as_ref().map(command));
             }
         }
         DryRun::Guarded { refusal, digest, .. } => {

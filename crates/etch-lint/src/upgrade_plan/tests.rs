@@ -159,6 +159,7 @@ fn planned(case: &Case) -> UpgradePlan {
         GivenAnswer::NotAsked => DryRun::NotAsked,
         GivenAnswer::Same => DryRun::SameAsInstalled,
         GivenAnswer::Conflicts => DryRun::Accepted { conflicts: true },
+        apply: Some("-f new.yaml".to_owned()),
         GivenAnswer::Refuses => DryRun::Refused("403 by webhook w".to_owned()),
         GivenAnswer::Guards { conflicts } => DryRun::Guarded {
             refusal: "403 Forbidden by webhook g".to_owned(),
