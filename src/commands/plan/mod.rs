@@ -217,11 +217,9 @@ async fn dry_run(cluster: &Cluster, looked: &Looked) -> anyhow::Result<DryRun> {
         conflicts = true;
         answer = cluster.try_crd(name, &crd, MANAGER, true).await;
     }
-    let generation = |document: &Json| document["metadata"]["generation"].as_i64();
     Ok(match answer {
         Ok(answer) => {
-            let before = looked.present.as_ref().and_then(|(present, _)| generation(present));
-            match before.is_some() && before == generation(&answer) {
+            match looked.present.as_ref().is_some_and(|(present, _)| is_unchanged(present, &answer)) {
                 true => DryRun::SameAsInstalled,
                 false => DryRun::Accepted { conflicts },
             }
@@ -229,6 +227,13 @@ async fn dry_run(cluster: &Cluster, looked: &Looked) -> anyhow::Result<DryRun> {
         Err(CallError::Refused(refusal)) => refused(&refusal, conflicts),
         Err(error) => return Err(error).with_context(|| format!("the CRD {name}: dry run")),
     })
+}
+
+/// Whether the answer to a dry run is the CRD that is there. Labels and annotations do not count in its generation.
+fn is_unchanged(present: &Json, answer: &Json) -> bool {
+    let has_generation = present["metadata"]["generation"].is_i64();
+    let is_same = |field| present["metadata"][field] == answer["metadata"][field];
+    has_generation && ["generation", "labels", "annotations"].into_iter().all(is_same)
 }
 
 /// What the refusal of a CRD is, where `conflicts` tells whether it came only after a conflict of owners.
@@ -263,7 +268,26 @@ fn applicable(crd: &Json) -> Json {
 mod tests {
     use std::path::PathBuf;
 
-    use super::lint_command;
+    use kube_structural_schema::json::Json;
+    use serde_json::{Value, json};
+
+    use super::{is_unchanged, lint_command};
+
+    #[test]
+    fn a_label_is_a_change() {
+        let crd = |generation: u64, labels: Value| {
+            Json::from(
+                json!({ "metadata": { "generation": generation, "labels": labels, "resourceVersion": "7" } }),
+            )
+        };
+        let present = crd(1, json!({ "a": "b" }));
+        let mut answer = present.clone();
+        answer["metadata"]["resourceVersion"] = "8".into();
+        assert!(is_unchanged(&present, &answer));
+        assert!(!is_unchanged(&present, &crd(2, json!({ "a": "b" }))));
+        assert!(!is_unchanged(&present, &crd(1, json!({ "a": "c" }))));
+        assert!(!is_unchanged(&present, &crd(1, json!(null))));
+    }
 
     #[test]
     fn the_lint_command_reads_standard_input_once() {

@@ -1,13 +1,22 @@
 //! The step that applies the CRD.
 
-use kube_structural_schema::json::same;
+use kube_structural_schema::json::{Json, same};
+use serde_json::{Map, Value};
 
 use super::known::{DryRun, Upgrade, Words};
 use super::step::{Phase, Step, StepKind, UpgradePlan};
 
+/// What `kubectl apply` keeps for itself.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
-    let is_same = *upgrade.dry_run == DryRun::SameAsInstalled
-        || upgrade.old.is_some_and(|(old, _)| same(&old["spec"], &upgrade.new.0["spec"]));
+    let is_same = match upgrade.dry_run {
+        DryRun::SameAsInstalled => true,
+        DryRun::Accepted { .. } | DryRun::Guarded { .. } => false,
+        DryRun::NotAsked | DryRun::Refused(_) | DryRun::Failed(_) => upgrade.old.is_some_and(|(old, _)| {
+            same(&old["spec"], &upgrade.new.0["spec"]) && has_same_marks(old, upgrade.new.0)
+        }),
+    };
     if is_same {
         return;
     }
@@ -26,8 +35,24 @@ pub(super) fn add(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     plan.steps.push(Step {
         kind: StepKind::Apply,
         phase: Phase::Upgrade,
-        what: "Apply the CRD".to_owned(),
+        what: what.to_owned(),
         why: why.into_iter().collect(),
         command: apply.as_ref().map(|files| format!("kubectl apply --server-side{force}{cluster} {files}")),
     });
+}
+
+/// Whether applying a CRD changes neither labels nor annotations: they select its policy and its webhook's
+/// certificate, among other things. One that a server returned may have more of them, from other managers.
+fn has_same_marks(old: &Json, new: &Json) -> bool {
+    let is_returned = old["metadata"]["uid"].is_string();
+    let marks = |crd: &Json, field: &str| -> Map<String, Value> {
+        let mut marks = crd["metadata"][field].as_object().cloned().unwrap_or_default();
+        marks.remove(LAST_APPLIED);
+        marks
+    };
+    ["labels", "annotations"].iter().all(|field| {
+        let (old, new) = (marks(old, field), marks(new, field));
+        new.iter().all(|(name, value)| old.get(name) == Some(value))
+            && (is_returned || old.len() == new.len())
+    })
 }

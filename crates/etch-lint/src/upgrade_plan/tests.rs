@@ -51,6 +51,11 @@ struct State {
     stored: Option<Vec<String>>,
     #[serde(default)]
     conversion: Option<Value>,
+    #[serde(default)]
+    labels: Value,
+    /// Whether it is from a file, and not as a server returned it.
+    #[serde(default)]
+    written: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -108,6 +113,10 @@ fn document(state: &State) -> Json {
     if let Some(conversion) = &state.conversion {
         document["spec"]["conversion"] = conversion.clone();
     }
+    document["metadata"]["labels"] = state.labels.clone();
+    if state.written {
+        document["metadata"]["uid"] = Value::Null;
+    }
     if let Some(stored) = &state.stored {
         document["status"] = json!({ "storedVersions": stored });
     }
@@ -150,6 +159,7 @@ fn planned(case: &Case) -> UpgradePlan {
     let words = Words {
         etch: "etch".to_owned(),
         new: "-f new.yaml".to_owned(),
+        apply: Some("-f new.yaml".to_owned()),
         lint: "etch lint --old old.yaml new.yaml".to_owned(),
         old: " --old old.yaml".to_owned(),
         ..Words::default()
@@ -159,7 +169,6 @@ fn planned(case: &Case) -> UpgradePlan {
         GivenAnswer::NotAsked => DryRun::NotAsked,
         GivenAnswer::Same => DryRun::SameAsInstalled,
         GivenAnswer::Conflicts => DryRun::Accepted { conflicts: true },
-        apply: Some("-f new.yaml".to_owned()),
         GivenAnswer::Refuses => DryRun::Refused("403 by webhook w".to_owned()),
         GivenAnswer::Guards { conflicts } => DryRun::Guarded {
             refusal: "403 Forbidden by webhook g".to_owned(),
@@ -209,6 +218,12 @@ fn each_case_has_its_steps() {
             wrong.push(format!("{}, not known:\n  {}", case.name, plan.unknown.join("\n  ")));
         }
         seen.extend(plan.steps.iter().map(|step| step.kind));
+        // Steps are pasted one after the other, with CRDs in files of their names or in the folder where one is.
+        let commands = plan.steps.iter().filter_map(|step| step.command.as_deref());
+        for (_, file) in commands.filter_map(|command| command.split_once(" >")) {
+            let is_manifest = [".json", ".yaml", ".yml"].iter().any(|ending| file.ends_with(ending));
+            assert!(!is_manifest, "{}: {file} may be what is applied next", case.name);
+        }
         assert!(plan.steps.is_sorted_by_key(|step| step.phase), "{}", case.name);
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -219,12 +234,6 @@ fn each_case_has_its_steps() {
         StepKind::Unignore,
         StepKind::Persist,
         StepKind::Save,
-        // Steps are pasted one after the other, with CRDs in files of their names or in the folder where one is.
-        let commands = plan.steps.iter().filter_map(|step| step.command.as_deref());
-        for (_, file) in commands.filter_map(|command| command.split_once(" >")) {
-            let is_manifest = [".json", ".yaml", ".yml"].iter().any(|ending| file.ends_with(ending));
-            assert!(!is_manifest, "{}: {file} may be what is applied next", case.name);
-        }
         StepKind::Hold,
         StepKind::Move,
         StepKind::Trim,
@@ -253,6 +262,8 @@ fn no_name_runs_anything_in_a_shell() {
         unserved: None,
         stored: Some(vec!["it's".to_owned(), name.to_owned()]),
         conversion,
+        labels: Value::Null,
+        written: false,
     };
     let case = Case {
         name: String::new(),
