@@ -4,7 +4,6 @@
 use std::io::{self, Write};
 
 use etch::cluster::Scope;
-use etch::report::counted;
 use etch::report::html::{STYLE, bar, code, text, value};
 use etch::report::{Tone, counted};
 use etch_core::impact::EffectKind;
@@ -13,20 +12,7 @@ use etch_lint::Finding;
 use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::gather::Looked;
-use super::print::{Happening, advice, affected, floating, happenings, named};
-
-/// How many objects an effect is on, and the effect.
-type Effects = (fn(&Counts) -> u64, EffectKind);
-
-const EFFECTS: [Effects; 7] = [
-    (|counts| counts.gaining, EffectKind::Appears),
-    (|counts| counts.changing, EffectKind::Changes),
-    (|counts| counts.following, EffectKind::Follows),
-    (|counts| counts.losing, EffectKind::Disappears),
-    (|counts| counts.hidden, EffectKind::Hidden),
-    (|counts| counts.dropped, EffectKind::Dropped),
-    (|counts| counts.invalid, EffectKind::Problem),
-];
+use super::print::{Happening, SchemaRow, advice, affected, floating, happenings, named, schema_rows};
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
 pub(super) fn write(
@@ -97,11 +83,9 @@ fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     }
     writeln!(out, "<h3>{total}, {}</h3>\n<table class=\"effects\">", text(&affected(impact)))?;
     head(out, &["Effect", "#Objects", ""])?;
-    for (count, effect) in EFFECTS {
-        let objects = count(&tally.counts);
-        if objects > 0 {
-            row(out, effect, effect.as_str(), &[], objects, whole)?;
-        }
+    for ((effect, is_open), objects) in &tally.effects {
+        let word = if *is_open { effect.as_possibility() } else { effect.as_str() };
+        row(out, *effect, word, &[], *objects, whole)?;
     }
     writeln!(out, "</table>\n<table class=\"places\">")?;
     head(out, &["Effect", "Where", "#Objects", ""])?;
@@ -209,7 +193,8 @@ fn named_objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
     }
     writeln!(out, "</table>")?;
     if impact.details.left() > 0 {
-        writeln!(out, "<p>and {} more objects; --limit 0 lists all</p>", impact.details.left())?;
+        let left = counted(impact.details.left(), "more object");
+        writeln!(out, "<p>and {left}; --limit 0 lists all</p>")?;
     }
     writeln!(out, "</details>")
 }

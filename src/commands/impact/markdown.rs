@@ -114,7 +114,7 @@ fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     }
     table.write(out)?;
     if impact.details.left() > 0 {
-        writeln!(out, "and {} more objects\n", impact.details.left())?;
+        writeln!(out, "and {}\n", counted(impact.details.left(), "more object"))?;
     }
     writeln!(out, "</details>\n")?;
     for advice in advice(looked, &code) {

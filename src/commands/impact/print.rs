@@ -323,7 +323,9 @@ pub(super) fn happenings(effect: &Effect, with_keys: bool) -> Vec<Happening> {
     for (kind, paths) in by_effect(effect) {
         for (is_open, word) in [(false, kind.as_str()), (true, kind.as_possibility())] {
             let such = paths.iter().filter(|path| effect.open.is_open(kind, path) == is_open);
-            let places: Vec<_> = such.map(shown).collect();
+            let mut places: Vec<_> = such.map(shown).collect();
+            // Without keys, places of one map are one.
+            places.dedup();
             if !places.is_empty() {
                 rows.push(Happening { kind, word, places });
             }
@@ -423,9 +425,9 @@ fn tone(kind: EffectKind) -> Tone {
 mod tests {
     use std::collections::BTreeMap;
 
+    use etch::source::Origin;
     use etch_core::crd::Crd;
 
-    use etch::source::Origin;
     use super::*;
     use crate::commands::impact::gather::Given;
     use crate::commands::policy::Rules;

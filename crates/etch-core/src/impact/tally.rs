@@ -17,6 +17,8 @@ pub struct Tally {
     pub counts: Counts,
     /// How many objects each effect is on, by its place in the schema.
     pub summary: BTreeMap<Place, u64>,
+    /// How many objects each effect is on, for certain or only perhaps (`true`), wherever it is.
+    pub effects: BTreeMap<(EffectKind, bool), u64>,
 }
 
 /// One effect on a place in the schema, whatever the object.
@@ -108,6 +110,11 @@ impl Tally {
         let places = if effect.is_none() { BTreeSet::new() } else { places(effect) };
         for place in &places {
             *self.summary.entry(place.clone()).or_default() += 1;
+        }
+        let kinds: BTreeSet<EffectKind> = places.iter().map(|place| place.effect).collect();
+        for kind in kinds {
+            let is_open = places.iter().filter(|place| place.effect == kind).all(|place| place.is_open);
+            *self.effects.entry((kind, is_open)).or_default() += 1;
         }
         Counted { skipped, places }
     }
