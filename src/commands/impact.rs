@@ -37,7 +37,8 @@ use crate::commands::outcome::Outcome;
 ///
 /// With access to etcd, or to a snapshot of it, every answer is exact. Without it, Etch uses what proves that
 /// a default is stored or missing: reports, managedFields and resource versions. Where nothing does, it shows
-/// what may happen. Objects from files count as stored as they are.
+/// what may happen. An object from a file counts as stored as it is, or, if a server returned it (it has a
+/// uid), by its managedFields: save objects with kubectl get -o yaml --show-managed-fields.
 ///
 /// With --openapi, compare the defaults that two releases of Kubernetes or of an aggregated API publish for
 /// their types.
