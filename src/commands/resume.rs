@@ -8,7 +8,9 @@ use etch::cluster::{Cluster, Target};
 use etch_core::api::{CanaryProgress, CanaryState, Mode};
 use etch_core::crd::Crd;
 
+use super::error_text;
 use super::policy::{Known, Rules, labels};
+use crate::commands::emit::ended;
 use crate::commands::outcome::Outcome;
 
 /// Write the remaining objects of a CRD after its canary
@@ -35,11 +37,15 @@ impl Resume {
         let cluster = Cluster::connect(target).await?;
         // Without permission to read policies, the canary can be resumed all the same.
         let policies = Known::of(&cluster).await.unwrap_or_default();
+        let mut failures = Vec::new();
         for name in super::crds_named(&cluster, &self.crds).await? {
-            let result = resume(&cluster, &policies, &name).await?;
-            writeln!(out, "crd/{name}: {result}")?;
+            // A CRD whose canary does not wait keeps no other from being resumed.
+            match resume(&cluster, &policies, &name).await {
+                Ok(result) => writeln!(out, "crd/{name}: {result}")?,
+                Err(error) => failures.push(error_text(&error)),
+            }
         }
-        Ok(Outcome::Clean)
+        ended(failures, true)
     }
 }
 
