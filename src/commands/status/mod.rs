@@ -17,6 +17,7 @@ use etch_core::condition;
 use etch_core::object::Object;
 use jiff::Timestamp;
 use kube_structural_schema::json::Json;
+use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
 
 use self::overview::{CrdFacts, Facts, LeaderView, overview};
@@ -86,13 +87,14 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
         let status = DefaultsPolicyStatus::deserialize(&policy.json()["status"]).unwrap_or_default();
         (policy.name().to_owned(), status.conditions)
     };
+    let reports = reports.map(|reports| readable(&reports, &mut unread));
     let spec_of = |policy: &Object| (policy.name().to_owned(), counting(&policy.json()["spec"]));
     Ok(Facts {
         kubernetes,
         leader: leader.map(|leader| leader.map(view)),
         policy_conditions: policies.iter().flatten().flatten().map(conditions_of).collect(),
         policies: policies.map(|policies| policies.map(|all| all.iter().map(spec_of).collect())),
-        reports: reports.map(|reports| reports.iter().filter_map(report).collect()),
+        reports,
         crds,
         unread,
         now,
@@ -135,7 +137,16 @@ fn view(leader: Leader) -> LeaderView {
     LeaderView { namespace, instance, since: since.and_then(|since| since.parse().ok()) }
 }
 
-/// A report, if this version can read it.
-fn report(object: &Object) -> Option<DefaultsReport> {
-    serde_json::from_slice(&object.json().to_vec()).ok()
+/// The reports that this version can read; the others are noted.
+fn readable(reports: &[Object], unread: &mut Vec<String>) -> Vec<DefaultsReport> {
+    let mut found = Vec::new();
+    for object in reports {
+        match serde_json::from_slice(&object.json().to_vec()) {
+            Ok(report) => found.push(report),
+            Err(error) => {
+                unread.push(format!("DefaultsReport {}: {}", object.name(), without_values(&error)))
+            }
+        }
+    }
+    found
 }

@@ -4,11 +4,13 @@ use etch::report::Style;
 use etch_core::api::{Counts, DefaultsReport, DefaultsReportSpec, DefaultsReportStatus, ObjectProblem};
 use etch_core::condition::Condition;
 use etch_core::message::OLD_CRDS;
+use etch_core::object::Object;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::overview::{CrdFacts, Facts, LeaderView, Overview, overview};
 use super::print::table;
+use super::readable;
 
 fn now() -> Timestamp {
     "2026-11-26T12:00:00Z".parse().expect("a time")
@@ -328,4 +330,21 @@ fn the_report_of_a_crd_that_no_policy_selects_counts_no_more() {
     assert_eq!((ungoverned.problems.held, ungoverned.problems.rejected, ungoverned.passes.len()), (0, 0, 0));
     let unread = overview(Facts { policies: None, ..facts() });
     assert_eq!((unread.problems.held, unread.problems.rejected, unread.passes.len()), (7, 1, 1));
+}
+
+#[test]
+fn a_report_that_cannot_be_read_is_noted() {
+    let of = |spec: Value| {
+        let metadata = json!({ "name": "widgets.example.com" });
+        let kind = "DefaultsReport";
+        Object::from(
+            json!({ "apiVersion": "etch-operator.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec }),
+        )
+    };
+    let mut unread = Vec::new();
+    assert!(readable(&[of(json!(["secret"]))], &mut unread).is_empty());
+    assert!(
+        unread[0].starts_with("DefaultsReport widgets.example.com: ") && !unread[0].contains("secret"),
+        "{unread:?}"
+    );
 }
