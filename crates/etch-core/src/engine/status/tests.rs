@@ -31,12 +31,9 @@ fn writes() -> (Status, Arc<[Condition]>) {
     let mut status = Status::new(subject, Vec::new(), at(7, 7), 0);
     status.set_conditions(message::unreadable(&Default::default()));
     let wanted = loop {
-        match status.poll(now()).expect("a write") {
-            Command::SetConditions(conditions, version) => {
-                assert_eq!(version, "7");
-                break conditions;
-            }
-            _ => {}
+        if let Command::SetConditions(conditions, version) = status.poll(now()).expect("a write") {
+            assert_eq!(version, "7");
+            break conditions;
         }
     };
     (status, wanted)
