@@ -20,7 +20,7 @@ use kube_structural_schema::json::Json;
 
 impl Cluster {
     /// Sets our conditions, all of them, on a CRD that has this resource version; an empty list removes them.
-    /// With an empty version they are set whatever it is. Returns the CRD as it is then.
+    /// Without a version they are set whatever it is. Returns the CRD as it is then.
     ///
     /// The uid makes sure that it is the CRD that was judged, and the version that no request which arrives late
     /// replaces what was set since.
@@ -32,7 +32,7 @@ impl Cluster {
         &self,
         name: &str,
         uid: &str,
-        version: &str,
+        version: Option<&str>,
         conditions: &[Condition],
     ) -> Result<CrdRevision, CallError> {
         match self.apply_conditions(name, uid, version, conditions).await {
@@ -53,16 +53,19 @@ impl Cluster {
         &self,
         name: &str,
         uid: &str,
-        version: &str,
+        version: Option<&str>,
         conditions: &[Condition],
     ) -> Result<CrdRevision, CallError> {
-        let version = Some(version).filter(|version| !version.is_empty());
-        let body = json!({
+        let mut body = json!({
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": { "name": name, "uid": uid, "resourceVersion": version },
+            "metadata": { "name": name, "uid": uid },
             "status": { "conditions": conditions },
         });
+        // The server refuses a null.
+        if let Some(version) = version {
+            body["metadata"]["resourceVersion"] = version.into();
+        }
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
         let answer = self.apply_for_metadata(&path, body).await?;
         Ok(CrdRevision::of(&answer))

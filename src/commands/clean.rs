@@ -73,7 +73,7 @@ impl Clean {
         for (name, uid, conditions, persisted, resumed) in &marked {
             if *conditions {
                 if !self.dry_run {
-                    let removed = cluster.set_conditions(name, uid, "", &[]).await;
+                    let removed = cluster.set_conditions(name, uid, None, &[]).await;
                     removed.with_context(|| format!("the conditions of {name}"))?;
                 }
                 writeln!(out, "crd/{name}: conditions {done}")?;

@@ -55,7 +55,7 @@ impl StatusWriter {
         let (cluster, Subject { name, uid, generation, .. }) = (self.cluster.clone(), subject.clone());
         Some(match command {
             Command::SetConditions(conditions, version) => async move {
-                let answer = cluster.set_conditions(&name, &uid, &version, &conditions).await;
+                let answer = cluster.set_conditions(&name, &uid, Some(&version), &conditions).await;
                 Answer::Written(answer.inspect_err(|error| log_failure(error, "cannot write the conditions")))
             }
             .boxed(),
