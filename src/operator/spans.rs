@@ -119,6 +119,7 @@ pub(crate) fn conclude(write: &Span, outcome: &Result<Outcome, CallError>, count
             | Outcome::AlreadyStored(_)
             | Outcome::Gone
             | Outcome::Conflict
+            | Outcome::IdentityWritten
             | Outcome::Unproved
             | Outcome::Altered
             | Outcome::Mutated { .. },

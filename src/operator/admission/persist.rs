@@ -161,6 +161,7 @@ impl Writer<'_> {
                     Outcome::Followed(_)
                     | Outcome::AlreadyStored(_)
                     | Outcome::Conflict
+                    | Outcome::IdentityWritten
                     | Outcome::Unproved
                     | Outcome::Altered
                     | Outcome::Mutated { .. },

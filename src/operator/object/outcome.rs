@@ -13,9 +13,13 @@ pub(crate) fn counted(outcome: &Result<Outcome, CallError>) -> WriteOutcome {
         Ok(Outcome::AlreadyStored(_)) => WriteOutcome::AlreadyStored,
         Ok(Outcome::Gone) => WriteOutcome::Gone,
         Ok(Outcome::Conflict) => WriteOutcome::Conflict,
-        Ok(Outcome::NeedsRewrite | Outcome::Unproved | Outcome::Altered | Outcome::Mutated { .. }) => {
-            WriteOutcome::Unproved
-        }
+        Ok(
+            Outcome::NeedsRewrite
+            | Outcome::IdentityWritten
+            | Outcome::Unproved
+            | Outcome::Altered
+            | Outcome::Mutated { .. },
+        ) => WriteOutcome::Unproved,
         // Nothing was written.
         Ok(Outcome::Harmful { .. } | Outcome::CrdChanged) => WriteOutcome::Conflict,
         Ok(Outcome::Rejected(_)) => WriteOutcome::Rejected,

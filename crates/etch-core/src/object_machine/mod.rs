@@ -272,6 +272,7 @@ impl ObjectMachine {
             again @ (None
             | Some(
                 Outcome::Conflict
+                | Outcome::IdentityWritten
                 | Outcome::Unproved
                 | Outcome::Altered
                 | Outcome::NeedsRewrite
@@ -279,7 +280,9 @@ impl ObjectMachine {
             )) => {
                 self.lacked = matches!(again, Some(Outcome::Unproved));
                 self.suspicion.altered |= matches!(again, Some(Outcome::Altered));
-                self.is_unproved |= matches!(again, Some(Outcome::Unproved | Outcome::Altered));
+                // What the next write finds stored, this one may have stored.
+                self.is_unproved |=
+                    matches!(again, Some(Outcome::IdentityWritten | Outcome::Unproved | Outcome::Altered));
                 if self.is_unproved || again.is_none() {
                     self.record = Arc::new(self.record.of_nothing());
                 }
@@ -465,6 +468,7 @@ fn has_dropped(outcome: &Outcome) -> Option<bool> {
     match outcome {
         Outcome::Written { .. }
         | Outcome::Followed(_)
+        | Outcome::IdentityWritten
         | Outcome::Unproved
         | Outcome::Altered
         | Outcome::Mutated { .. }

@@ -77,6 +77,19 @@ fn an_object_that_is_gone_is_done_and_one_that_cannot_be_read_is_decided_about_a
 }
 
 #[test]
+fn what_the_identity_ahead_of_a_rewrite_has_stored_counts_as_written() {
+    let states = [(Outcome::IdentityWritten, StateKind::Written), (Outcome::Conflict, StateKind::Stored)];
+    for (outcome, expected) in states {
+        run(Mode::Persist, |mut machine, _| {
+            assert!(matches!(machine.wrote(Some(outcome)), Step::ReadAgain { waits: true }));
+            assert!(matches!(machine.read(read("8", json!({ "size": 5 }))), Step::Write));
+            let step = machine.wrote(Some(Outcome::AlreadyStored(Proof::WriteChangedNothing)));
+            assert_eq!(kind(&step), Some(expected));
+        });
+    }
+}
+
+#[test]
 fn a_refusal_of_one_object_is_its_own_and_one_of_all_stops_the_crd() {
     for may in [Some(true), Some(false), None] {
         run(Mode::Persist, |mut machine, _| {

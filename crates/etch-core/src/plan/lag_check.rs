@@ -136,7 +136,7 @@ mod tests {
             let (mut machine, request) = WriteMachine::begin(&new, &object, &write, &terms);
             assert_eq!(request.kind, PatchKind::Apply, "the identity alone");
             let next = machine.answered(stored());
-            assert_eq!(matches!(next, Next::Done(Outcome::Conflict)), is_over, "{next:?}");
+            assert_eq!(matches!(next, Next::Done(Outcome::IdentityWritten)), is_over, "{next:?}");
         }
     }
 

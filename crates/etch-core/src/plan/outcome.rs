@@ -18,6 +18,9 @@ pub enum Outcome {
     },
     /// Old defaults were moved; the object as it is now. Another decision stores what else it lacks.
     Followed(Box<Object>),
+    /// The identity was written, ahead of a rewrite, and has changed the object, which may show more defaults
+    /// since. Read and decide again.
+    IdentityWritten,
     /// Nothing was missing in etcd, as this shows.
     AlreadyStored(Proof),
     /// The object is gone, or another one has its name.

@@ -169,7 +169,10 @@ impl<'a> WriteMachine<'a> {
                 }
                 managers => Step::Done(Outcome::Harmful { managers }),
             },
-            (Sent::Identity, _) if self.write.decides_again => Step::Done(Outcome::Conflict),
+            (Sent::Identity, _) if self.write.decides_again => {
+                let is_changed = answer.resource_version() != self.object.resource_version();
+                Step::Done(if is_changed { Outcome::IdentityWritten } else { Outcome::Conflict })
+            }
             (Sent::Identity, _) => {
                 let write = rewritten(&answer, self.crd, self.terms, self.write);
                 self.send(Sent::Write, self.request(&write, &answer))
