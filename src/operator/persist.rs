@@ -63,12 +63,9 @@ pub struct Passed {
     pub left_out: u64,
     /// Whether nothing was left out, and a last sweep over what was written had nothing to do.
     pub verified: bool,
-    /// What is proved of all objects of the CRD, for later readers; `None` if some were left out, not answered
-    /// about, or in doubt.
+    /// What is proved of all objects of the CRD, for later readers; `None` if some were left out or not
+    /// answered about.
     pub proved: Option<Persisted>,
-    /// Whether some object shows the previous value of a default while API servers may still serve the schema
-    /// before: one of them may have filled it in, and etcd holds nothing.
-    pub in_doubt: bool,
     /// Objects that were held or rejected, were not answered about, or are ignored or being deleted; not more
     /// than are remembered.
     pub problems: Vec<ObjectProblem>,
@@ -158,8 +155,7 @@ pub async fn persist(
     match ended {
         Ok(verified) => {
             let passed = passed(&verified.last, &ledger, verified.is_verified);
-            let is_complete = passed.verified && passed.counts.unknown == 0 && !passed.in_doubt;
-            let is_whole = pass.scope == Scope::All && is_complete;
+            let is_whole = pass.scope == Scope::All && passed.verified && passed.counts.unknown == 0;
             let exceptions = || verified.last.tally.reported_exceptions().map(|exceptions| exceptions.uids);
             let places = || places_of(&pass.crd, &pass.record.hidden.former);
             let counts = passed.counts;
@@ -221,7 +217,6 @@ fn passed(sweep: &Sweep, ledger: &Ledger, verified: bool) -> Passed {
         dropped: status.dropped,
         lost: ledger.dropped.lost(),
         proved: None,
-        in_doubt: ledger.changes.has_suspects(),
     }
 }
 

@@ -37,14 +37,9 @@ fn changed_defaults(report: &DefaultsReportStatus, crd: &Crd, settings: &Setting
 }
 
 /// Which defaults have changed since the operator's last pass, for a pass by hand, which follows none of them:
-/// it sends their values with its writes. Where API servers may still serve the schema before, an old value
-/// that an object shows may not be stored.
-pub fn changes_by_hand(report: &DefaultsReportStatus, crd: &Crd, servers_may_lag: bool) -> ChangedDefaults {
-    let mut changes = changed_defaults(report, crd, &Settings::default());
-    if servers_may_lag {
-        changes.watch_suspects();
-    }
-    changes
+/// it sends their values with its writes.
+pub fn changes_by_hand(report: &DefaultsReportStatus, crd: &Crd) -> ChangedDefaults {
+    changed_defaults(report, crd, &Settings::default())
 }
 
 impl PendingChanges {

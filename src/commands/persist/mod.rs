@@ -261,9 +261,8 @@ impl Persist {
         // An operator that writes all objects keeps its own, and goes on with it.
         let of_operator = report.as_ref().map(|report| on_record(report, &crd));
         let is_on_record = !self.every_object && of_operator.is_some_and(|record| record.is_of_all());
-        let servers_may_lag = record.clock.is_deaf(Timestamp::now());
-        let proves_versions = self.every_object && !servers_may_lag;
-        let changes = report.as_ref().map(|report| changes_by_hand(report, &crd, servers_may_lag));
+        let proves_versions = self.every_object && !record.clock.is_deaf(Timestamp::now());
+        let changes = report.as_ref().map(|report| changes_by_hand(report, &crd));
         if self.every_object {
             if !proves_versions {
                 crd_pass.unrecorded = Some(UNSERVED.to_owned());
@@ -294,9 +293,6 @@ impl Persist {
                     && let Err(error) = work.cluster.set_persisted(crd.name(), crd.uid(), Some(proved)).await
                 {
                     crd_pass.unrecorded = Some(unrecorded(&error, self.every_object));
-                }
-                if passed.in_doubt {
-                    crd_pass.unrecorded = Some(IN_DOUBT.to_owned());
                 }
                 crd_pass.passed = passed;
                 Ok(())
@@ -345,11 +341,6 @@ impl Persist {
 const UNSERVED: &str = "not recorded at which version the objects are stored: the CRD was changed less than 11 minutes ago, or its \
                         managedFields do not show when, and an API server that lags behind may store objects at another version; run it \
                         again later";
-
-/// Why a pass proves nothing right after a default has changed.
-const IN_DOUBT: &str = "not recorded that the objects store their defaults: a default was changed less than 11 minutes ago, or the \
-                        CRD's managedFields do not show when; some objects show its previous value, and an API server that lags \
-                        behind may have filled that in; run it again later";
 
 /// Why a pass leaves no record, and what follows from that.
 fn unrecorded(error: &CallError, is_every_object: bool) -> String {

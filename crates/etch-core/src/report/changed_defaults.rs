@@ -196,11 +196,6 @@ impl ChangedDefaults {
         self.suspects.as_ref().is_some_and(|suspects| suspects.versions.contains(&version_of(object)))
     }
 
-    /// Whether an object was read with an old default that etcd may not hold.
-    pub fn has_suspects(&self) -> bool {
-        self.suspects.as_ref().is_some_and(|suspects| !suspects.versions.is_empty())
-    }
-
     /// Forgets which objects were read with an old default, and notes no others.
     pub fn forget_suspects(&mut self) {
         self.suspects = None;
