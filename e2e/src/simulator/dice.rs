@@ -63,6 +63,15 @@ impl Dice {
         }
     }
 
+    /// The faults, and the requests to a server that lags behind, that may still be chosen; `None` for those of
+    /// a seed.
+    pub fn left(&self) -> Option<(u8, u8)> {
+        match &self.0 {
+            Source::Seed(_) => None,
+            Source::Script(script) => Some((script.faults, script.behind)),
+        }
+    }
+
     /// A number below `sides`, which is not zero.
     pub fn roll(&mut self, sides: usize) -> usize {
         match &mut self.0 {
