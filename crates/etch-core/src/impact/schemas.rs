@@ -45,17 +45,11 @@ impl SchemaChanges {
     }
 }
 
-/// Compares the storage versions of two states of a CRD; without an old CRD, all is new. Where a webhook
-/// converts from one version to the other, it decides what becomes of fields and values.
+/// Compares the storage versions of two states of a CRD; without an old CRD, all is new.
 pub fn compare_crds(old: Option<&Crd>, new: &Crd) -> SchemaChanges {
     let nothing = Schema::default();
     let new_schema = &new.storage().schema;
     let mut changes = compare(old.map_or(&nothing, |old| &old.storage().schema), new_schema);
-    let is_moved = old.is_some_and(|old| old.storage().name != new.storage().name);
-    if is_moved && new.is_converted_by_webhook() {
-        let SchemaChanges { defaults_added, .. } = changes;
-        return SchemaChanges { defaults_added, ..SchemaChanges::default() };
-    }
     if new.preserves_unknown_fields() {
         // What the schema no longer declares is shown nevertheless.
         changes.fields_removed.clear();
@@ -196,32 +190,6 @@ mod tests {
     fn gone(old: &Value, new: &Value) -> Vec<String> {
         let [old, new] = [old, new].map(|schema| Schema::parse(schema).expect("a schema"));
         compare(&old, &new).fields_removed.iter().map(Path::to_string).collect()
-    }
-
-    #[test]
-    fn what_a_webhook_converts_is_not_gone() {
-        let crd = |storage: &str, strategy: &str| {
-            let version = |name: &str, field: &str| {
-                let spec = json!({ "properties": { field: { "default": 1 } } });
-                let schema = json!({ "openAPIV3Schema": { "properties": { "spec": spec } } });
-                json!({ "name": name, "served": true, "storage": name == storage, "schema": schema })
-            };
-            let document = json!({
-                "metadata": { "name": "things.example.com" },
-                "spec": {
-                    "group": "example.com", "names": { "kind": "Thing", "plural": "things" },
-                    "versions": [version("v1", "a"), version("v2", "b")], "conversion": { "strategy": strategy },
-                },
-            });
-            Crd::read(&document.into()).expect("a CRD")
-        };
-        for (strategy, gone) in [("None", 1), ("Webhook", 0)] {
-            let (old, new) = (crd("v1", strategy), crd("v2", strategy));
-            let changes = compare_crds(Some(&old), &new);
-            assert_eq!((changes.defaults_removed.len(), changes.fields_removed.len()), (gone, gone));
-            assert_eq!(changes.defaults_added.len(), 1);
-            assert_eq!(compare_other_defaults(&old, &new), []);
-        }
     }
 
     #[test]
