@@ -131,6 +131,17 @@ impl<'s> Release<'s> {
         self.policy(json!({ "mode": "Audit" })).await
     }
 
+    /// Has the operator leave the CRD alone, and waits until its report says so: after that it writes none. An
+    /// audit may still be about to write one that looks like the last.
+    pub(crate) async fn left_alone(&self) -> Result<()> {
+        self.policy(json!({ "mode": "Ignore" })).await?;
+        eventually(GUARD, "the CRD is left alone", async || {
+            let report = self.scene.report(&self.name).await?;
+            Ok((report["status"]["state"] == "Ignored").then_some(()))
+        })
+        .await
+    }
+
     pub(crate) async fn delete(&self) -> Result<()> {
         let path = format!("{CRDS}/{}", self.name);
         self.cluster().delete(&path).await?;

@@ -26,8 +26,7 @@ impl Trip<'_> {
         if listed.as_array().is_none_or(|listed| listed.len() < 2) {
             return Ok(false);
         }
-        release.audit_only().await?;
-        release.audited().await?;
+        release.left_alone().await?;
         release.scene.verify_now(&release.name).await?;
         release.policy(json!({ "mode": "Persist", "storedVersions": "Trim" })).await?;
         let alone = json!([storage_version(&release.new)?]);

@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(changes.for_object(&object(3), &record).len(), 1);
         record.exceptions = crate::plan::Exceptions::default();
         changes.record_is_lost();
-        assert_eq!(changes.for_object(&object(3), &record).len(), 1, "it may be one that was not seen to");
+        assert_eq!(changes.for_object(&object(3), &record).len(), 1, "it may not have been processed");
         assert!(
             !ChangedDefaults::open(None, &previous, &crd(json!(3)), &settings()).are_pending(),
             "nothing has changed"

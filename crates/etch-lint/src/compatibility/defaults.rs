@@ -80,7 +80,7 @@ fn problem(value: &Value, schema: &Value) -> Option<String> {
     let document = Json::from(json!({ "type": "object", "properties": { FIELD: schema } }));
     let schema = Schema::parse(&document).ok()?;
     let mut object = Json::from(json!({ FIELD: value }));
-    // What cannot be read at all is told by the steps before it.
+    // What cannot be read at all, the steps before this one report.
     let _ = read(&mut object, &schema, &Compiled::new(&schema), &mut |_| {});
     let found = Validator::new(&schema).object(&object);
     let first = found.values.into_iter().chain(found.rules).next()?;
