@@ -8,10 +8,11 @@ use std::time::Duration;
 use etch::operator::Options;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::pass_status::{set_default, set_policy};
 use super::refusals::of_two_versions;
-use super::server::{Answer, Request};
+use super::server::{Answer, Log, Request};
 use super::world::{Snapshot, THINGS, World, is_write, operate, operate_with, options, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -37,6 +38,14 @@ fn settling() -> World {
     let world = World::with(&["a", "b"]);
     set_policy(&world, 2, json!({ "settle": "5m" }));
     world
+}
+
+/// An operator that runs for so long, with what tells it that a Lease was set back, and its requests.
+fn with_sign(world: &World, time: Duration) -> (JoinHandle<()>, watch::Sender<()>, Log) {
+    let (cluster, log) = world.serve();
+    let sign = watch::Sender::new(());
+    let options = Options { set_back: Some(sign.subscribe()), ..options() };
+    (tokio::spawn(operate_with(options, cluster, time)), sign, log)
 }
 
 /// Takes a backup before an operator that has just begun stores the defaults, and waits until they are stored.
@@ -67,10 +76,7 @@ async fn a_restore_to_before_the_pass_is_found_and_mended_without_a_restart() {
 async fn where_the_lease_shows_a_restore_reports_are_read_seldom_and_soon_after_it() {
     for bump in [true, false] {
         let world = settling();
-        let (cluster, log) = world.serve();
-        let sign = watch::Sender::new(());
-        let options = Options { set_back: Some(sign.subscribe()), ..options() };
-        let operator = tokio::spawn(operate_with(options, cluster, 2 * HOUR));
+        let (operator, sign, log) = with_sign(&world, 2 * HOUR);
         let before = backed_up(&world).await;
         let is_read = |request: &Request| request.method == "GET" && request.path.contains("reports/");
         let read = log.count(is_read);
@@ -90,10 +96,7 @@ async fn where_the_lease_shows_a_restore_reports_are_read_seldom_and_soon_after_
 async fn a_restore_to_before_what_is_not_reported_yet_is_found_by_the_lease() {
     for wait in [Duration::ZERO, Duration::from_secs(5)] {
         let world = of_two_versions(&["a"]);
-        let (cluster, _) = world.serve();
-        let sign = watch::Sender::new(());
-        let options = Options { set_back: Some(sign.subscribe()), ..options() };
-        let operator = tokio::spawn(operate_with(options, cluster, HOUR));
+        let (operator, sign, _) = with_sign(&world, HOUR);
         tokio::time::sleep(20 * MINUTE).await;
         world.put(THINGS, thing("b"));
         let before = world.snapshot();
@@ -200,10 +203,7 @@ async fn a_crd_that_is_older_than_the_watch_of_crds_knows_is_not_read_again_and_
 async fn a_crd_at_rest_goes_back_to_what_the_lease_shows_was_restored() {
     for bump in [true, false] {
         let world = settling();
-        let (cluster, _) = world.serve();
-        let sign = watch::Sender::new(());
-        let options = Options { set_back: Some(sign.subscribe()), ..options() };
-        let operator = tokio::spawn(operate_with(options, cluster, 2 * HOUR));
+        let (operator, sign, _) = with_sign(&world, 2 * HOUR);
         let before = backed_up(&world).await;
         set_default(&world, 2, None);
         tokio::time::sleep(20 * MINUTE).await;
@@ -221,10 +221,7 @@ async fn a_crd_at_rest_goes_back_to_what_the_lease_shows_was_restored() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_a_restore_has_brought_back_is_obeyed() {
     let world = World::with(&["a", "b"]);
-    let (cluster, log) = world.serve();
-    let sign = watch::Sender::new(());
-    let options = Options { set_back: Some(sign.subscribe()), ..options() };
-    let operator = tokio::spawn(operate_with(options, cluster, HOUR));
+    let (operator, sign, log) = with_sign(&world, HOUR);
     tokio::time::sleep(20 * MINUTE).await;
     set_policy(&world, 2, json!({ "paused": true }));
     tokio::time::sleep(MINUTE).await;
@@ -238,19 +235,21 @@ async fn a_pause_that_a_restore_has_brought_back_is_obeyed() {
     tokio::time::sleep(2 * MINUTE).await;
     assert!(world.persisted().contains("writes are paused"), "{}", world.persisted());
     let written = log.count(is_write);
-    world.put_unfilled(THINGS, "c");
-    tokio::time::sleep(5 * MINUTE).await;
+    // Until a revision that the watch of the objects has not seen.
+    for _ in 0..100 {
+        world.put_unfilled(THINGS, "c");
+    }
+    tokio::time::sleep(10 * MINUTE).await;
     assert_eq!(log.count(is_write), written, "{}", world.persisted());
+    assert!(world.persisted().contains("writes are paused"), "{}", world.persisted());
+    assert_eq!(world.report(CRD).expect("a report")["status"]["counts"]["objects"], 3, "it is counted");
     operator.await.expect("it ends by itself");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_sign_of_a_restore_outlives_a_report_that_cannot_be_read() {
     let world = of_two_versions(&["a"]);
-    let (cluster, _) = world.serve();
-    let sign = watch::Sender::new(());
-    let options = Options { set_back: Some(sign.subscribe()), ..options() };
-    let operator = tokio::spawn(operate_with(options, cluster, HOUR));
+    let (operator, sign, _) = with_sign(&world, HOUR);
     tokio::time::sleep(20 * MINUTE).await;
     world.put(THINGS, thing("b"));
     let before = world.snapshot();

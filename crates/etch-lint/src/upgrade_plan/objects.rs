@@ -2,7 +2,7 @@
 //! store after it.
 
 use etch_core::api::{AfterCanary, Canary};
-use etch_core::impact::{Changed, EffectKind, Kind, Place, compare};
+use etch_core::impact::{Changed, EffectKind, Kind, Place};
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
 use etch_core::shell::quoted;
@@ -70,7 +70,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     }
     if let (None, Some((_, old)), true) = (upgrade.objects, upgrade.old, upgrade.is_moved_by_webhook()) {
         let (before, after) = (old.storage(), upgrade.new.1.storage());
-        let lacking = compare(&before.schema, &after.schema).fields_removed;
+        let lacking = &upgrade.schemas.fields_removed;
         if !lacking.is_empty() {
             let lacking = first(lacking.iter().map(ToString::to_string)).join(", ");
             plan.unknown.push(format!(
