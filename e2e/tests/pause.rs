@@ -64,7 +64,9 @@ async fn one_switch_stops_all_writes_and_what_was_done_is_not_repeated() -> Resu
     }
     // What is under way goes on to its end, and nothing else begins.
     webhook.release();
-    let report = reported(&scene, WIDGETS, "Paused").await?;
+    // The report of the first pause stands until this pass writes its own.
+    let report =
+        reported_as(&scene, WIDGETS, "Paused", |status| status["counts"]["due"] != json!(OBJECTS)).await?;
     let at_pause = now(&scene)?;
     let stored = WIDGETS.stored(cluster).await?;
     ensure!(!stored.is_empty() && stored.len() < OBJECTS, "{} are stored", stored.len());
@@ -273,13 +275,24 @@ impl Kind {
 
 /// The status of the report, once a pass over the CRD as it is has ended in this state.
 async fn reported(scene: &Scene, kind: Kind, state: &str) -> Result<Value> {
+    reported_as(scene, kind, state, |_| true).await
+}
+
+/// The same, once that is true of it.
+async fn reported_as(
+    scene: &Scene,
+    kind: Kind,
+    state: &str,
+    holds: impl Fn(&Value) -> bool,
+) -> Result<Value> {
     let (name, mut last) = (kind.crd(), Value::Null);
     let found = eventually(SOON, &format!("the report on {name} says {state}"), async || {
         let crd = scene.cluster.get(&format!("{}/{name}", e2e::cluster::CRDS)).await?;
         last = scene.report(&name).await?["status"].clone();
         let is_current = last["generation"] == crd["metadata"]["generation"];
-        Ok(Some(last.clone())
-            .filter(|status| is_current && status["state"] == state && status["finished"].is_string()))
+        Ok(Some(last.clone()).filter(|status| {
+            is_current && status["state"] == state && status["finished"].is_string() && holds(status)
+        }))
     })
     .await;
     found.with_context(|| last.to_string())

@@ -4,12 +4,13 @@
 //! `etcdutl snapshot restore --bump-revision` has it: no watch shows what they hold.
 
 use anyhow::{Result, ensure};
-use e2e::cluster::GUARD;
+use e2e::cluster::{GUARD, eventually};
 use e2e::scene::Scene;
 use e2e::widgets::Widgets;
 use serde_json::json;
 
 const GROUP: &str = "restored.example.com";
+const LEASE: &str = "/registry/leases/etch-system/etch";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restore_to_before_the_pass_is_found_by_the_lease_and_mended() -> Result<()> {
@@ -25,7 +26,7 @@ async fn a_restore_to_before_the_pass_is_found_by_the_lease_and_mended() -> Resu
         &format!("/registry/{GROUP}/"),
         "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.",
         "/registry/etch-operator.io/defaultsreports/",
-        "/registry/leases/etch-system/etch",
+        LEASE,
     ] {
         let found = cluster.etcd().list(prefix).await?;
         ensure!(!found.is_empty(), "nothing below {prefix}");
@@ -33,6 +34,12 @@ async fn a_restore_to_before_the_pass_is_found_by_the_lease_and_mended() -> Resu
     }
     scene.policy("default", json!({ "paused": false })).await?;
     widgets.stored().await?;
+    // The Lease shows the restore if it has been renewed since.
+    let renewed = async || {
+        let found = cluster.etcd().list(LEASE).await?;
+        Ok(found.iter().all(|raw| !before.contains(&(raw.key.clone(), raw.bytes.clone()))).then_some(()))
+    };
+    eventually(GUARD, "the Lease is renewed", renewed).await?;
     cluster.etcd().put_all(before).await?;
     ensure!(widgets.missing().await? == 5, "the pass is undone");
     widgets.stored().await?;
