@@ -15,6 +15,7 @@ use crate::cli::{Cli, Command};
 use crate::commands::global::LogFormat;
 use crate::commands::outcome::{FAILURE, Outcome};
 use crate::commands::run::share_heap;
+use crate::commands::streams::stdout;
 use crate::commands::{Failures, STACK, asynchronous, error_text};
 use crate::telemetry::Telemetry;
 
@@ -47,7 +48,6 @@ fn main() -> ExitCode {
     telemetry.end();
     match result {
         Ok(outcome) => outcome.into(),
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if is_logged => {
             tracing::error!(error = error_text(&error), "etch failed");
             ExitCode::from(FAILURE)
@@ -72,7 +72,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
     if let Some(cannot) = command.has_no_scope() {
         global.has_no_scope(cannot)?;
     }
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(stdout());
     let result = match command {
         Command::Run(run) => asynchronous()?.block_on(run.run(&global.target())),
         Command::Lint(lint) => lint.run(&global, &mut out),
@@ -93,12 +93,10 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Man(man) => man.run(Cli::definition(false)),
         Command::Version(version) => version.run(&mut out),
     };
-    // What a command has printed before it failed comes before the failure.
-    out.flush()?;
-    result
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let io_error = error.chain().find_map(|cause| cause.downcast_ref::<io::Error>());
-    io_error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    // What a command has printed before it failed comes before the failure, which is not lost if that cannot
+    // be written.
+    let flushed = out.flush();
+    let outcome = result?;
+    flushed?;
+    Ok(outcome)
 }

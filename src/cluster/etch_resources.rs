@@ -116,6 +116,14 @@ impl Cluster {
         Ok(Some(report).filter(|report| report.spec.crd_uid == uid))
     }
 
+    /// Whether the cluster serves the API of Etch.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn has_etch(&self) -> Result<bool, CallError> {
+        Ok(if_there(self.call(get(&format!("/apis/{GROUP}"))).await)?.is_some())
+    }
+
     /// Creates the report on a CRD, or assigns to this CRD a report that is left from an earlier CRD of that
     /// name. Returns its resource version.
     ///

@@ -27,7 +27,7 @@ use super::etcd::{EtcdArgs, evidence, report_on};
 use super::failures::{self, Failure};
 use super::policy::{Known, PolicyArg, Rules, due, labels};
 use super::sample::{LimitArg, Sample};
-use super::{crds_named, failure, scope, serves_its_objects};
+use super::{crds_named, error_text, failure, scope, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
@@ -164,7 +164,13 @@ impl Audit {
             }
             let mut audited = self.begun(&crd, policies.rules(&crd, &labels(&document)));
             audited.non_structural = judge(&document["spec"]).message();
-            let report = report_on(cluster, &crd).await;
+            let report = match report_on(cluster, &crd).await {
+                Ok(report) => report,
+                Err(error) => {
+                    all.push(Audited::failed(&name, error_text(&error)));
+                    continue;
+                }
+            };
             audited.record = record_of(report.as_ref(), &document, &crd);
             audited.due = due(report.as_ref(), &crd, &audited.rules);
             audited.report.clone_from(&report);

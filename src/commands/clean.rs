@@ -8,11 +8,15 @@ use etch::cluster::{Cluster, Leader, Target, WebhookConfiguration, crds, reports
 use etch::report::plain;
 use etch_admission::{CONFIGURATION, MANAGED_BY};
 use etch_core::api::RESUME_ANNOTATION;
+use etch_core::call_error::CallError;
 use etch_core::condition;
 use etch_core::plan::PERSISTED_ANNOTATION;
+use futures::TryFutureExt;
 
 use super::each;
+use crate::commands::emit::ended;
 use crate::commands::outcome::Outcome;
+use crate::commands::streams::stderr;
 
 /// Remove Etch's conditions from CRDs, its reports, and its webhooks
 ///
@@ -54,80 +58,128 @@ impl Clean {
         }
     }
 
+    /// Removes all that it can. What is in the way of one thing keeps no other.
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(target).await?;
         let note = if self.force { None } else { self.refuse_while_running(&cluster).await? };
-        let done = if self.dry_run { "would be removed" } else { "removed" };
-        let mut found = 0;
-        let mut marked = Vec::new();
-        each(&cluster, &crds(), &mut |crd| {
-            let conditions = !condition::present(crd.json()).is_empty();
-            let annotations = &crd.json()["metadata"]["annotations"];
-            let [persisted, resumed] = [PERSISTED_ANNOTATION, RESUME_ANNOTATION]
-                .map(|annotation| annotations.get(annotation).is_some());
-            if conditions || persisted || resumed {
-                marked.push((crd.name().to_owned(), crd.uid().to_owned(), conditions, persisted, resumed));
-            }
-        })
-        .await?;
-        for (name, uid, conditions, persisted, resumed) in &marked {
-            if *conditions {
-                if !self.dry_run {
-                    let removed = cluster.set_conditions(name, uid, None, &[]).await;
-                    removed.with_context(|| format!("the conditions of {name}"))?;
-                }
-                writeln!(out, "crd/{name}: conditions {done}")?;
-                found += 1;
-            }
-            if *persisted {
-                if !self.dry_run {
-                    let removed = cluster.set_persisted(name, uid, None).await;
-                    removed.with_context(|| format!("the annotation of {name}"))?;
-                }
-                writeln!(out, "crd/{name}: annotation {PERSISTED_ANNOTATION} {done}")?;
-                found += 1;
-            }
-            if *resumed {
-                if !self.dry_run {
-                    let removed = cluster.set_resumed(name, uid, None).await;
-                    removed.with_context(|| format!("the annotation of {name}"))?;
-                }
-                writeln!(out, "crd/{name}: annotation {RESUME_ANNOTATION} {done}")?;
-                found += 1;
-            }
-        }
-        for report in cluster.all_reports().await.with_context(|| format!("list {}", reports()))? {
-            if !self.dry_run {
-                let deleted = cluster.delete_report(report.name(), report.uid()).await;
-                deleted.with_context(|| format!("the report {}", report.name()))?;
-            }
-            writeln!(out, "defaultsreport/{}: {done}", report.name())?;
-            found += 1;
-        }
+        let mut removal = Removal { dry_run: self.dry_run, out, found: 0, failures: Vec::new() };
+        // Without Etch nothing answers them, and one whose failures block does that from now on.
         for which in WebhookConfiguration::BOTH {
-            let there = cluster.webhook_configuration(which).await;
-            let there = there.with_context(|| format!("get the {}", which.resource()))?;
-            let text = |pointer: &str| {
-                let value = there.as_ref().and_then(|there| there.pointer(pointer)?.as_str());
-                value.unwrap_or_default().to_owned()
-            };
-            // An object of another application may have the name.
-            if text(&format!("/metadata/labels/{}", MANAGED_BY.0.replace('/', "~1"))) != MANAGED_BY.1 {
-                continue;
+            match own_configuration(&cluster, which).await {
+                Ok(None) => {}
+                Ok(Some(uid)) => {
+                    let deleted = cluster.delete_webhook_configuration(which, &uid);
+                    removal.remove(&format!("{}/{CONFIGURATION}", which.resource()), "", deleted).await?;
+                }
+                Err(error) => removal.failed(&format!("get the {}", which.resource()), &error),
             }
-            if !self.dry_run {
-                let deleted = cluster.delete_webhook_configuration(which, &text("/metadata/uid")).await;
-                deleted.with_context(|| format!("the {} {CONFIGURATION}", which.resource()))?;
-            }
-            writeln!(out, "{}/{CONFIGURATION}: {done}", which.resource())?;
-            found += 1;
         }
-        if found == 0 {
+        for Marked { name, uid, conditions, persisted, resumed } in marked(&cluster).await? {
+            let crd = format!("crd/{name}");
+            if conditions {
+                let removed = cluster.set_conditions(&name, &uid, None, &[]);
+                removal.remove(&crd, "conditions ", removed.map_ok(drop)).await?;
+            }
+            if persisted {
+                let what = format!("annotation {PERSISTED_ANNOTATION} ");
+                removal.remove(&crd, &what, cluster.set_persisted(&name, &uid, None)).await?;
+            }
+            if resumed {
+                let what = format!("annotation {RESUME_ANNOTATION} ");
+                removal.remove(&crd, &what, cluster.set_resumed(&name, &uid, None)).await?;
+            }
+        }
+        match cluster.all_reports().await {
+            Ok(reports) => {
+                for report in reports {
+                    let deleted = cluster.delete_report(report.name(), report.uid());
+                    removal.remove(&format!("defaultsreport/{}", report.name()), "", deleted).await?;
+                }
+            }
+            Err(error) => removal.failed(&format!("list {}", reports()), &error),
+        }
+        let Removal { out, found, failures, .. } = removal;
+        if found == 0 && failures.is_empty() {
             writeln!(out, "No conditions or reports of Etch found.")?;
         }
         if let Some(note) = note {
-            writeln!(io::stderr(), "note: {}", plain(&note))?;
+            writeln!(stderr(), "note: {}", plain(&note))?;
         }
-        Ok(Outcome::Clean)
+        ended(failures, true)
     }
+}
+
+/// What is removed, and what cannot be.
+struct Removal<'a> {
+    dry_run: bool,
+    out: &'a mut dyn Write,
+    found: u64,
+    failures: Vec<String>,
+}
+
+impl Removal<'_> {
+    /// Removes something of an object with this request, and prints it.
+    async fn remove(
+        &mut self,
+        object: &str,
+        what: &str,
+        request: impl Future<Output = Result<(), CallError>>,
+    ) -> io::Result<()> {
+        if self.dry_run {
+            self.found += 1;
+            return writeln!(self.out, "{object}: {what}would be removed");
+        }
+        match request.await {
+            Ok(()) => {
+                self.found += 1;
+                writeln!(self.out, "{object}: {what}removed")
+            }
+            // It is gone, or another object has its name.
+            Err(error) if matches!(error.code(), Some(404 | 409)) => Ok(()),
+            Err(error) => {
+                self.failed(&format!("{object}: {what}not removed"), &error);
+                Ok(())
+            }
+        }
+    }
+
+    fn failed(&mut self, what: &str, error: &CallError) {
+        self.failures.push(format!("{what}: {error}"));
+    }
+}
+
+/// What a CRD has of Etch.
+struct Marked {
+    name: String,
+    uid: String,
+    conditions: bool,
+    persisted: bool,
+    resumed: bool,
+}
+
+async fn marked(cluster: &Cluster) -> anyhow::Result<Vec<Marked>> {
+    let mut marked = Vec::new();
+    each(cluster, &crds(), &mut |crd| {
+        let conditions = !condition::present(crd.json()).is_empty();
+        let annotations = &crd.json()["metadata"]["annotations"];
+        let [persisted, resumed] =
+            [PERSISTED_ANNOTATION, RESUME_ANNOTATION].map(|annotation| annotations.get(annotation).is_some());
+        if conditions || persisted || resumed {
+            let (name, uid) = (crd.name().to_owned(), crd.uid().to_owned());
+            marked.push(Marked { name, uid, conditions, persisted, resumed });
+        }
+    })
+    .await?;
+    Ok(marked)
+}
+
+/// The uid of Etch's webhook configuration; `None` if there is none, or it is another application's.
+async fn own_configuration(
+    cluster: &Cluster,
+    which: WebhookConfiguration,
+) -> Result<Option<String>, CallError> {
+    let Some(there) = cluster.webhook_configuration(which).await? else { return Ok(None) };
+    let text = |pointer: &str| there.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
+    let manager = text(&format!("/metadata/labels/{}", MANAGED_BY.0.replace('/', "~1")));
+    Ok((manager == MANAGED_BY.1).then(|| text("/metadata/uid").to_owned()))
 }

@@ -130,7 +130,15 @@ pub(crate) async fn evidence(
     record
 }
 
-/// The report on a CRD; `None` if there is none, or it cannot be read.
-pub(crate) async fn report_on(cluster: &Cluster, crd: &Crd) -> Option<DefaultsReportStatus> {
-    cluster.report(crd.name(), crd.uid()).await.ok().flatten()?.status
+/// The report on a CRD; `None` if there is none.
+///
+/// # Errors
+/// It cannot be read: it may be all that names hidden fields, which a write destroys.
+pub(crate) async fn report_on(cluster: &Cluster, crd: &Crd) -> anyhow::Result<Option<DefaultsReportStatus>> {
+    match cluster.report(crd.name(), crd.uid()).await {
+        Ok(report) => Ok(report.and_then(|report| report.status)),
+        // Who may not read reports is refused also where Etch is not installed, and none can be.
+        Err(error) if error.code() == Some(403) && !cluster.has_etch().await? => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot read the DefaultsReport {}", crd.name())),
+    }
 }

@@ -105,7 +105,7 @@ impl Explain {
             None => Known::of(&cluster).await?,
         };
         let rules = policies.rules(&crd, &labels(&document));
-        let report = report_on(&cluster, &crd).await;
+        let report = report_on(&cluster, &crd).await?;
         let within = namespace.map_or(Scope::All, |namespace| Scope::Namespace(namespace.to_owned()));
         let record = match &bytes {
             Some(_) => record_of(report.as_ref(), &document, &crd),

@@ -27,6 +27,7 @@ use super::{one_stdin, openapi, scope};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
+use crate::commands::streams::stderr;
 
 /// Show what a CRD upgrade changes
 ///
@@ -231,7 +232,7 @@ impl Impact {
                 let live = openapi::Live::connect(global).await?;
                 let (old, failures) = live.all().await;
                 for failure in failures {
-                    writeln!(io::stderr(), "note: left out: {}", report::plain(&failure))?;
+                    writeln!(stderr(), "note: left out: {}", report::plain(&failure))?;
                 }
                 (old, live.crds().await?)
             }
@@ -267,7 +268,7 @@ fn left_out_of_release(
         let count = report::counted(names.len() as u64, "installed CRD");
         let names = super::policy::first(&names);
         writeln!(
-            io::stderr(),
+            stderr(),
             "note: left out: {count}, which these documents do not have: {}",
             report::plain(&names)
         )?;

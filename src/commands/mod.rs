@@ -31,12 +31,14 @@ mod scope;
 mod signals;
 mod skipped;
 pub(crate) mod status;
+pub(crate) mod streams;
 mod values;
 pub(crate) mod version;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::commands::streams::stderr;
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, ObjectSource, Scope};
 use etch::report;
@@ -136,7 +138,7 @@ pub(crate) fn documents_before(
     for path in &lacks {
         let path = path.display().to_string();
         writeln!(
-            io::stderr(),
+            stderr(),
             "note: git:{revision} has no manifest at {}: its CRDs count as new",
             report::plain(&path)
         )?;

@@ -1,7 +1,7 @@
 //! Which published types a command works on: those of files, or of a cluster.
 
 use std::collections::BTreeSet;
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -10,6 +10,8 @@ use etch::{report, source};
 use etch_lint::published::Document;
 
 use super::global::Global;
+
+use crate::commands::streams::stderr;
 
 /// The documents in files.
 pub(crate) fn of_files(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Document>> {
@@ -54,7 +56,7 @@ impl Live {
             Err(error) if error.code() == Some(403) => {
                 let error = error.to_string();
                 writeln!(
-                    io::stderr(),
+                    stderr(),
                     "note: cannot list the CRDs, so their types are compared as well: {}",
                     report::plain(&error)
                 )?;

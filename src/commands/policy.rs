@@ -30,6 +30,8 @@ pub(crate) use self::rules::{Rules, first, write_all};
 use super::none_of;
 use super::once::Once;
 
+use crate::commands::streams::stderr;
+
 /// The labels of a CRD.
 pub(crate) type Labels = BTreeMap<String, String>;
 
@@ -106,7 +108,7 @@ impl Known {
                 format!("cannot read DefaultsPolicies: {}", report::plain(error))
             }
         };
-        writeln!(io::stderr(), "note: {why}; assuming a policy without settings (see --policy)")
+        writeln!(stderr(), "note: {why}; assuming a policy without settings (see --policy)")
     }
 
     /// The policies, where there are any to be had.

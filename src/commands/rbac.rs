@@ -24,6 +24,7 @@ use super::{each, none_of};
 use crate::commands::emit::{emit_object, emit_objects};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
+use crate::commands::streams::stderr;
 
 /// The ServiceAccount that roles are for unless another one is named.
 pub(crate) const SERVICE_ACCOUNT: &str = "etch-system:etch";
@@ -175,7 +176,7 @@ fn nothing_to_grant(policy: Option<&(String, DefaultsPolicySpec)>) -> anyhow::Re
         Some((name, _)) => (format!("DefaultsPolicy {name} selects none of the CRDs"), Outcome::Findings),
         None => ("Etch needs no permission for them".to_owned(), Outcome::Clean),
     };
-    writeln!(io::stderr(), "note: {}; no role is printed", report::plain(&why))?;
+    writeln!(stderr(), "note: {}; no role is printed", report::plain(&why))?;
     Ok(outcome)
 }
 

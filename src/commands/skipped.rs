@@ -6,6 +6,8 @@ use etch::report;
 use etch::source::Document;
 use serde_json::Value;
 
+use crate::commands::streams::stderr;
+
 /// The documents without parts of CRDs.
 pub(crate) fn without_parts(documents: Vec<Document>) -> io::Result<Vec<Document>> {
     let (parts, others): (Vec<_>, Vec<_>) = documents.into_iter().partition(Document::is_part_of_crd);
@@ -20,5 +22,5 @@ pub(crate) fn part_of_crd(document: &Document) -> String {
 }
 
 pub(crate) fn note(skipped: &str) -> io::Result<()> {
-    writeln!(io::stderr(), "note: skipped: {}", report::plain(skipped))
+    writeln!(stderr(), "note: skipped: {}", report::plain(skipped))
 }

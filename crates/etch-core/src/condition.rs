@@ -76,6 +76,8 @@ words! {
         Ignored,
         /// Objects cannot be read at the storage version.
         ConversionFailed,
+        /// Objects cannot be read: etcd holds a value that the API server cannot decode.
+        ObjectsUnreadable,
         /// Changes of the objects are not noticed: the watch fails.
         WatchFailing,
         /// The storage version is not served.
@@ -140,6 +142,7 @@ impl Reason {
             | Self::TooDeep
             | Self::Forbidden
             | Self::ConversionFailed
+            | Self::ObjectsUnreadable
             | Self::WatchFailing
             | Self::NotServed => Some(EventType::Warning),
         }

@@ -8,6 +8,7 @@ mod examples;
 mod fill;
 mod flags;
 mod garbage;
+mod hindered;
 mod impact_html;
 mod leaks;
 mod lint;

@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use e2e::cluster::{CRDS, Patch, crd};
+use e2e::control_plane::object_key;
 use e2e::webhook::{Webhook, renamed};
 use serde_json::{Value, json};
 
@@ -12,7 +13,15 @@ use crate::cases;
 use crate::refused::{ADMISSION, everything, in_force};
 use crate::stage::{DEFAULT, SOON, Stage, Widgets, defaulted, plain, with};
 
-cases![webhook_down, conversion_down, conversion_down_later, permission_lost, never_permitted, not_served];
+cases![
+    webhook_down,
+    conversion_down,
+    conversion_down_later,
+    corrupt_in_etcd,
+    permission_lost,
+    never_permitted,
+    not_served
+];
 
 /// Within this, what is away is reported.
 const REPORTED: Duration = Duration::from_secs(30);
@@ -91,6 +100,23 @@ async fn conversion_down_later(stage: &Stage, name: &'static str) -> Result<()> 
     few_requests(&widgets).await?;
     webhook.come_back().await?;
     widgets.persisted("AllPersisted", RECOVERED).await?;
+    Ok(())
+}
+
+async fn corrupt_in_etcd(stage: &Stage, name: &'static str) -> Result<()> {
+    let widgets = stage.widgets(name).await?;
+    widgets.define(plain()).await?;
+    widgets.create("widget").await?;
+    let etcd = widgets.cluster.etcd();
+    let key = object_key(&widgets.group, "widgets", Some("default"), "widget");
+    let (whole, _) = etcd.get(&key).await?.context("the widget")?;
+    etcd.put(&key, &whole[..whole.len() / 2]).await?;
+    widgets.define(defaulted()).await?;
+    widgets.persisted("ObjectsUnreadable", REPORTED).await?;
+    few_requests(&widgets).await?;
+    etcd.put(&key, &whole).await?;
+    widgets.persisted("AllPersisted", RECOVERED).await?;
+    ensure!(widgets.is_stored("widget").await?);
     Ok(())
 }
 

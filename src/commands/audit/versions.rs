@@ -150,7 +150,7 @@ impl Audit {
                 let mut record = Record::default();
                 if is_by_view {
                     serves_its_objects(cluster, &crd).await?;
-                    let report = report_on(cluster, &crd).await;
+                    let report = report_on(cluster, &crd).await?;
                     record = record_of(report.as_ref(), &document, &crd);
                     witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await;
                 }

@@ -30,6 +30,8 @@ use super::super::skipped::without_parts;
 use super::super::{Before, documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
 
+use crate::commands::streams::stderr;
+
 /// The sources of everything except the CRDs after the upgrade.
 pub(crate) struct Sources<'a> {
     /// The CRDs before, from files; `None` if they are those of the cluster or the snapshot.
@@ -140,7 +142,7 @@ impl Sources<'_> {
     ) -> anyhow::Result<()> {
         let (name, scope) = (old.name(), self.scope);
         let report = match (&self.cluster, present) {
-            (Some(cluster), Some((_, served))) => report_on(cluster, served).await,
+            (Some(cluster), Some((_, served))) => report_on(cluster, served).await?,
             _ => None,
         };
         let settings = impact.rules.settings();
@@ -306,7 +308,7 @@ pub(crate) fn note_gone(
         return Ok(());
     }
     writeln!(
-        io::stderr(),
+        stderr(),
         "note: -f lacks {}, which --old has: a tool that prunes deletes such a CRD with all its objects",
         first(&gone)
     )
@@ -326,7 +328,7 @@ pub(super) fn left_out(crds: &mut BTreeMap<String, Given>, scope: &Scope) -> any
             scope::in_words(scope).trim_start_matches("in ")
         );
     }
-    writeln!(io::stderr(), "note: skipped, because they are cluster-scoped: {beyond}")?;
+    writeln!(stderr(), "note: skipped, because they are cluster-scoped: {beyond}")?;
     Ok(())
 }
 

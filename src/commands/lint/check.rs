@@ -24,6 +24,7 @@ use super::super::{Before, asynchronous, documents_before, each, none_of};
 use super::place::place;
 use super::publishing::Publishing;
 use crate::commands::global::Global;
+use crate::commands::streams::stderr;
 
 /// A finding, and the CRD or EmbeddedSchema that it is about, if it is about one.
 pub(super) struct Located {
@@ -207,7 +208,7 @@ pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result
     let missing = first(&missing.iter().map(String::as_str).collect::<Vec<_>>());
     if !missing.is_empty() && checked.has_compared {
         let note = format!("note: --old does not contain {missing}, so nothing is compared with it");
-        return writeln!(io::stderr(), "{}", report::plain(&note));
+        return writeln!(stderr(), "{}", report::plain(&note));
     }
     if !missing.is_empty() {
         let found = first(&checked.old.keys().map(String::as_str).collect::<Vec<_>>());

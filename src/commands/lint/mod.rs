@@ -10,7 +10,7 @@ mod publishing;
 mod sarif;
 
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -28,6 +28,7 @@ use super::{failure, one_stdin};
 use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::{Format, Global};
 use crate::commands::outcome::Outcome;
+use crate::commands::streams::stderr;
 
 /// The releases whose answers are known, as they are typed.
 const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
@@ -148,7 +149,7 @@ impl Lint {
             .findings
             .retain(|located| !self.allow.iter().any(|rule| rule.code == located.finding.rule.code));
         for unused in exceptions::apply(&exceptions, &mut checked.findings) {
-            writeln!(io::stderr(), "note: no finding needs the exception {}", report::plain(&unused))?;
+            writeln!(stderr(), "note: no finding needs the exception {}", report::plain(&unused))?;
         }
         let least = self.severity.map_or(Severity::Info, Severity::from);
         checked.findings.retain(|located| located.finding.rule.severity >= least);

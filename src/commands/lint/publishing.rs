@@ -2,7 +2,7 @@
 //! It holds one document and one CRD at a time: either may be of some MiB.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -12,6 +12,8 @@ use kube_structural_schema::json::Json;
 use serde_json::Value;
 
 use super::check::Checked;
+
+use crate::commands::streams::stderr;
 
 /// How often a document is read again that is not what the CRD asks for, and after which time: the server
 /// publishes a change some moments after it serves it.
@@ -44,7 +46,7 @@ impl Publishing {
         let index = match cluster.openapi_index().await {
             Ok(index) => index,
             Err(error) => {
-                writeln!(io::stderr(), "note: what the API server publishes is not checked: {error}")?;
+                writeln!(stderr(), "note: what the API server publishes is not checked: {error}")?;
                 return Ok(());
             }
         };

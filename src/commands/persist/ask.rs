@@ -10,6 +10,7 @@ use etch::report::{self, counted};
 use super::choose::Chosen;
 use super::{Persist, policy_warnings};
 use crate::commands::scope;
+use crate::commands::streams::stderr;
 
 impl Persist {
     /// Prints what is about to be done and the warnings from policies, and asks for confirmation if that
@@ -18,7 +19,7 @@ impl Persist {
     /// # Errors
     /// The answer is no.
     pub(super) fn announce(&self, scope: &Scope, chosen: &[Chosen]) -> anyhow::Result<()> {
-        let mut err = io::stderr();
+        let mut err = stderr();
         let what = match chosen {
             [] => return Ok(()),
             [Chosen { name, .. }] => report::plain(name).to_string(),

@@ -1,7 +1,7 @@
 //! Which CRDs are to be processed.
 //! Their schemas are not held: each is read again when it is its turn.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use etch::cluster::{Cluster, ResolveError, Scope};
 use etch::report;
@@ -9,13 +9,14 @@ use etch_core::crd::{Crd, Resource};
 
 use super::{Persist, policy_warnings};
 use crate::commands::policy::{Known, Unread, labels};
+use crate::commands::streams::stderr;
 use crate::commands::{crds_named, error_text, scope};
 
 /// A CRD that is to be processed.
 pub(super) struct Chosen {
     pub(super) name: String,
-    /// Where its objects are; `None` if it cannot be read, which is reported when it is its turn.
-    pub(super) resource: Option<Resource>,
+    /// Where its objects are; or why it cannot be read, which is reported when it is its turn.
+    pub(super) resource: Result<Resource, String>,
     pub(super) is_namespaced: bool,
     /// Warnings from policies about it.
     pub(super) warnings: Vec<String>,
@@ -39,11 +40,22 @@ impl Persist {
         let has_policies = known.policies().is_some_and(|policies| !policies.is_empty());
         let mut chosen = Vec::new();
         for name in self.names(cluster).await? {
-            let document = cluster.crd(&name).await.ok().flatten();
-            let read = document.and_then(|document| Some((Crd::read(&document).ok()?, document)));
-            let Some((crd, document)) = read else {
-                chosen.push(Chosen { name, resource: None, is_namespaced: false, warnings: Vec::new() });
-                continue;
+            let read = match cluster.crd(&name).await {
+                // Deleted since it was listed.
+                Ok(None) if !is_named => continue,
+                Ok(None) => Err("the CRD was deleted".to_owned()),
+                Ok(Some(document)) => {
+                    Crd::read(&document).map(|crd| (crd, document)).map_err(|error| error.to_string())
+                }
+                Err(error) => Err(format!("cannot read the CRD: {error}")),
+            };
+            let (crd, document) = match read {
+                Ok(read) => read,
+                Err(why) => {
+                    let (resource, warnings) = (Err(why), Vec::new());
+                    chosen.push(Chosen { name, resource, is_namespaced: false, warnings });
+                    continue;
+                }
             };
             if !is_named && !crd.gives_defaults() || !scope::covers(scope, &crd, is_named)? {
                 continue;
@@ -51,12 +63,12 @@ impl Persist {
             let rules = known.rules(&crd, &labels(&document));
             let warnings =
                 if has_policies { policy_warnings::conflicts(&rules, &self.terms()) } else { Vec::new() };
-            let (resource, is_namespaced) = (Some(crd.resource()), crd.is_namespaced());
+            let (resource, is_namespaced) = (Ok(crd.resource()), crd.is_namespaced());
             chosen.push(Chosen { name, resource, is_namespaced, warnings });
         }
         // Where nothing else can be read either, the error shows it.
-        if let Some(error) = unread.filter(|_| chosen.iter().any(|chosen| chosen.resource.is_some())) {
-            writeln!(io::stderr(), "note: cannot read DefaultsPolicies: {}", report::plain(&error))?;
+        if let Some(error) = unread.filter(|_| chosen.iter().any(|chosen| chosen.resource.is_ok())) {
+            writeln!(stderr(), "note: cannot read DefaultsPolicies: {}", report::plain(&error))?;
         }
         Ok(chosen)
     }
@@ -70,7 +82,7 @@ impl Persist {
         for typed in &self.crds {
             match cluster.resolve(typed).await {
                 Err(error @ ResolveError::Unknown { .. }) => {
-                    writeln!(io::stderr(), "note: {}: skipped", report::plain(&error.to_string()))?;
+                    writeln!(stderr(), "note: {}: skipped", report::plain(&error.to_string()))?;
                 }
                 name => {
                     let name = name?;

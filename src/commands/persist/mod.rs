@@ -9,7 +9,7 @@ mod print;
 mod progress;
 mod resume;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow, bail};
@@ -17,6 +17,7 @@ use clap::{Args, ValueEnum};
 use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace, Scope, Witnesses};
 use etch::operator::{self, Pass, Passed};
 use etch::report;
+use etch_core::api::Counts;
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::plan::{Clock, HiddenFields, Ownership, Record, Terms};
@@ -37,6 +38,7 @@ use super::{error_text, failure, scope, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
+use crate::commands::streams::stderr;
 use crate::commands::values::{PaceArg, in_flight};
 
 /// Store the defaults of existing objects, once
@@ -59,7 +61,7 @@ use crate::commands::values::{PaceArg, in_flight};
   etch persist crontabs -n web --max-writes-per-second 20 --after web/nightly
 
 Exit status: 0 if all defaults are stored, 1 if some are not or may not be, 2 if the command
-failed.")]
+failed. Objects that --allow names do not count.")]
 pub(crate) struct Persist {
     /// The CRDs to process, named as for kubectl [default: all that have defaults]
     #[arg(value_name = "CRD")]
@@ -87,6 +89,9 @@ pub(crate) struct Persist {
     /// What to do with objects that have fields only in etcd
     #[arg(long, value_enum, ignore_case = true, default_value_t)]
     hidden_fields: HiddenFieldsArg,
+    /// The objects that may be left as they are: they do not change the exit status
+    #[arg(long, value_enum, value_name = "OBJECTS", value_delimiter = ',', ignore_case = true)]
+    allow: Vec<Left>,
     /// The maximum number of writes in flight
     #[arg(long, value_name = "NUMBER", default_value_t = MAX_IN_FLIGHT, value_parser = in_flight)]
     max_in_flight: usize,
@@ -121,6 +126,34 @@ enum HiddenFieldsArg {
     Hold,
     /// Write them, which destroys the hidden fields
     Drop,
+}
+
+/// Why a pass leaves an object as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "PascalCase")]
+enum Left {
+    /// Objects with the annotation `etch-operator.io/ignore`
+    Ignored,
+    /// Objects that are being deleted
+    Terminating,
+    /// Objects that are nested too deeply
+    TooDeep,
+    /// Objects that a write would harm
+    Held,
+    /// Objects whose writes are rejected
+    Rejected,
+}
+
+impl Left {
+    fn number(self, counts: &Counts) -> u64 {
+        match self {
+            Self::Ignored => counts.ignored,
+            Self::Terminating => counts.terminating,
+            Self::TooDeep => counts.too_deep,
+            Self::Held => counts.held,
+            Self::Rejected => counts.rejected,
+        }
+    }
 }
 
 /// What is reported of one CRD.
@@ -164,21 +197,21 @@ impl Persist {
         let signals = if self.dry_run { Signals::default() } else { Signals::heard()? };
         let work = Work { cluster: &cluster, global, scope, pace, signals };
         let mut all = Vec::new();
-        for (index, Chosen { name, warnings, .. }) in chosen.iter().enumerate() {
+        for (index, Chosen { name, warnings, resource, .. }) in chosen.iter().enumerate() {
             let left: Vec<String> = chosen[index..].iter().map(|chosen| chosen.name.clone()).collect();
             let after = after.clone().filter(|_| index == 0);
             let mut crd_pass =
                 CrdPass { crd: name.clone(), warnings: warnings.clone(), after, ..CrdPass::default() };
-            let processed = self.process(&work, &mut crd_pass, &left).await;
+            let processed = self.process(&work, &mut crd_pass, &left, resource.as_ref().err()).await;
             if let Err(error) = processed {
                 crd_pass.error = Some(error_text(&error));
             }
             let is_ended = crd_pass.is_ended;
             if let Some(lost) = &crd_pass.passed.lost {
-                writeln!(io::stderr(), "warning: {name}: {}", report::plain(lost))?;
+                writeln!(stderr(), "warning: {name}: {}", report::plain(lost))?;
             }
             if let Some(unrecorded) = &crd_pass.unrecorded {
-                writeln!(io::stderr(), "note: {name}: {}", report::plain(unrecorded))?;
+                writeln!(stderr(), "note: {name}: {}", report::plain(unrecorded))?;
             }
             all.push(crd_pass);
             if is_ended {
@@ -197,7 +230,7 @@ impl Persist {
             (true, false) => writeln!(out, "No such CRD."),
             _ => print::table(out, &global.style(), &all, not_begun, self.dry_run),
         })?;
-        ended(failures, all.iter().all(CrdPass::is_clean))
+        ended(failures, all.iter().all(|crd_pass| crd_pass.is_clean(&self.allow)))
     }
 
     /// The object behind which the first CRD is begun.
@@ -208,24 +241,34 @@ impl Persist {
         first: Option<&Chosen>,
     ) -> anyhow::Result<Option<String>> {
         let (Some(after), Some(first)) = (&self.after, first) else { return Ok(None) };
-        let Some(resource) = &first.resource else {
-            bail!("--after {after}: CRD {} cannot be read", first.name);
+        let resource = match &first.resource {
+            Ok(resource) => resource,
+            Err(why) => bail!("--after {after}: {}: {why}", first.name),
         };
         let place = place::place(after, first.is_namespaced, scope)?;
         let (namespace, name) = place::parts(&place);
         // Where it may not be read, it is not needed either.
         if let Ok(None) = cluster.object_named(resource, namespace, name).await {
-            writeln!(io::stderr(), "note: --after {after}: no such object; resuming after that name")?;
+            writeln!(stderr(), "note: --after {after}: no such object; resuming after that name")?;
         }
         Ok(Some(place))
     }
 
-    /// Processes a CRD, the first of those that are left.
-    async fn process(&self, work: &Work<'_>, crd_pass: &mut CrdPass, left: &[String]) -> anyhow::Result<()> {
+    /// Processes a CRD, the first of those that are left, unless it could not be read.
+    async fn process(
+        &self,
+        work: &Work<'_>,
+        crd_pass: &mut CrdPass,
+        left: &[String],
+        unread: Option<&String>,
+    ) -> anyhow::Result<()> {
         if work.signals.ended.is_cancelled() {
             crd_pass.is_ended = true;
             crd_pass.resume = Some(self.resume(work.global, left, crd_pass.after.as_deref()));
             bail!("interrupted before it started");
+        }
+        if let Some(why) = unread {
+            bail!(why.clone());
         }
         let name = &crd_pass.crd;
         let document = work.cluster.crd(name).await?.with_context(|| format!("CRD {name} was deleted"))?;
@@ -243,7 +286,7 @@ impl Persist {
             bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
         }
         let unreadable = |error: anyhow::Error| anyhow!(failures::of_objects(&error, &crd, &document));
-        let report = report_on(work.cluster, &crd).await;
+        let report = report_on(work.cluster, &crd).await?;
         let mut witnesses = Witnesses::default();
         let mut record =
             evidence(work.cluster, &document, &crd, report.as_ref(), &work.scope, &mut witnesses).await;
@@ -364,10 +407,11 @@ impl CrdPass {
         self.error.is_some() && self.resume.is_none() && counts.objects == 0 && dropped.is_empty()
     }
 
-    fn is_clean(&self) -> bool {
+    fn is_clean(&self, allowed: &[Left]) -> bool {
         let counts = self.passed.counts;
-        let left = counts.held + counts.rejected + counts.unknown + counts.due + counts.unproved;
-        left + counts.ignored + counts.terminating + counts.too_deep == 0
+        let may_stay = |left: &Left| allowed.contains(left) || left.number(&counts) == 0;
+        counts.unknown + counts.due + counts.unproved == 0
+            && Left::value_variants().iter().all(may_stay)
             && self.passed.verified
             && self.passed.lost.is_none()
     }

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use etch::operator::Progress;
 use etch::report::{self, counted};
 
+use crate::commands::streams::stderr;
+
 /// One line on a terminal that is written over. Elsewhere, only what the pass waits for.
 pub(super) struct Line {
     crd: String,
@@ -23,7 +25,7 @@ impl Line {
                 let (crd, migration) = (report::plain(&self.crd), report::plain(migration));
                 let note =
                     format!("waiting for the StorageVersionMigration {migration}, which writes the objects");
-                let _ = writeln!(io::stderr(), "note: {crd}: {note}");
+                let _ = writeln!(stderr(), "note: {crd}: {note}");
             }
         } else if io::stderr().is_terminal() {
             self.is_shown = true;

@@ -34,6 +34,7 @@ impl Persist {
             every_object,
             ownership,
             hidden_fields,
+            allow,
             max_in_flight,
             max_writes_per_second,
             pace,
@@ -50,6 +51,7 @@ impl Persist {
         words.extend(
             (*hidden_fields != defaults.1).then(|| format!("--hidden-fields={}", name(hidden_fields))),
         );
+        words.extend(allow.iter().map(|left| format!("--allow={}", name(left))));
         words.extend((*max_in_flight != defaults.2).then(|| format!("--max-in-flight={max_in_flight}")));
         words.extend(max_writes_per_second.map(|limit| format!("--max-writes-per-second={limit}")));
         words.extend((*pace != PaceArg::default()).then(|| format!("--pace={}", name(pace))));
@@ -109,6 +111,8 @@ mod tests {
             "own",
             "--hidden-fields",
             "drop",
+            "--allow",
+            "Ignored,terminating",
             "--max-in-flight",
             "3",
             "--max-writes-per-second",

@@ -30,6 +30,7 @@ use super::{scope, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
+use crate::commands::streams::stderr;
 use crate::commands::values::PaceArg;
 
 /// Remove defaults that Etch stored, after a CRD was rolled back
@@ -129,7 +130,7 @@ impl Revert {
             ended: signals.ended.clone(),
         };
         let verb = if self.yes { "Removing stored defaults from" } else { "Planning for" };
-        writeln!(io::stderr(), "{verb} {name}, {}.", scope::in_words(&scope))?;
+        writeln!(stderr(), "{verb} {name}, {}.", scope::in_words(&scope))?;
         let mut tally = Tally::new(self.limit.of(self.output));
         let done = {
             let mut each = |identity, reverted| tally.add(identity, reverted);

@@ -63,19 +63,21 @@ impl Status {
 /// # Errors
 /// The cluster does not answer.
 async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
-    // Where nothing answers, nothing else is worth an attempt.
-    let kubernetes = cluster.kubernetes_version().await;
     let mut unread = Vec::new();
-    let kubernetes = noted(&mut unread, "the version of Kubernetes", kubernetes)?;
+    let kubernetes = match cluster.kubernetes_version().await {
+        // Where nothing answers, nothing else is worth an attempt.
+        Err(error) if error.code().is_none() => return Err(error.into()),
+        read => noted(&mut unread, "the version of Kubernetes", read),
+    };
     let (leader, policies, reports, crds) = tokio::join!(
         cluster.leader(LEASE),
         cluster.all_policies(),
         cluster.all_reports(),
         crd_facts(cluster),
     );
-    let leader = noted(&mut unread, "the Lease of the operator", leader)?;
-    let policies = noted(&mut unread, "DefaultsPolicies", policies)?;
-    let reports = noted(&mut unread, "DefaultsReports", reports)?;
+    let leader = noted(&mut unread, "the Lease of the operator", leader);
+    let policies = noted(&mut unread, "DefaultsPolicies", policies);
+    let reports = noted(&mut unread, "DefaultsReports", reports);
     let crds = match crds {
         Ok(crds) => Some(crds),
         Err(error) => {
@@ -101,20 +103,9 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
     })
 }
 
-/// The value; `None` if the server refused, which is noted.
-fn noted<T>(
-    unread: &mut Vec<String>,
-    what: &str,
-    read: Result<T, CallError>,
-) -> Result<Option<T>, CallError> {
-    match read {
-        Ok(value) => Ok(Some(value)),
-        Err(error) if error.code().is_some() => {
-            unread.push(format!("{what}: {error}"));
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
+/// The value; `None` if it cannot be read, which is noted.
+fn noted<T>(unread: &mut Vec<String>, what: &str, read: Result<T, CallError>) -> Option<T> {
+    read.map_err(|error| unread.push(format!("{what}: {error}"))).ok()
 }
 
 async fn crd_facts(cluster: &Cluster) -> anyhow::Result<Vec<CrdFacts>> {

@@ -118,13 +118,22 @@ impl UpgradeGuard {
         if crds.old.is_shadowed() {
             return (Findings::default(), digest);
         }
-        let report = timeout_at(until, self.report(&crds.old)).await.ok().flatten();
+        let report = match timeout_at(until, self.report(&crds.old)).await {
+            Ok(Ok(report)) => report,
+            Ok(Err(why)) => return (Findings::unknown(&why), digest),
+            Err(_) => return late(),
+        };
         (self.objects(crds, settings, report, until, place).await, digest)
     }
 
-    /// What is on record of a CRD; `None` if that is not known.
-    pub(super) async fn report(&self, crd: &Crd) -> Option<DefaultsReportStatus> {
-        self.cluster.report(crd.name(), crd.uid()).await.ok().flatten().and_then(|report| report.status)
+    /// What is on record of a CRD; `None` if nothing is.
+    ///
+    /// # Errors
+    /// Why that cannot be read, in words for a warning.
+    pub(super) async fn report(&self, crd: &Crd) -> Result<Option<DefaultsReportStatus>, String> {
+        let report = self.cluster.report(crd.name(), crd.uid()).await;
+        let report = report.map_err(|error| unreadable(error.code(), "its DefaultsReport"))?;
+        Ok(report.and_then(|report| report.status))
     }
 
     /// What the upgrade does to objects, as far as there is time for them.

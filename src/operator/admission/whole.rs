@@ -48,7 +48,7 @@ impl UpgradeGuard {
                     Err(error) => return Err(unreadable(error.code(), "the CRD")),
                 }
             }
-            Ok(self.report(&crd).await)
+            self.report(&crd).await
         });
         let report = match checked.await {
             Ok(Ok(report)) => report,

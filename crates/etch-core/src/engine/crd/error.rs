@@ -269,6 +269,13 @@ impl CrdError {
                 let message = "cannot read objects: etcd holds some at a version that the CRD no longer has";
                 status(Reason::ConversionFailed, message.to_owned())
             }
+            Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
+            | Self::Watch(CallError::Refused(refusal))
+                if refusal.is_of_undecodable_value() =>
+            {
+                let message = "cannot read objects: etcd holds a value that the API server cannot decode";
+                status(Reason::ObjectsUnreadable, message.to_owned())
+            }
             Self::Incomplete | Self::Migrated(_) | Self::Restored(_) => {
                 status(Reason::InProgress, self.to_string())
             }

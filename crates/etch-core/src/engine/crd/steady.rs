@@ -298,6 +298,7 @@ pub(super) fn is_lasting(error: &CallError) -> bool {
             matches!(refusal.code, 403 | 404)
                 || refusal.is_failed_conversion()
                 || refusal.is_of_lost_version()
+                || refusal.is_of_undecodable_value()
         }
         CallError::ServedElsewhere(_) | CallError::MissingPermission(_) => true,
         _ => false,

@@ -1,0 +1,34 @@
+//! Standard output and standard error of a command: a reader that goes away, as `head` does, changes nothing
+//! of what the command does, nor its exit status.
+
+use std::io::{self, Stderr, StdoutLock, Write};
+
+/// A stream that takes what nobody reads any more for written.
+pub(crate) struct Lenient<W>(W);
+
+/// Standard output.
+pub(crate) fn stdout() -> Lenient<StdoutLock<'static>> {
+    Lenient(io::stdout().lock())
+}
+
+/// Standard error.
+pub(crate) fn stderr() -> Lenient<Stderr> {
+    Lenient(io::stderr())
+}
+
+impl<W: Write> Write for Lenient<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        unless_closed(self.0.write(bytes), bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        unless_closed(self.0.flush(), ())
+    }
+}
+
+fn unless_closed<T>(result: io::Result<T>, otherwise: T) -> io::Result<T> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(otherwise),
+        result => result,
+    }
+}
