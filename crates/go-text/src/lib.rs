@@ -6,6 +6,7 @@
 
 pub mod base64;
 pub mod fmt;
+mod hexadecimal;
 pub mod json;
 pub mod mail;
 pub mod netip;

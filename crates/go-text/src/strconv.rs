@@ -2,9 +2,11 @@
 //!
 //! Source: Go 1.26 `strconv/{atof,ftoa,quote}.go`.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use super::hexadecimal;
 use super::regexp::Pattern;
 
 /// `%v` and `%g` of a float: the shortest digits that give it back, with an exponent below 0.0001 and from a
@@ -30,6 +32,11 @@ pub fn format_plain(float: f64) -> String {
 /// `encoding/json` writes it.
 pub(super) fn format_scientific(float: f64) -> String {
     Shortest::of(float).scientific(1)
+}
+
+/// `strconv.FormatFloat(f, 'e', -1, 64)` of a finite float.
+pub fn format_exponent(float: f64) -> String {
+    Shortest::of(float).scientific(2)
 }
 
 /// The fewest digits that give a float back; of two that are equally near, Go takes the even one and Rust the
@@ -82,13 +89,38 @@ impl Shortest {
     }
 }
 
-/// `strconv.ParseFloat`, but for hexadecimal numbers: what is too large for a double is an error. `None` if
-/// Go returns one.
+/// `strconv.ParseFloat`: what is too large for a double is an error. `None` if Go returns one.
 pub fn parse_float(text: &str) -> Option<f64> {
+    let text = &*without_underscores(text)?;
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if let Some(digits) = unsigned.strip_prefix("0x").or(unsigned.strip_prefix("0X")) {
+        let value = hexadecimal::parse(digits)?;
+        return Some(if text.starts_with('-') { -value } else { value });
+    }
     let value: f64 = text.parse().ok()?;
-    let unsigned = text.trim_start_matches(['+', '-']);
     let named = unsigned.starts_with(['i', 'I']) || (value.is_nan() && unsigned == text);
     (value.is_finite() || named).then_some(value)
+}
+
+/// A number without the underscores between its digits; `None` if one is elsewhere. A prefix of the base counts
+/// as a digit.
+fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('_') {
+        return Some(text.into());
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_prefix = |prefix: &&str| unsigned.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    let prefix = ["0x", "0o", "0b"].into_iter().find(is_prefix);
+    let is_hexadecimal = prefix == Some("0x");
+    let is_digit = |c: char| c.is_ascii_digit() || is_hexadecimal && c.is_ascii_hexdigit();
+    let mut last = if prefix.is_some() { '0' } else { ' ' };
+    for c in unsigned.chars().skip(prefix.map_or(0, str::len)) {
+        if (c == '_' && !is_digit(last)) || (last == '_' && !is_digit(c)) {
+            return None;
+        }
+        last = c;
+    }
+    (last != '_').then(|| text.replace('_', "").into())
 }
 
 static PRINTABLE: LazyLock<Option<Pattern>> = LazyLock::new(|| Pattern::new(r"^[\pL\pM\pN\pP\pS]$").ok());

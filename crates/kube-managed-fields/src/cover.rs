@@ -2,11 +2,12 @@
 //! The caller leaves out owners that name fields in other terms than the schema's.
 
 use std::str;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
 use super::Owner;
-use kube_structural_schema::json::write;
+use super::name::{write, write_text};
 use kube_structural_schema::path::{Step, Trail, TrailStep};
 use kube_structural_schema::schema::{Schema, SchemaType};
 
@@ -100,7 +101,7 @@ impl<'a> Claims<'a> {
         step: TrailStep<'_>,
     ) -> Option<(&'v Value, &'s Schema)> {
         let (child, child_schema) = match step {
-            TrailStep::Field(name) | TrailStep::Key(name) => (value.get(name)?, schema.child(name)?),
+            TrailStep::Field(name) | TrailStep::Key(name) => (value.get(name)?, field_schema(schema, name)?),
             TrailStep::Index(index) => (value.get(index)?, schema.items.as_deref()?),
             TrailStep::Items | TrailStep::Values => return None,
         };
@@ -117,7 +118,7 @@ impl<'a> Claims<'a> {
         match value {
             Value::Object(fields) if !fields.is_empty() && !is_atomic_map(schema) => {
                 fields.iter().all(|(name, child)| {
-                    let Some(below) = schema.child(name) else { return false };
+                    let Some(below) = field_schema(schema, name) else { return false };
                     self.cover_part(first, schema, TrailStep::Field(name), child, below)
                 })
             }
@@ -148,6 +149,16 @@ impl<'a> Claims<'a> {
         self.sets.truncate(end);
         covered
     }
+}
+
+/// The schema of a field. Where unknown fields are preserved, the server deduces one for them: owners name the
+/// parts of objects, and lists as a whole.
+///
+/// Source: kube-openapi `pkg/schemaconv/smd.go`, `__untyped_deduced_`.
+fn field_schema<'s>(schema: &'s Schema, name: &str) -> Option<&'s Schema> {
+    static DEDUCED: LazyLock<Schema> =
+        LazyLock::new(|| Schema { preserve_unknown_fields: true, ..Schema::default() });
+    schema.child(name).or_else(|| schema.preserve_unknown_fields.then(|| &*DEDUCED))
 }
 
 /// The FieldsV1 name of a step; `None` if owners do not name the parts of this parent.
@@ -184,7 +195,7 @@ fn list_map_key(key: &mut Vec<u8>, parent: &Schema, item: &Value) -> Option<()> 
     key.extend_from_slice(b"k:{");
     let mut name = after(None);
     while let Some(known) = name {
-        write(known, key);
+        write_text(known, key);
         key.push(b':');
         write(item.get(known)?, key);
         name = after(name);

@@ -10,6 +10,7 @@ mod claim;
 mod contain;
 mod cover;
 mod items;
+mod name;
 mod readable;
 mod unite;
 

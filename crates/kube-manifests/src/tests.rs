@@ -150,6 +150,10 @@ fn what_kubectl_refuses_is_refused_with_its_line() {
             "---\na: 1\nb: \"\\/\"\n",
             "line 3: kubectl refuses this escape in YAML: write the character itself",
         ),
+        (
+            "a: 1\nb: x\u{2028}y\n",
+            "line 2: kubectl takes the invisible character U+0085, U+2028 or U+2029 in it for the end of a line: remove it",
+        ),
         ("# c\n%YAML 1.2\n---\na: 1\n", "line 2: kubectl refuses directives such as %YAML"),
         ("--- !!map\na: 1\n", "line 1: only a comment may stand behind the --- that separates documents"),
         ("p: &p [{}]\na:\n  <<: *p\n", "line 3: `<<` merges something other than a mapping"),

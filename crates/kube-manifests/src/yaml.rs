@@ -53,6 +53,13 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
             Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) => {
                 escapes(span.slice(text).unwrap_or_default()).map(|()| event)
             }
+            Event::Scalar(ref text, ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded, ..)
+                if text.contains(['\u{85}', '\u{2028}', '\u{2029}']) =>
+            {
+                // In YAML 1.1 the next line begins there.
+                let problem = "kubectl takes the invisible character U+0085, U+2028 or U+2029 in it for the end of a line: remove it";
+                Err(Failure::Wrong(problem.to_owned()))
+            }
             event => Ok(event),
         };
         let flow = event.and_then(|event| composer.event(event)).map_err(|error| match error {

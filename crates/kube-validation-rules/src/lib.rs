@@ -29,8 +29,7 @@
 //! - Maps are gone through in the order of their keys. The server's order is random, so where it decides (a
 //!   `map()` over a map, which rule exceeds a budget) the server's own answer differs from time to time.
 //! - `sort` and `sortBy` keep the order of equals; Go does not promise to.
-//! - `double('0x1p4')`: hexadecimal doubles are not read. Quantities with an exponent beyond 50,000 are
-//!   refused.
+//! - Quantities with an exponent beyond 50,000 are refused.
 //! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
 //! - An update of an object is not ratcheted: it is judged as if all of it were new, except for the rules
 //!   that compare with `oldSelf`.

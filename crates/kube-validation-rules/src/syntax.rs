@@ -40,7 +40,10 @@ pub(super) fn parse(source: &str, library: Library) -> Result<Tree, Vec<Problem>
     stacker::grow(stack, || {
         // An environment without macros: which there are, and what they expand to, is decided here. The crate
         // accepts one level more than the limit that it is given.
-        let parser = Env::default().parser().max_recursion_depth(MAX_DEPTH - 1);
+        let parser = Env::default()
+            .parser()
+            .max_recursion_depth(MAX_DEPTH - 1)
+            .enable_ident_escape_syntax(library.has_escaped_names());
         let (parsed, places) = parser.parse_with_source_info(source).map_err(problems)?;
         let mut tree = Tree::new();
         let context = Context { places, library };

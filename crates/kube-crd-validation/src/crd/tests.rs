@@ -95,16 +95,23 @@ fn a_version_that_was_stored_must_stay() {
 }
 
 #[test]
-fn releases_differ_where_their_functions_do() {
-    let rule = json!([{"rule": "self.distinct() == self"}]);
-    let crd = crd(json!({"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 9},
-        "x-kubernetes-validations": rule}));
-    let refused: Vec<String> = Release::ALL
-        .into_iter()
-        .filter(|release| !validate_create_on(*release, &crd).expect("decodes").is_empty())
-        .map(|release| release.to_string())
-        .collect();
-    assert_eq!(refused, ["1.34"]);
+fn releases_differ_where_their_functions_and_their_grammar_do() {
+    let strings = json!({"type": "array", "maxItems": 9, "items": {"type": "string", "maxLength": 9}});
+    let object = json!({"type": "object", "properties": {"in": {"type": "integer"}}});
+    for (mut schema, rule, expected) in [
+        (strings, "self.distinct() == self", &["1.34"][..]),
+        (object, "self.`in` < 5", &["1.34", "1.35", "1.36"]),
+        (json!({"type": "integer"}), "duration(self) < duration('5s')", &["1.37"]),
+    ] {
+        schema["x-kubernetes-validations"] = json!([{ "rule": rule }]);
+        let crd = crd(schema);
+        let refused: Vec<String> = Release::ALL
+            .into_iter()
+            .filter(|release| !validate_create_on(*release, &crd).expect("decodes").is_empty())
+            .map(|release| release.to_string())
+            .collect();
+        assert_eq!(refused, expected, "{rule}");
+    }
 }
 
 #[test]

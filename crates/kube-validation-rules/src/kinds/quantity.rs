@@ -144,7 +144,12 @@ impl Quantity {
     }
 
     pub(crate) fn negated(&self) -> Self {
-        Self { unscaled: -&self.unscaled, ..*self }
+        let unscaled = match self.unscaled.to_i64().filter(|_| self.small) {
+            // Go negates in 64 bits, where the least number stays as it is.
+            Some(number) => number.wrapping_neg().into(),
+            None => -&self.unscaled,
+        };
+        Self { unscaled, ..*self }
     }
 
     /// In billionths, rounded away from zero.

@@ -19,6 +19,9 @@ use crate::value::{TWO_63, Value};
 pub(crate) const NAMES: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
+/// The conversion of nanoseconds to a duration, which cel-go had before 0.28.
+pub(super) const NANOSECONDS: &str = "int64_to_duration";
+
 pub(super) fn declare(table: &mut Table) {
     table.function("bool", "bool_to_bool", "bool -> bool", ONE, identity);
     table.function("bool", "string_to_bool", "string -> bool", ONE, |args| match text(args, 0)? {
@@ -39,6 +42,11 @@ pub(super) fn declare(table: &mut Table) {
         time::parse_duration(text(args, 0)?)
             .map(Value::Duration)
             .ok_or(impossible("string", "google.protobuf.Duration"))
+    });
+    // The last one of its name: cel-go has it no longer.
+    table.function("duration", NANOSECONDS, "int -> duration", ONE, |args| match args[0] {
+        Value::Int(nanoseconds) => Ok(Value::Duration(nanoseconds)),
+        _ => Err(Fault::NoOverload),
     });
     table.function("dyn", "to_dyn", "A -> dyn", ONE, identity);
     table.function("int", "int64_to_int64", "int -> int", ONE, identity);

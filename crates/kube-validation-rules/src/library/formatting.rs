@@ -163,7 +163,7 @@ fn fixed(number: f64, precision: usize) -> String {
     }
     let digits = format!("{:.precision$}", number.abs());
     let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
-    let mut text = String::from(if number.is_sign_negative() { "-" } else { "" });
+    let mut text = String::from(if number < 0.0 { "-" } else { "" });
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index).is_multiple_of(3) {
             text.push(',');
@@ -177,12 +177,19 @@ fn fixed(number: f64, precision: usize) -> String {
     text
 }
 
-/// English as Go's printer has it: `1.500000×10⁰³`.
+/// English as Go's printer has it: `1.500000×10⁰³`. cel-go gives the precision as a width, on which there is no
+/// precision, and so six digits.
 fn scientific(number: f64, precision: usize) -> String {
-    if let Some(named) = not_finite(number) {
-        return named.to_owned();
-    }
-    let text = format!("{number:.precision$e}");
+    let text = match not_finite(number) {
+        Some(named) => named.to_owned(),
+        None => with_power(number),
+    };
+    format!("{text:>precision$}")
+}
+
+fn with_power(number: f64) -> String {
+    // Without the sign of a negative zero.
+    let text = format!("{:.DEFAULT_PRECISION$e}", number + 0.0);
     let Some((mantissa, exponent)) = text.split_once('e') else { return text };
     let exponent: i32 = exponent.parse().unwrap_or_default();
     let mut power: String = if exponent < 0 { "\u{207b}" } else { "" }.to_owned();
@@ -295,4 +302,23 @@ fn entries(entries: impl Iterator<Item = Outcome<(String, String)>>) -> Outcome<
     entries.sort();
     let entries: Vec<String> = entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
     Ok(format!("{{{}}}", entries.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_precision_of_a_power_is_a_width() {
+        // As cel-go 0.29.2 wrote them.
+        for (number, precision, expected) in [
+            (1234.5678, 3, "1.234568\u{d7}10\u{2070}\u{b3}"),
+            (0.1, 16, "  1.000000\u{d7}10\u{207b}\u{2070}\u{b9}"),
+            (-0.0, 0, "0.000000\u{d7}10\u{2070}\u{2070}"),
+            (f64::NAN, 5, "  NaN"),
+        ] {
+            assert_eq!(scientific(number, precision), expected);
+        }
+        assert_eq!(fixed(-0.0, 2), "0.00");
+    }
 }

@@ -63,21 +63,37 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 pub(super) struct Library {
     /// The release whose functions there are, as its minor version.
     minor: u32,
+    /// The release of the server.
+    server_minor: u32,
 }
+
+/// The release with cel-go 0.29. What a release of cel-go has or has not, new and stored rules have alike.
+const CEL_GO_0_29: u32 = 37;
 
 impl Library {
     /// All that are known.
-    pub(super) const ALL: Self = Self { minor: u32::MAX };
+    pub(super) const ALL: Self = Self { minor: u32::MAX, server_minor: u32::MAX };
 
     /// What a server of a release takes in a rule.
     pub(super) fn of(server_minor: u32, stored: bool) -> Self {
-        Self { minor: if stored { server_minor } else { server_minor.saturating_sub(1) } }
+        Self { minor: if stored { server_minor } else { server_minor.saturating_sub(1) }, server_minor }
     }
 
     /// The overloads of a function; `None` if there is no such function.
     pub(super) fn overloads(self, function: &str) -> Option<&'static [Overload]> {
         let since = introduced(function);
-        TABLE.overloads(function).filter(|_| self.minor >= since)
+        let overloads = TABLE.overloads(function).filter(|_| self.minor >= since)?;
+        match overloads.split_last() {
+            Some((last, others)) if last.id == convert::NANOSECONDS && self.server_minor >= CEL_GO_0_29 => {
+                Some(others)
+            }
+            _ => Some(overloads),
+        }
+    }
+
+    /// Whether a field's name may stand between backticks.
+    pub(super) fn has_escaped_names(self) -> bool {
+        self.server_minor >= CEL_GO_0_29
     }
 
     /// Whether `sortBy` is a macro.
