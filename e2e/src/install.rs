@@ -86,8 +86,7 @@ impl Generated {
             Self::ChartCrds => ("config/default", chart::crds(&kustomize("config/default")?)?),
             Self::ChartInstall => ("config/default", chart::unconditional(&kustomize("config/default")?)?),
             Self::ChartClusterWide => {
-                let all = kustomize("config/cluster-wide")?;
-                ("config/cluster-wide", chart::part(&all, &["etch-all-groups"], ".Values.rbac.clusterWide")?)
+                ("config/cluster-wide", chart::cluster_wide(&kustomize("config/cluster-wide")?)?)
             }
             Self::ChartFlowControl => {
                 let all = kustomize("config/default")?;

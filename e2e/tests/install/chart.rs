@@ -210,6 +210,21 @@ fn mistakes_in_values_are_refused() -> Result<()> {
     Ok(())
 }
 
+/// With `rbac.readOnly` no value grants a write, whichever other values grant access.
+#[test]
+fn read_only_is_read_only_whatever_else_is_granted() -> Result<()> {
+    let values = "rbac.readOnly=true,rbac.clusterWide=true,rbac.groups={a.example.com},policy.mode=Audit";
+    let objects = rendered(&["--set", values])?;
+    for name in ["etch-all-groups", "etch-groups"] {
+        let rules = named(&objects, "ClusterRole", name)?["rules"].as_array().context("rules")?;
+        ensure!(!rules.is_empty(), "{name} grants nothing");
+        for rule in rules {
+            assert_eq!(rule["verbs"], json!(["list", "watch"]), "{name}");
+        }
+    }
+    Ok(())
+}
+
 /// The groups of the chart's values are granted as `etch rbac` would print it, and aggregated in the same
 /// way.
 #[test]
