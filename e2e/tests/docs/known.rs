@@ -246,6 +246,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch audit --objects", LOOKED),
     ("kubectl annotate TYPE NAME etch-operator.io/ignore-", WELL),
     ("kubectl -n etch-system get pods", WELL),
+    ("kubectl -n etch-system get endpointslices", WELL),
     ("kubectl -n etch-system logs deploy/etch", NO_NODE),
     (
         "kubectl -n etch-system logs deploy/etch | jq -c 'select(.spans[]?.crd == \"widgets.example.com\") | .fields'",
