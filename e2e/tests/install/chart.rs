@@ -1,9 +1,11 @@
 //! The Helm chart: by default it is `yaml/install.yaml`, its values are the overlays, and other values add
 //! what they name and nothing else.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{documents, parse_documents};
-use e2e::install::{Generated, helm, kustomize, root};
+use e2e::install::{Generated, helm, helm_template, kustomize, root};
 use etch_core::rbac::{Access, Grant, role};
 use serde_json::{Value, json};
 
@@ -206,6 +208,62 @@ fn mistakes_in_values_are_refused() -> Result<()> {
         "extraEnv[0].value=nameless",
     ] {
         assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
+    }
+    Ok(())
+}
+
+/// What Helm prints after an installation with these values. `helm template` renders no notes, so a copy of the
+/// chart has them in an object.
+fn notes(values: &str) -> Result<String> {
+    let folder = tempfile::tempdir()?;
+    let status =
+        Command::new("cp").arg("-r").arg(root().join("config/chart")).arg(folder.path()).status()?;
+    ensure!(status.success(), "{status}");
+    let chart = folder.path().join("chart");
+    let text = std::fs::read_to_string(chart.join("templates/NOTES.txt"))?;
+    let object = "kind: Notes\nmetadata: { name: notes }\ntext: {{ include \"notes\" . | toJson }}\n";
+    let template = format!("{{{{- define \"notes\" }}}}{text}{{{{- end }}}}{object}");
+    std::fs::write(chart.join("templates/shown-notes.yaml"), template)?;
+    let objects = parse_documents(&helm_template(&chart, &["--set", values])?)?;
+    let text = named(&objects, "Notes", "notes")?["text"].as_str().context("no text")?;
+    Ok(text.to_owned())
+}
+
+/// The notes say what the values have granted and what they ask for, and no command undoes it.
+#[test]
+fn notes_fit_the_values() -> Result<()> {
+    let (write, read) = ("etch rbac --live | kubectl apply", "etch rbac --live --read-only | kubectl apply");
+    for (values, shown, hidden) in [
+        ("", &["no access", write, "the mode Persist", "enforce=restricted", "etch clean"][..], &[read, "Fail"][..]),
+        ("rbac.clusterWide=true", &["read and patch the objects of every API group"], &["no access", "etch rbac"]),
+        ("rbac.groups={a.example.com,b.example.com}", &["a.example.com, b.example.com", write], &["no access"]),
+        (
+            "rbac.readOnly=true,policy.mode=Audit",
+            &["no access", read, "the mode Audit", "writes no object"],
+            &[write, "WARNING", "patch the objects"],
+        ),
+        (
+            "rbac.readOnly=true,policy.mode=Audit,rbac.clusterWide=true",
+            &["may read the objects of every API group"],
+            &["read and patch", "etch rbac"],
+        ),
+        ("rbac.readOnly=true", &["WARNING"], &[write]),
+        ("policy.create=false", &["No policy selects a CRD yet"], &["`default`"]),
+        (
+            "policy.create=false,policies.databases.selector.groups={db.example.com}",
+            &["policies select: databases."],
+            &["`default`", "No policy"],
+        ),
+        ("admission.enabled=true", &["the webhook configurations `etch` stay", "Fail"], &[]),
+    ] {
+        let notes = notes(values)?;
+        for text in shown {
+            ensure!(notes.contains(text), "{values}: no {text:?} in\n{notes}");
+        }
+        for text in hidden {
+            ensure!(!notes.contains(text), "{values}: {text:?} in\n{notes}");
+        }
+        ensure!(notes.contains("namespace etch-system"), "{values}: {notes}");
     }
     Ok(())
 }
