@@ -249,9 +249,10 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl annotate TYPE NAME etch-operator.io/ignore-", WELL),
     ("kubectl -n etch-system get pods", WELL),
     ("kubectl -n etch-system get endpointslices", WELL),
-    ("kubectl -n etch-system logs deploy/etch", NO_NODE),
+    ("kubectl get --raw /api/v1/namespaces/etch-system/pods/POD:8080/proxy/readyz", NO_NODE),
+    ("kubectl -n etch-system logs -l app.kubernetes.io/name=etch --tail=-1", NO_NODE),
     (
-        "kubectl -n etch-system logs deploy/etch | jq -c 'select(.spans[]?.crd == \"widgets.example.com\") | .fields'",
+        "kubectl -n etch-system logs -l app.kubernetes.io/name=etch --tail=-1 | jq -c 'select(.spans[]?.crd == \"widgets.example.com\") | .fields'",
         NO_NODE,
     ),
     ("etch run --leader-elect=false", Left("it does not end; every scenario runs `etch run`")),
