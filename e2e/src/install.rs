@@ -37,13 +37,15 @@ pub enum Generated {
     ChartNetworkPolicy,
     /// `config/monitoring`, as a template of the Helm chart.
     ChartMonitoring,
+    /// `config/status-guard`, as a template of the Helm chart.
+    ChartStatusGuard,
     /// What `config/admission` and its variants add, as a template of the Helm chart.
     ChartAdmission,
 }
 
 impl Generated {
     /// All of them, each after what it is made from.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Crds,
         Self::Install,
         Self::ChartCrds,
@@ -52,6 +54,7 @@ impl Generated {
         Self::ChartFlowControl,
         Self::ChartNetworkPolicy,
         Self::ChartMonitoring,
+        Self::ChartStatusGuard,
         Self::ChartAdmission,
     ];
 
@@ -66,6 +69,7 @@ impl Generated {
             Self::ChartFlowControl => "config/chart/templates/flowcontrol.yaml",
             Self::ChartNetworkPolicy => "config/chart/templates/networkpolicy.yaml",
             Self::ChartMonitoring => "config/chart/templates/monitoring.yaml",
+            Self::ChartStatusGuard => "config/chart/templates/status-guard.yaml",
             Self::ChartAdmission => "config/chart/templates/admission.yaml",
         }
     }
@@ -105,6 +109,11 @@ impl Generated {
                 let all = kustomize("config/monitoring")?;
                 let kinds = ["ServiceMonitor", "PrometheusRule", "ConfigMap"];
                 ("config/monitoring", chart::part(&all, &kinds, ".Values.monitoring.enabled")?)
+            }
+            Self::ChartStatusGuard => {
+                let all = kustomize("config/status-guard")?;
+                let kinds = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+                ("config/status-guard", chart::part(&all, &kinds, ".Values.statusGuard.enabled")?)
             }
             Self::ChartAdmission => ("config/admission", admission()?),
         };

@@ -77,10 +77,27 @@ fn the_chart_is_the_installation() -> Result<()> {
     ] {
         assert_eq!(rendered(&["--set", values])?, overlay(folder)?, "{folder}");
     }
-    let mut expected = installed;
-    expected.extend(overlay("config/monitoring")?);
-    in_one_order(&mut expected);
-    assert_eq!(rendered(&["--set", "monitoring.enabled=true"])?, expected, "config/monitoring");
+    for (values, folder) in [
+        ("monitoring.enabled=true", "config/monitoring"),
+        ("statusGuard.enabled=true", "config/status-guard"),
+    ] {
+        let mut expected = installed.clone();
+        expected.extend(overlay(folder)?);
+        in_one_order(&mut expected);
+        assert_eq!(rendered(&["--set", values])?, expected, "{folder}");
+    }
+    Ok(())
+}
+
+/// The guard is about the service account of the release, in whichever namespace that is.
+#[test]
+fn the_status_guard_is_about_the_service_account_of_the_release() -> Result<()> {
+    let objects = rendered(&["--set", "statusGuard.enabled=true", "--namespace", "platform"])?;
+    let guard = named(&objects, "ValidatingAdmissionPolicy", "etch-status-guard")?;
+    assert_eq!(
+        guard["spec"]["matchConditions"][0]["expression"],
+        "request.userInfo.username == 'system:serviceaccount:platform:etch'"
+    );
     Ok(())
 }
 
@@ -206,6 +223,8 @@ fn mistakes_in_values_are_refused() -> Result<()> {
         "policies.default.selector.groups={db.example.com}",
         "podLabels.app\\.kubernetes\\.io/name=mine",
         "extraEnv[0].value=nameless",
+        "statusGuard.enabled=true,policy.spec.storedVersions=Trim",
+        "statusGuard.enabled=true,policies.a.selector.groups={a.example.com},policies.a.storedVersions=Trim",
     ] {
         assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
     }
