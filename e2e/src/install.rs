@@ -33,8 +33,6 @@ pub enum Generated {
     ChartClusterWide,
     /// `config/flowcontrol`, as a template of the Helm chart.
     ChartFlowControl,
-    /// `config/networkpolicy`, as a template of the Helm chart.
-    ChartNetworkPolicy,
     /// `config/monitoring`, as a template of the Helm chart.
     ChartMonitoring,
     /// `config/status-guard`, as a template of the Helm chart.
@@ -45,14 +43,13 @@ pub enum Generated {
 
 impl Generated {
     /// All of them, each after what it is made from.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 9] = [
         Self::Crds,
         Self::Install,
         Self::ChartCrds,
         Self::ChartInstall,
         Self::ChartClusterWide,
         Self::ChartFlowControl,
-        Self::ChartNetworkPolicy,
         Self::ChartMonitoring,
         Self::ChartStatusGuard,
         Self::ChartAdmission,
@@ -67,7 +64,6 @@ impl Generated {
             Self::ChartInstall => "config/chart/templates/install.yaml",
             Self::ChartClusterWide => "config/chart/templates/cluster-wide.yaml",
             Self::ChartFlowControl => "config/chart/templates/flowcontrol.yaml",
-            Self::ChartNetworkPolicy => "config/chart/templates/networkpolicy.yaml",
             Self::ChartMonitoring => "config/chart/templates/monitoring.yaml",
             Self::ChartStatusGuard => "config/chart/templates/status-guard.yaml",
             Self::ChartAdmission => "config/chart/templates/admission.yaml",
@@ -95,15 +91,6 @@ impl Generated {
             Self::ChartFlowControl => {
                 let all = kustomize("config/default")?;
                 ("config/flowcontrol", chart::part(&all, chart::FLOW_CONTROL, ".Values.flowControl.enabled")?)
-            }
-            Self::ChartNetworkPolicy => {
-                let part = |folder: &str, and: &str| {
-                    let condition =
-                        format!("and .Values.networkPolicy.enabled ({and}.Values.admission.enabled)");
-                    chart::part(&kustomize(folder)?, chart::NETWORK_POLICY, &condition)
-                };
-                let (without, with) = (part("config/default", "not ")?, part("config/admission", "")?);
-                ("config/networkpolicy", format!("{without}{with}"))
             }
             Self::ChartMonitoring => {
                 let all = kustomize("config/monitoring")?;

@@ -8,10 +8,11 @@ use crate::cluster::parse_documents;
 
 /// The kinds of `config/flowcontrol`.
 pub(super) const FLOW_CONTROL: &[&str] = &["FlowSchema", "PriorityLevelConfiguration"];
-/// The kind of `config/networkpolicy`.
-pub(super) const NETWORK_POLICY: &[&str] = &["NetworkPolicy"];
 /// What Helm makes itself, and what is written by hand because it has values.
-const ELSEWHERE: &[&str] = &["Namespace", "CustomResourceDefinition", "Deployment", "DefaultsPolicy"];
+const ELSEWHERE: &[&str] =
+    &["Namespace", "CustomResourceDefinition", "Deployment", "DefaultsPolicy", "NetworkPolicy"];
+/// The kinds that a Prometheus may select by a label.
+const SELECTED: [&str; 2] = ["ServiceMonitor", "PrometheusRule"];
 /// The values with annotations, and the kind and name of the object that gets them.
 const ANNOTATED: [(&str, &str, &str); 3] = [
     ("ServiceAccount", "etch", ".Values.serviceAccount.annotations"),
@@ -39,7 +40,7 @@ pub(super) fn cluster_wide(rendered: &str) -> Result<String> {
 
 /// What belongs to every release as it is.
 pub(super) fn unconditional(rendered: &str) -> Result<String> {
-    let apart = [ELSEWHERE, FLOW_CONTROL, NETWORK_POLICY].concat();
+    let apart = [ELSEWHERE, FLOW_CONTROL].concat();
     let is_taken = |object: &Value| !apart.contains(&object["kind"].as_str().unwrap_or_default());
     select(rendered, is_taken, template)
 }
@@ -96,6 +97,11 @@ fn template(text: &str, document: &Value) -> String {
         |(kind, name): (&str, &str)| document["kind"] == kind && document["metadata"]["name"] == name;
     let annotations =
         ANNOTATED.iter().find(|(kind, name, _)| is_meant((kind, name))).map(|(.., value)| *value);
+    let labels = if SELECTED.iter().any(|kind| document["kind"] == *kind) {
+        "merge dict .Values.monitoring.labels .Values.commonLabels"
+    } else {
+        ".Values.commonLabels"
+    };
     let is_annotated = document["metadata"]["annotations"].is_object();
     let mut lines = String::new();
     let mut in_metadata = false;
@@ -109,7 +115,7 @@ fn template(text: &str, document: &Value) -> String {
                 lines.push_str("    {{- toYaml . | nindent 4 }}\n  {{- end }}\n");
             }
             ("  annotations:", Some(value)) if in_metadata => lines.push_str(&entries(value)),
-            ("  labels:", _) if in_metadata => lines.push_str(&entries(".Values.commonLabels")),
+            ("  labels:", _) if in_metadata => lines.push_str(&entries(labels)),
             _ => {}
         }
     }
@@ -132,7 +138,7 @@ mod tests {
     fn documents_are_taken_whole() {
         let service = "kind: Service\nmetadata:\n  namespace: {{ .Release.Namespace }}\n  \
                        note: '{{ \"{{\" }} $value {{ \"}}\" }}'\n";
-        assert_eq!(unconditional(RENDERED).expect("a part"), service);
+        assert_eq!(unconditional(RENDERED).expect("a part"), service, "a NetworkPolicy has values");
         let part = part(RENDERED, &["NetworkPolicy"], ".Values.on").expect("a part");
         assert_eq!(part, "{{- if .Values.on }}\n---\nkind: NetworkPolicy\n{{- end }}\n");
     }

@@ -223,11 +223,65 @@ fn mistakes_in_values_are_refused() -> Result<()> {
         "policies.default.selector.groups={db.example.com}",
         "podLabels.app\\.kubernetes\\.io/name=mine",
         "extraEnv[0].value=nameless",
+        "networkPolicy.apiServerPorts={}",
+        "networkPolicy.metricsFrom[0].cidr=192.0.2.0/28",
+        "monitoring.labels.app\\.kubernetes\\.io/name=mine",
         "statusGuard.enabled=true,policy.spec.storedVersions=Trim",
         "statusGuard.enabled=true,policies.a.selector.groups={a.example.com},policies.a.storedVersions=Trim",
     ] {
         assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
     }
+    Ok(())
+}
+
+#[test]
+fn the_network_policy_has_the_ports_and_peers_of_the_values() -> Result<()> {
+    let values = json!({ "admission": { "enabled": true }, "networkPolicy": {
+        "apiServerPorts": [7443],
+        "extraEgress": [{ "ports": [{ "port": 53, "protocol": "UDP" }] }],
+        "metricsFrom": [{ "namespaceSelector": { "matchLabels": { "a": "b" } } }],
+        "admissionFrom": [{ "ipBlock": { "cidr": "192.0.2.0/28" } }],
+    } });
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), values.to_string())?;
+    let path = file.path().to_str().context("a path")?;
+    let port = |port: u16| json!([{ "port": port, "protocol": "TCP" }]);
+    let asked = &values["networkPolicy"];
+    let objects = rendered(&["--values", path])?;
+    let policy = &named(&objects, "NetworkPolicy", "etch")?["spec"];
+    let ingress = json!([
+        { "ports": port(8080), "from": asked["metricsFrom"] },
+        { "ports": port(8443), "from": asked["admissionFrom"] },
+    ]);
+    assert_eq!(policy["ingress"], ingress);
+    assert_eq!(policy["egress"], json!([{ "ports": port(7443) }, asked["extraEgress"][0]]));
+    // Without admission nobody may connect to its port, and a peer of one port is none of the other.
+    let objects = rendered(&["--values", path, "--set", "admission.enabled=false"])?;
+    let policy = &named(&objects, "NetworkPolicy", "etch")?["spec"];
+    assert_eq!(policy["ingress"], json!([{ "ports": port(8080), "from": asked["metricsFrom"] }]));
+    let objects = rendered(&["--values", path, "--set", "networkPolicy.metricsFrom=null"])?;
+    let policy = &named(&objects, "NetworkPolicy", "etch")?["spec"];
+    assert_eq!(policy["ingress"][0], json!({ "ports": port(8080) }));
+    assert_eq!(policy["ingress"][1]["from"], asked["admissionFrom"]);
+    Ok(())
+}
+
+#[test]
+fn pods_are_placed_and_scrapes_selected_by_values() -> Result<()> {
+    let values = "monitoring.enabled=true,monitoring.labels.release=prometheus,priorityClassName=,\
+                  topologySpreadConstraints=null";
+    let objects = rendered(&["--set", values])?;
+    for (kind, label) in
+        [("ServiceMonitor", json!("prometheus")), ("PrometheusRule", json!("prometheus")), ("Service", Value::Null)]
+    {
+        let labels = &named(&objects, kind, "etch")?["metadata"]["labels"];
+        assert_eq!((&labels["release"], &labels["app.kubernetes.io/name"]), (&label, &json!("etch")), "{kind}");
+    }
+    let pod = &named(&objects, "Deployment", "etch")?["spec"]["template"]["spec"];
+    ensure!(pod["priorityClassName"].is_null() && pod["topologySpreadConstraints"].is_null(), "{pod}");
+    let objects = rendered(&["--set", "priorityClassName=system-cluster-critical"])?;
+    let pod = &named(&objects, "Deployment", "etch")?["spec"]["template"]["spec"];
+    assert_eq!(pod["priorityClassName"], "system-cluster-critical");
     Ok(())
 }
 
