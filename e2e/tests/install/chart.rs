@@ -216,6 +216,9 @@ fn mistakes_in_values_are_refused() -> Result<()> {
         "policy.mode=Perhaps",
         "replica=3",
         "rbac.groups={*}",
+        "rbac.groups={apps}",
+        "rbac.groups={a.example.com,rbac.authorization.k8s.io}",
+        "rbac.groups={flowcontrol.apiserver.k8s.io}",
         "admission.certificates=Mine",
         "policies.databases.setle=24h",
         "policies.databases.settle=24h",
@@ -282,6 +285,15 @@ fn pods_are_placed_and_scrapes_selected_by_values() -> Result<()> {
     let objects = rendered(&["--set", "priorityClassName=system-cluster-critical"])?;
     let pod = &named(&objects, "Deployment", "etch")?["spec"]["template"]["spec"];
     assert_eq!(pod["priorityClassName"], "system-cluster-critical");
+    Ok(())
+}
+
+/// CRDs may be in a group that ends as those of Kubernetes do.
+#[test]
+fn groups_of_crds_can_be_granted() -> Result<()> {
+    for group in ["gateway.networking.k8s.io", "snapshot.storage.k8s.io", "a.io", "stable.example.com"] {
+        helm(&["--set", &format!("rbac.groups={{{group}}}")]).context(group)?;
+    }
     Ok(())
 }
 
