@@ -14,7 +14,8 @@ use crate::operator;
 
 pub use tool::{
     actionlint, argo_sync_program, crane, crane_program, flux_reconcile_program, helm, helm_program,
-    helm_template,    krew_program, kube_score, kustomize, kustomize_program, migrator_program, promtool_test_rules,
+    helm_template, krew_program, kube_score, kustomize, kustomize_program, migrator_program,
+    promtool_test_rules,
 };
 pub use version::versioned;
 

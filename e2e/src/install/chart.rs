@@ -29,9 +29,8 @@ pub(super) fn crds(rendered: &str) -> Result<String> {
 /// The role of `config/cluster-wide`, which `rbac.readOnly` reduces to what an audit needs.
 pub(super) fn cluster_wide(rendered: &str) -> Result<String> {
     let part = part(rendered, &["etch-all-groups"], ".Values.rbac.clusterWide")?;
-    let unless_read_only = |verb: &str| {
-        format!("  {{{{- if not .Values.rbac.readOnly }}}}\n  - {verb}\n  {{{{- end }}}}\n")
-    };
+    let unless_read_only =
+        |verb: &str| format!("  {{{{- if not .Values.rbac.readOnly }}}}\n  - {verb}\n  {{{{- end }}}}\n");
     let all = "  verbs:\n  - get\n  - list\n  - watch\n  - patch\n";
     ensure!(part.matches(all).count() == 1, "the role has other verbs");
     let (get, patch) = (unless_read_only("get"), unless_read_only("patch"));

@@ -237,10 +237,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl get certificate web -o jsonpath='{.spec.issuerRef}'", WELL),
     // runbook
     ("kubectl -n etch-system describe certificate etch-admission", Left("it needs cert-manager")),
-    (
-        "kubectl get mutatingwebhookconfiguration etch -o yaml --show-managed-fields",
-        Left(SERVED_ELSEWHERE),
-    ),
+    ("kubectl get mutatingwebhookconfiguration etch -o yaml --show-managed-fields", Left(SERVED_ELSEWHERE)),
     ("kubectl get crd NAME -o jsonpath='{.status.conditions[?(@.type==\"DefaultsPersisted\")]}'", WELL),
     ("kubectl get defaultsreport NAME -o yaml", WELL),
     ("etch audit CRD --objects --limit 0", LOOKED),

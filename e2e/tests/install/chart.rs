@@ -274,11 +274,17 @@ fn pods_are_placed_and_scrapes_selected_by_values() -> Result<()> {
     let values = "monitoring.enabled=true,monitoring.labels.release=prometheus,priorityClassName=,\
                   topologySpreadConstraints=null";
     let objects = rendered(&["--set", values])?;
-    for (kind, label) in
-        [("ServiceMonitor", json!("prometheus")), ("PrometheusRule", json!("prometheus")), ("Service", Value::Null)]
-    {
+    for (kind, label) in [
+        ("ServiceMonitor", json!("prometheus")),
+        ("PrometheusRule", json!("prometheus")),
+        ("Service", Value::Null),
+    ] {
         let labels = &named(&objects, kind, "etch")?["metadata"]["labels"];
-        assert_eq!((&labels["release"], &labels["app.kubernetes.io/name"]), (&label, &json!("etch")), "{kind}");
+        assert_eq!(
+            (&labels["release"], &labels["app.kubernetes.io/name"]),
+            (&label, &json!("etch")),
+            "{kind}"
+        );
     }
     let pod = &named(&objects, "Deployment", "etch")?["spec"]["template"]["spec"];
     ensure!(pod["priorityClassName"].is_null() && pod["topologySpreadConstraints"].is_null(), "{pod}");
@@ -301,8 +307,7 @@ fn groups_of_crds_can_be_granted() -> Result<()> {
 /// chart has them in an object.
 fn notes(values: &str) -> Result<String> {
     let folder = tempfile::tempdir()?;
-    let status =
-        Command::new("cp").arg("-r").arg(root().join("config/chart")).arg(folder.path()).status()?;
+    let status = Command::new("cp").arg("-r").arg(root().join("config/chart")).arg(folder.path()).status()?;
     ensure!(status.success(), "{status}");
     let chart = folder.path().join("chart");
     let text = std::fs::read_to_string(chart.join("templates/NOTES.txt"))?;
@@ -319,9 +324,21 @@ fn notes(values: &str) -> Result<String> {
 fn notes_fit_the_values() -> Result<()> {
     let (write, read) = ("etch rbac --live | kubectl apply", "etch rbac --live --read-only | kubectl apply");
     for (values, shown, hidden) in [
-        ("", &["no access", write, "the mode Persist", "enforce=restricted", "etch clean"][..], &[read, "Fail"][..]),
-        ("rbac.clusterWide=true", &["read and patch the objects of every API group"], &["no access", "etch rbac"]),
-        ("rbac.groups={a.example.com,b.example.com}", &["a.example.com, b.example.com", write], &["no access"]),
+        (
+            "",
+            &["no access", write, "the mode Persist", "enforce=restricted", "etch clean"][..],
+            &[read, "Fail"][..],
+        ),
+        (
+            "rbac.clusterWide=true",
+            &["read and patch the objects of every API group"],
+            &["no access", "etch rbac"],
+        ),
+        (
+            "rbac.groups={a.example.com,b.example.com}",
+            &["a.example.com, b.example.com", write],
+            &["no access"],
+        ),
         (
             "rbac.readOnly=true,policy.mode=Audit",
             &["no access", read, "the mode Audit", "writes no object"],
