@@ -14,7 +14,8 @@ use crate::operator;
 
 pub use tool::{
     actionlint, argo_sync_program, crane, crane_program, flux_reconcile_program, helm, helm_program,
-    krew_program, kube_score, kustomize, kustomize_program, migrator_program, promtool_test_rules,
+    helm_template, krew_program, kube_score, kustomize, kustomize_program, migrator_program,
+    promtool_test_rules,
 };
 pub use version::versioned;
 
@@ -33,10 +34,10 @@ pub enum Generated {
     ChartClusterWide,
     /// `config/flowcontrol`, as a template of the Helm chart.
     ChartFlowControl,
-    /// `config/networkpolicy`, as a template of the Helm chart.
-    ChartNetworkPolicy,
     /// `config/monitoring`, as a template of the Helm chart.
     ChartMonitoring,
+    /// `config/status-guard`, as a template of the Helm chart.
+    ChartStatusGuard,
     /// What `config/admission` and its variants add, as a template of the Helm chart.
     ChartAdmission,
 }
@@ -50,8 +51,8 @@ impl Generated {
         Self::ChartInstall,
         Self::ChartClusterWide,
         Self::ChartFlowControl,
-        Self::ChartNetworkPolicy,
         Self::ChartMonitoring,
+        Self::ChartStatusGuard,
         Self::ChartAdmission,
     ];
 
@@ -64,8 +65,8 @@ impl Generated {
             Self::ChartInstall => "config/chart/templates/install.yaml",
             Self::ChartClusterWide => "config/chart/templates/cluster-wide.yaml",
             Self::ChartFlowControl => "config/chart/templates/flowcontrol.yaml",
-            Self::ChartNetworkPolicy => "config/chart/templates/networkpolicy.yaml",
             Self::ChartMonitoring => "config/chart/templates/monitoring.yaml",
+            Self::ChartStatusGuard => "config/chart/templates/status-guard.yaml",
             Self::ChartAdmission => "config/chart/templates/admission.yaml",
         }
     }
@@ -86,26 +87,21 @@ impl Generated {
             Self::ChartCrds => ("config/default", chart::crds(&kustomize("config/default")?)?),
             Self::ChartInstall => ("config/default", chart::unconditional(&kustomize("config/default")?)?),
             Self::ChartClusterWide => {
-                let all = kustomize("config/cluster-wide")?;
-                ("config/cluster-wide", chart::part(&all, &["etch-all-groups"], ".Values.rbac.clusterWide")?)
+                ("config/cluster-wide", chart::cluster_wide(&kustomize("config/cluster-wide")?)?)
             }
             Self::ChartFlowControl => {
                 let all = kustomize("config/default")?;
                 ("config/flowcontrol", chart::part(&all, chart::FLOW_CONTROL, ".Values.flowControl.enabled")?)
             }
-            Self::ChartNetworkPolicy => {
-                let part = |folder: &str, and: &str| {
-                    let condition =
-                        format!("and .Values.networkPolicy.enabled ({and}.Values.admission.enabled)");
-                    chart::part(&kustomize(folder)?, chart::NETWORK_POLICY, &condition)
-                };
-                let (without, with) = (part("config/default", "not ")?, part("config/admission", "")?);
-                ("config/networkpolicy", format!("{without}{with}"))
-            }
             Self::ChartMonitoring => {
                 let all = kustomize("config/monitoring")?;
                 let kinds = ["ServiceMonitor", "PrometheusRule", "ConfigMap"];
                 ("config/monitoring", chart::part(&all, &kinds, ".Values.monitoring.enabled")?)
+            }
+            Self::ChartStatusGuard => {
+                let all = kustomize("config/status-guard")?;
+                let kinds = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+                ("config/status-guard", chart::part(&all, &kinds, ".Values.statusGuard.enabled")?)
             }
             Self::ChartAdmission => ("config/admission", admission()?),
         };

@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, Condition, crd, eventually};
-use e2e::scene::Scene;
+use e2e::cluster::{Cluster, Condition, crd, documents, eventually};
+use e2e::install::root;
+use e2e::scene::{Scene, apply_all};
 use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
@@ -111,9 +112,9 @@ async fn a_pause_outlives_the_one_that_obeys_it() -> Result<()> {
         Ok((WIDGETS.stored(cluster).await?.len() >= 3).then_some(()))
     })
     .await?;
-    // On a policy that selects nothing at all.
-    let selector = json!({ "groups": ["nobody.example.com"] });
-    scene.policy("switch", json!({ "selector": selector, "pauseAll": true })).await?;
+    // The policy of the samples selects nothing at all.
+    let sample = documents(&root().join("config/samples/pause.yaml"))?;
+    apply_all(cluster, &sample).await?;
     reported(&scene, WIDGETS, "Paused").await?;
     let stored = WIDGETS.stored(cluster).await?;
     ensure!(stored.len() < OBJECTS, "the pass was over before it was paused");
@@ -130,9 +131,9 @@ async fn a_pause_outlives_the_one_that_obeys_it() -> Result<()> {
     // A user's new object shows that it is at work, and counts what is due.
     cluster.create(&WIDGETS.collection(), "creator", &WIDGETS.object("object-new")).await?;
     ensure!(WIDGETS.stored(cluster).await? == with_new(&stored), "it has written");
-    WIDGETS.paused(cluster, "DefaultsPolicy switch (pauseAll)").await?;
+    WIDGETS.paused(cluster, "DefaultsPolicy pause (pauseAll)").await?;
 
-    cluster.delete("/apis/etch-operator.io/v1alpha1/defaultspolicies/switch").await?;
+    cluster.delete("/apis/etch-operator.io/v1alpha1/defaultspolicies/pause").await?;
     WIDGETS.persisted(cluster, "AllPersisted").await?;
     ensure!(WIDGETS.stored(cluster).await?.len() == OBJECTS + 1);
     for value in cluster.etcd().list(&format!("/registry/{}/widgets/", WIDGETS.group)).await? {

@@ -25,6 +25,10 @@ const NEVER: [&str; 2] = ["etch-operator.io", "admissionregistration.k8s.io"];
 /// The namespace of what the cluster itself needs to come up.
 const SYSTEM: &str = "kube-system";
 
+/// Keeps AKS from adding expressions to the selectors of the webhooks, which Etch would take out again each time
+/// it looks: the webhooks are asked about no object of the cluster itself anyway.
+const NO_ENFORCER: (&str, &str) = ("admissions.enforcer/disabled", "true");
+
 /// The field of a webhook that injectors set.
 const CA_BUNDLE: &str = "caBundle";
 
@@ -201,7 +205,7 @@ fn is_same(actual: &Value, wanted: &Value) -> bool {
 }
 
 fn annotations(endpoint: &Endpoint, keys: &KeyRing) -> Value {
-    let mut annotations = json!({ KEYS: keys.annotation() });
+    let mut annotations = json!({ KEYS: keys.annotation(), NO_ENFORCER.0: NO_ENFORCER.1 });
     match endpoint.inject {
         Injection::None => {}
         Injection::CertManager => {
@@ -422,7 +426,11 @@ mod tests {
         let [mutating, validating] = configurations([("one", &one)], &[], &at, Some(b"PEM"), &keys());
         assert_eq!(
             mutating["metadata"]["annotations"],
-            json!({ "cert-manager.io/inject-ca-from": "etch-system/etch-admission", KEYS: keys().annotation() })
+            json!({
+                "admissions.enforcer/disabled": "true",
+                "cert-manager.io/inject-ca-from": "etch-system/etch-admission",
+                KEYS: keys().annotation(),
+            })
         );
         assert_eq!(keys_in(&mutating), keys_in(&validating));
         let (mutating, validating) = (&mutating["webhooks"][0], &validating["webhooks"][0]);
@@ -516,6 +524,20 @@ mod tests {
         let put = with_injected(&body, &configuration);
         assert_eq!(put[0]["clientConfig"][CA_BUNDLE], "UEVN");
         assert_eq!(put[0].get("ofLaterServers"), None);
+    }
+
+    #[test]
+    fn no_platform_adds_to_the_selectors_also_after_an_upgrade() {
+        let one = declaration(json!({}));
+        for inject in [Injection::None, Injection::CertManager, Injection::ServiceCa] {
+            for body in configurations([("one", &one)], &GUARDS, &endpoint(inject), None, &keys()) {
+                assert_eq!(body["metadata"]["annotations"]["admissions.enforcer/disabled"], "true");
+                let mut of_an_older_etch = body.clone();
+                let annotations = of_an_older_etch["metadata"]["annotations"].as_object_mut().expect("a map");
+                annotations.remove("admissions.enforcer/disabled");
+                assert!(!is_applied(&body, &of_an_older_etch), "it is added to what is there");
+            }
+        }
     }
 
     #[test]

@@ -8,10 +8,11 @@ use crate::cluster::parse_documents;
 
 /// The kinds of `config/flowcontrol`.
 pub(super) const FLOW_CONTROL: &[&str] = &["FlowSchema", "PriorityLevelConfiguration"];
-/// The kind of `config/networkpolicy`.
-pub(super) const NETWORK_POLICY: &[&str] = &["NetworkPolicy"];
 /// What Helm makes itself, and what is written by hand because it has values.
-const ELSEWHERE: &[&str] = &["Namespace", "CustomResourceDefinition", "Deployment", "DefaultsPolicy"];
+const ELSEWHERE: &[&str] =
+    &["Namespace", "CustomResourceDefinition", "Deployment", "DefaultsPolicy", "NetworkPolicy"];
+/// The kinds that a Prometheus may select by a label.
+const SELECTED: [&str; 2] = ["ServiceMonitor", "PrometheusRule"];
 /// The values with annotations, and the kind and name of the object that gets them.
 const ANNOTATED: [(&str, &str, &str); 3] = [
     ("ServiceAccount", "etch", ".Values.serviceAccount.annotations"),
@@ -25,9 +26,20 @@ pub(super) fn crds(rendered: &str) -> Result<String> {
     select(rendered, is_crd, |text, _| format!("{}\n", text.trim()))
 }
 
+/// The role of `config/cluster-wide`, which `rbac.readOnly` reduces to what an audit needs.
+pub(super) fn cluster_wide(rendered: &str) -> Result<String> {
+    let part = part(rendered, &["etch-all-groups"], ".Values.rbac.clusterWide")?;
+    let unless_read_only =
+        |verb: &str| format!("  {{{{- if not .Values.rbac.readOnly }}}}\n  - {verb}\n  {{{{- end }}}}\n");
+    let all = "  verbs:\n  - get\n  - list\n  - watch\n  - patch\n";
+    ensure!(part.matches(all).count() == 1, "the role has other verbs");
+    let (get, patch) = (unless_read_only("get"), unless_read_only("patch"));
+    Ok(part.replace(all, &format!("  verbs:\n{get}  - list\n  - watch\n{patch}")))
+}
+
 /// What belongs to every release as it is.
 pub(super) fn unconditional(rendered: &str) -> Result<String> {
-    let apart = [ELSEWHERE, FLOW_CONTROL, NETWORK_POLICY].concat();
+    let apart = [ELSEWHERE, FLOW_CONTROL].concat();
     let is_taken = |object: &Value| !apart.contains(&object["kind"].as_str().unwrap_or_default());
     select(rendered, is_taken, template)
 }
@@ -84,6 +96,11 @@ fn template(text: &str, document: &Value) -> String {
         |(kind, name): (&str, &str)| document["kind"] == kind && document["metadata"]["name"] == name;
     let annotations =
         ANNOTATED.iter().find(|(kind, name, _)| is_meant((kind, name))).map(|(.., value)| *value);
+    let labels = if SELECTED.iter().any(|kind| document["kind"] == *kind) {
+        "merge dict .Values.monitoring.labels .Values.commonLabels"
+    } else {
+        ".Values.commonLabels"
+    };
     let is_annotated = document["metadata"]["annotations"].is_object();
     let mut lines = String::new();
     let mut in_metadata = false;
@@ -97,7 +114,7 @@ fn template(text: &str, document: &Value) -> String {
                 lines.push_str("    {{- toYaml . | nindent 4 }}\n  {{- end }}\n");
             }
             ("  annotations:", Some(value)) if in_metadata => lines.push_str(&entries(value)),
-            ("  labels:", _) if in_metadata => lines.push_str(&entries(".Values.commonLabels")),
+            ("  labels:", _) if in_metadata => lines.push_str(&entries(labels)),
             _ => {}
         }
     }
@@ -120,7 +137,7 @@ mod tests {
     fn documents_are_taken_whole() {
         let service = "kind: Service\nmetadata:\n  namespace: {{ .Release.Namespace }}\n  \
                        note: '{{ \"{{\" }} $value {{ \"}}\" }}'\n";
-        assert_eq!(unconditional(RENDERED).expect("a part"), service);
+        assert_eq!(unconditional(RENDERED).expect("a part"), service, "a NetworkPolicy has values");
         let part = part(RENDERED, &["NetworkPolicy"], ".Values.on").expect("a part");
         assert_eq!(part, "{{- if .Values.on }}\n---\nkind: NetworkPolicy\n{{- end }}\n");
     }

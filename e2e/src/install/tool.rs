@@ -34,8 +34,16 @@ pub fn kustomize_program(folder: &Path) -> Result<PathBuf> {
 /// # Errors
 /// There is no go, or Helm refuses the chart or a value.
 pub fn helm(flags: &[&str]) -> Result<String> {
+    helm_template(&root().join("config/chart"), flags)
+}
+
+/// The same of another chart, such as a changed copy.
+///
+/// # Errors
+/// There is no go, or Helm refuses the chart or a value.
+pub fn helm_template(chart: &Path, flags: &[&str]) -> Result<String> {
     let mut helm = tool("helm", "helm");
-    helm.args(["template", "etch"]).arg(root().join("config/chart"));
+    helm.args(["template", "etch"]).arg(chart);
     // Built without its own flags, it takes every cluster for one of 1.20.
     helm.args(["--namespace", "etch-system", "--include-crds", "--kube-version", "1.34.0"]).args(flags);
     // Nothing of the user's own settings.

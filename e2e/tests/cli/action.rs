@@ -2,6 +2,7 @@
 //! them, without GitHub.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -111,6 +112,30 @@ fn it_annotates_and_leaves_a_log_for_code_scanning() -> Result<()> {
 
     let ended = runner.run("lint", &[("files", "missing.yaml")])?;
     ensure!(ended.code == Some(2) && ended.err.lines().count() == 1, "one line, once: {ended:?}");
+    Ok(())
+}
+
+/// The caller's repository may pin an older Rust, which would not build Etch.
+#[test]
+fn it_is_built_in_its_own_repository() -> Result<()> {
+    for action in ["lint-action", "impact-action"] {
+        let runner = Runner::new(action)?;
+        let cargo = runner.file("cargo", "#!/bin/sh\npwd -P >\"$RUNNER_TEMP/where\"\n")?;
+        fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755))?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+        let mut command = Command::new("bash");
+        command.args(["--noprofile", "--norc", "-e", "-o", "pipefail", "-c"]);
+        command.arg(runner.step("build")?["run"].as_str().context("a script")?);
+        command.current_dir(runner.folder.path()).env("RUNNER_TEMP", runner.folder.path());
+        // Without an `etch`.
+        command.env("PATH", format!("{}:/usr/bin:/bin", runner.folder.path().display()));
+        command.env("GITHUB_ACTION_PATH", root.join("config").join(action));
+        command.env("GITHUB_PATH", runner.folder.path().join("GITHUB_PATH"));
+        let ended = run(command, b"")?;
+        ensure!(ended.code == Some(0), "{ended:?}");
+        assert_eq!(Path::new(runner.read("where")?.trim_end()), root, "{action}");
+        ensure!(runner.read("GITHUB_PATH")?.trim_end().ends_with("/etch/bin"), "{action}");
+    }
     Ok(())
 }
 

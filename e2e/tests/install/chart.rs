@@ -1,9 +1,11 @@
 //! The Helm chart: by default it is `yaml/install.yaml`, its values are the overlays, and other values add
 //! what they name and nothing else.
 
+use std::process::Command;
+
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{documents, parse_documents};
-use e2e::install::{Generated, helm, kustomize, root};
+use e2e::install::{Generated, helm, helm_template, kustomize, root};
 use etch_core::rbac::{Access, Grant, role};
 use serde_json::{Value, json};
 
@@ -75,10 +77,27 @@ fn the_chart_is_the_installation() -> Result<()> {
     ] {
         assert_eq!(rendered(&["--set", values])?, overlay(folder)?, "{folder}");
     }
-    let mut expected = installed;
-    expected.extend(overlay("config/monitoring")?);
-    in_one_order(&mut expected);
-    assert_eq!(rendered(&["--set", "monitoring.enabled=true"])?, expected, "config/monitoring");
+    for (values, folder) in [
+        ("monitoring.enabled=true", "config/monitoring"),
+        ("statusGuard.enabled=true", "config/status-guard"),
+    ] {
+        let mut expected = installed.clone();
+        expected.extend(overlay(folder)?);
+        in_one_order(&mut expected);
+        assert_eq!(rendered(&["--set", values])?, expected, "{folder}");
+    }
+    Ok(())
+}
+
+/// The guard is about the service account of the release, in whichever namespace that is.
+#[test]
+fn the_status_guard_is_about_the_service_account_of_the_release() -> Result<()> {
+    let objects = rendered(&["--set", "statusGuard.enabled=true", "--namespace", "platform"])?;
+    let guard = named(&objects, "ValidatingAdmissionPolicy", "etch-status-guard")?;
+    assert_eq!(
+        guard["spec"]["matchConditions"][0]["expression"],
+        "request.userInfo.username == 'system:serviceaccount:platform:etch'"
+    );
     Ok(())
 }
 
@@ -197,6 +216,9 @@ fn mistakes_in_values_are_refused() -> Result<()> {
         "policy.mode=Perhaps",
         "replica=3",
         "rbac.groups={*}",
+        "rbac.groups={apps}",
+        "rbac.groups={a.example.com,rbac.authorization.k8s.io}",
+        "rbac.groups={flowcontrol.apiserver.k8s.io}",
         "admission.certificates=Mine",
         "policies.databases.setle=24h",
         "policies.databases.settle=24h",
@@ -204,8 +226,161 @@ fn mistakes_in_values_are_refused() -> Result<()> {
         "policies.default.selector.groups={db.example.com}",
         "podLabels.app\\.kubernetes\\.io/name=mine",
         "extraEnv[0].value=nameless",
+        "networkPolicy.apiServerPorts={}",
+        "networkPolicy.metricsFrom[0].cidr=192.0.2.0/28",
+        "monitoring.labels.app\\.kubernetes\\.io/name=mine",
+        "statusGuard.enabled=true,policy.spec.storedVersions=Trim",
+        "statusGuard.enabled=true,policies.a.selector.groups={a.example.com},policies.a.storedVersions=Trim",
     ] {
         assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_network_policy_has_the_ports_and_peers_of_the_values() -> Result<()> {
+    let values = json!({ "admission": { "enabled": true }, "networkPolicy": {
+        "apiServerPorts": [7443],
+        "extraEgress": [{ "ports": [{ "port": 53, "protocol": "UDP" }] }],
+        "metricsFrom": [{ "namespaceSelector": { "matchLabels": { "a": "b" } } }],
+        "admissionFrom": [{ "ipBlock": { "cidr": "192.0.2.0/28" } }],
+    } });
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), values.to_string())?;
+    let path = file.path().to_str().context("a path")?;
+    let port = |port: u16| json!([{ "port": port, "protocol": "TCP" }]);
+    let asked = &values["networkPolicy"];
+    let objects = rendered(&["--values", path])?;
+    let policy = &named(&objects, "NetworkPolicy", "etch")?["spec"];
+    let ingress = json!([
+        { "ports": port(8080), "from": asked["metricsFrom"] },
+        { "ports": port(8443), "from": asked["admissionFrom"] },
+    ]);
+    assert_eq!(policy["ingress"], ingress);
+    assert_eq!(policy["egress"], json!([{ "ports": port(7443) }, asked["extraEgress"][0]]));
+    // Without admission nobody may connect to its port, and a peer of one port is none of the other.
+    let objects = rendered(&["--values", path, "--set", "admission.enabled=false"])?;
+    let policy = &named(&objects, "NetworkPolicy", "etch")?["spec"];
+    assert_eq!(policy["ingress"], json!([{ "ports": port(8080), "from": asked["metricsFrom"] }]));
+    let objects = rendered(&["--values", path, "--set", "networkPolicy.metricsFrom=null"])?;
+    let policy = &named(&objects, "NetworkPolicy", "etch")?["spec"];
+    assert_eq!(policy["ingress"][0], json!({ "ports": port(8080) }));
+    assert_eq!(policy["ingress"][1]["from"], asked["admissionFrom"]);
+    Ok(())
+}
+
+#[test]
+fn pods_are_placed_and_scrapes_selected_by_values() -> Result<()> {
+    let values = "monitoring.enabled=true,monitoring.labels.release=prometheus,priorityClassName=,\
+                  topologySpreadConstraints=null";
+    let objects = rendered(&["--set", values])?;
+    for (kind, label) in [
+        ("ServiceMonitor", json!("prometheus")),
+        ("PrometheusRule", json!("prometheus")),
+        ("Service", Value::Null),
+    ] {
+        let labels = &named(&objects, kind, "etch")?["metadata"]["labels"];
+        assert_eq!(
+            (&labels["release"], &labels["app.kubernetes.io/name"]),
+            (&label, &json!("etch")),
+            "{kind}"
+        );
+    }
+    let pod = &named(&objects, "Deployment", "etch")?["spec"]["template"]["spec"];
+    ensure!(pod["priorityClassName"].is_null() && pod["topologySpreadConstraints"].is_null(), "{pod}");
+    let objects = rendered(&["--set", "priorityClassName=system-cluster-critical"])?;
+    let pod = &named(&objects, "Deployment", "etch")?["spec"]["template"]["spec"];
+    assert_eq!(pod["priorityClassName"], "system-cluster-critical");
+    Ok(())
+}
+
+/// CRDs may be in a group that ends as those of Kubernetes do.
+#[test]
+fn groups_of_crds_can_be_granted() -> Result<()> {
+    for group in ["gateway.networking.k8s.io", "snapshot.storage.k8s.io", "a.io", "stable.example.com"] {
+        helm(&["--set", &format!("rbac.groups={{{group}}}")]).context(group)?;
+    }
+    Ok(())
+}
+
+/// What Helm prints after an installation with these values. `helm template` renders no notes, so a copy of the
+/// chart has them in an object.
+fn notes(values: &str) -> Result<String> {
+    let folder = tempfile::tempdir()?;
+    let status = Command::new("cp").arg("-r").arg(root().join("config/chart")).arg(folder.path()).status()?;
+    ensure!(status.success(), "{status}");
+    let chart = folder.path().join("chart");
+    let text = std::fs::read_to_string(chart.join("templates/NOTES.txt"))?;
+    let object = "kind: Notes\nmetadata: { name: notes }\ntext: {{ include \"notes\" . | toJson }}\n";
+    let template = format!("{{{{- define \"notes\" }}}}{text}{{{{- end }}}}{object}");
+    std::fs::write(chart.join("templates/shown-notes.yaml"), template)?;
+    let objects = parse_documents(&helm_template(&chart, &["--set", values])?)?;
+    let text = named(&objects, "Notes", "notes")?["text"].as_str().context("no text")?;
+    Ok(text.to_owned())
+}
+
+/// The notes say what the values have granted and what they ask for, and no command undoes it.
+#[test]
+fn notes_fit_the_values() -> Result<()> {
+    let (write, read) = ("etch rbac --live | kubectl apply", "etch rbac --live --read-only | kubectl apply");
+    for (values, shown, hidden) in [
+        (
+            "",
+            &["no access", write, "the mode Persist", "enforce=restricted", "etch clean"][..],
+            &[read, "Fail"][..],
+        ),
+        (
+            "rbac.clusterWide=true",
+            &["read and patch the objects of every API group"],
+            &["no access", "etch rbac"],
+        ),
+        (
+            "rbac.groups={a.example.com,b.example.com}",
+            &["a.example.com, b.example.com", write],
+            &["no access"],
+        ),
+        (
+            "rbac.readOnly=true,policy.mode=Audit",
+            &["no access", read, "the mode Audit", "writes no object"],
+            &[write, "WARNING", "patch the objects"],
+        ),
+        (
+            "rbac.readOnly=true,policy.mode=Audit,rbac.clusterWide=true",
+            &["may read the objects of every API group"],
+            &["read and patch", "etch rbac"],
+        ),
+        ("rbac.readOnly=true", &["WARNING"], &[write]),
+        ("policy.create=false", &["No policy selects a CRD yet"], &["`default`"]),
+        (
+            "policy.create=false,policies.databases.selector.groups={db.example.com}",
+            &["policies select: databases."],
+            &["`default`", "No policy"],
+        ),
+        ("admission.enabled=true", &["the webhook configurations `etch` stay", "Fail"], &[]),
+    ] {
+        let notes = notes(values)?;
+        for text in shown {
+            ensure!(notes.contains(text), "{values}: no {text:?} in\n{notes}");
+        }
+        for text in hidden {
+            ensure!(!notes.contains(text), "{values}: {text:?} in\n{notes}");
+        }
+        ensure!(notes.contains("namespace etch-system"), "{values}: {notes}");
+    }
+    Ok(())
+}
+
+/// With `rbac.readOnly` no value grants a write, whichever other values grant access.
+#[test]
+fn read_only_is_read_only_whatever_else_is_granted() -> Result<()> {
+    let values = "rbac.readOnly=true,rbac.clusterWide=true,rbac.groups={a.example.com},policy.mode=Audit";
+    let objects = rendered(&["--set", values])?;
+    for name in ["etch-all-groups", "etch-groups"] {
+        let rules = named(&objects, "ClusterRole", name)?["rules"].as_array().context("rules")?;
+        ensure!(!rules.is_empty(), "{name} grants nothing");
+        for rule in rules {
+            assert_eq!(rule["verbs"], json!(["list", "watch"]), "{name}");
+        }
     }
     Ok(())
 }
