@@ -98,17 +98,6 @@ fn not(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-impl Pair<'_> {
-    /// A clause, and what is compared with it. `keyword` leads to it.
-    fn clause<'b>(&self, old: &'b Value, new: &'b Value, keyword: String) -> Pair<'b> {
-        let inside = match self.inside.as_str() {
-            "" => keyword,
-            outer => format!("{outer}.{keyword}"),
-        };
-        Pair { old, new, path: self.path.clone(), is_needed: self.is_needed, inside }
-    }
-}
-
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
 /// Whether anyOf is the one that the server lets stand beside `x-kubernetes-int-or-string`, and that adds

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, before, is_set, present};
+use super::pair::{Changes, LOOSENED, Pair, before, is_set, present, text};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 
@@ -60,6 +60,10 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
 
 fn bound(pair: &Pair<'_>, keyword: &str, exclusive: &str, is_least: bool, changes: &mut Changes) {
     let (old, new) = (number(pair.old, keyword), number(pair.new, keyword));
+    let of_integers = |schema| whole(schema, keyword, exclusive, is_least);
+    if of_integers(pair.old).is_some() && of_integers(pair.old) == of_integers(pair.new) {
+        return;
+    }
     let mut order = stricter(old, new, is_least);
     if order == Ordering::Equal && new.is_some() {
         order = is_set(pair.new, exclusive).cmp(&is_set(pair.old, exclusive));
@@ -74,12 +78,30 @@ fn bound(pair: &Pair<'_>, keyword: &str, exclusive: &str, is_least: bool, change
     say(pair, keyword, order, &RANGE_NARROWED, changes);
 }
 
+/// The least or the largest integer that a limit allows; `None` where other numbers are allowed too, or without
+/// a limit.
+fn whole(schema: &Value, keyword: &str, exclusive: &str, is_least: bool) -> Option<f64> {
+    let limit = number(schema, keyword).filter(|_| text(schema, "type") == "integer")?;
+    let is_exclusive = is_set(schema, exclusive);
+    Some(match (is_least, is_exclusive) {
+        (true, false) => limit.ceil(),
+        (true, true) => limit.floor() + 1.0,
+        (false, false) => limit.floor(),
+        (false, true) => limit.ceil() - 1.0,
+    })
+}
+
+/// As the server takes a quotient of doubles for whole.
+fn is_whole(quotient: f64) -> bool {
+    (quotient - quotient.round()).abs() < 1e-9 * quotient.abs()
+}
+
 fn multiple(pair: &Pair<'_>, changes: &mut Changes) {
     let keyword = "multipleOf";
     let order = match (number(pair.old, keyword), number(pair.new, keyword)) {
         (None, Some(_)) => Ordering::Greater,
         (Some(_), None) => Ordering::Less,
-        (Some(old), Some(new)) if old != new && old % new == 0.0 => Ordering::Less,
+        (Some(old), Some(new)) if old != new && is_whole(old / new) => Ordering::Less,
         (Some(old), Some(new)) if old != new => Ordering::Greater,
         _ => Ordering::Equal,
     };

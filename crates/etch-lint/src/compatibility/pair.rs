@@ -62,6 +62,9 @@ pub(super) fn finding(
 static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
 /// The fields of a resource that need not be declared.
 pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+/// What the server itself makes of the fields of a resource.
+static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
+static OBJECT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "object" }));
 /// A clause without restrictions.
 static NOTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
 
@@ -75,11 +78,23 @@ pub(super) struct Pair<'a> {
     pub(super) is_needed: bool,
     /// The clause that both stand in, such as `allOf[0]`; empty outside of clauses.
     pub(super) inside: String,
+    /// In a clause, the new schema around it that declares the place, if one does.
+    pub(super) around: Option<&'a Value>,
+    /// Whether the values are the metadata of resources.
+    is_metadata: bool,
 }
 
 impl<'a> Pair<'a> {
     pub(super) fn root(old: &'a Value, new: &'a Value) -> Self {
-        Self { old, new, path: Path::root(), is_needed: true, inside: String::new() }
+        Self {
+            old,
+            new,
+            path: Path::root(),
+            is_needed: true,
+            inside: String::new(),
+            around: None,
+            is_metadata: false,
+        }
     }
 
     /// Runs all checks on this place and on those below that both schemas restrict.
@@ -104,7 +119,8 @@ impl<'a> Pair<'a> {
 
     fn below(&self, changes: &mut Changes) {
         for (name, new) in fields(self.new) {
-            if let Some(old) = property(self.old, name).or_else(|| self.undeclared()) {
+            let of_resource = || self.of_resource(name);
+            if let Some(old) = property(self.old, name).or_else(of_resource).or_else(|| self.undeclared()) {
                 self.child(old, new, Step::Field(name.clone())).walk(changes);
             }
         }
@@ -126,15 +142,49 @@ impl<'a> Pair<'a> {
         }
     }
 
-    fn child<'b>(&self, old: &'b Value, new: &'b Value, step: Step) -> Pair<'b> {
+    fn child(&self, old: &'a Value, new: &'a Value, step: Step) -> Pair<'a> {
         let mut required = list(self.new, "required").iter();
         let is_needed = match &step {
             Step::Field(name) => required.any(|other| other == name),
             _ => required.next().is_some(),
         };
         let is_counted = present(self.new, "minProperties").is_some_and(|least| *least != 0);
-        let path = self.path.join(step);
-        Pair { old, new, path, is_needed: is_needed || is_counted, inside: self.inside.clone() }
+        let around = self.around.and_then(|around| match &step {
+            Step::Field(name) => property(around, name),
+            Step::Items => present(around, "items"),
+            _ => values(around),
+        });
+        let is_metadata = self.is_resource() && matches!(&step, Step::Field(name) if name == "metadata");
+        let (path, inside) = (self.path.join(step), self.inside.clone());
+        Pair { old, new, path, is_needed: is_needed || is_counted, inside, around, is_metadata }
+    }
+
+    /// A clause, and what is compared with it. `keyword` leads to it.
+    pub(super) fn clause<'b>(&'b self, old: &'b Value, new: &'b Value, keyword: String) -> Pair<'b> {
+        let (inside, around) = match self.inside.as_str() {
+            "" => (keyword, Some(self.new)),
+            outer => (format!("{outer}.{keyword}"), self.around),
+        };
+        let Self { path, is_needed, is_metadata, .. } = self;
+        Pair {
+            old,
+            new,
+            path: path.clone(),
+            is_needed: *is_needed,
+            inside,
+            around,
+            is_metadata: *is_metadata,
+        }
+    }
+
+    /// The old schema of a field that every resource has, declared or not.
+    fn of_resource(&self, name: &str) -> Option<&'a Value> {
+        match name {
+            "apiVersion" | "kind" if self.is_resource() => Some(&*TEXT),
+            "metadata" if self.is_resource() => Some(&*OBJECT),
+            "name" | "generateName" if self.is_metadata => Some(&*TEXT),
+            _ => None,
+        }
     }
 
     /// The old schema of a field that it does not declare; `None` if it drops such fields, so that no object

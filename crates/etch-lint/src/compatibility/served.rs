@@ -1,12 +1,13 @@
 //! ETCH317: versions of one CRD that no longer agree on which objects are valid.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::compare::schemas;
 use super::pair::{Change, finding};
 use super::versions;
 use crate::rule::{Finding, Rule, Severity};
-use kube_structural_schema::path::Path;
 
 pub(super) const DIVERGE: Rule = Rule {
     code: "ETCH317",
@@ -30,20 +31,25 @@ pub(super) fn check(old: &Value, new: &Value) -> Vec<Finding> {
     let mut found = Vec::new();
     for (from, to, index) in pairs(new) {
         let before = match (versions::get(old, from), versions::get(old, to)) {
+            // What differed, a webhook converted until now.
             (Some(before_from), Some(before_to))
-                if versions::is_in_use(before_from) && versions::is_in_use(before_to) =>
+                if old["conversion"]["strategy"] != "Webhook"
+                    && versions::is_in_use(before_from)
+                    && versions::is_in_use(before_to) =>
             {
                 refusing(before_from, before_to)
             }
             _ => Vec::new(),
         };
+        let before: HashSet<_> = before.iter().map(identity).collect();
         let (Some(after_from), Some(after_to)) = (versions::get(new, from), versions::get(new, to)) else {
             continue;
         };
-        for Change { rule, path, message } in refusing(after_from, after_to) {
-            if is_in(&before, rule, &path, &message) {
+        for change in refusing(after_from, after_to) {
+            if before.contains(&identity(&change)) {
                 continue;
             }
+            let Change { rule, path, message } = change;
             let message = format!("an object written at {from}: {message} ({})", rule.code);
             found.push(finding(Change { rule: &DIVERGE, path, message }, to, Some(index)));
         }
@@ -72,8 +78,7 @@ fn refusing(from: &Value, to: &Value) -> Vec<Change> {
     changes
 }
 
-fn is_in(changes: &[Change], rule: &Rule, path: &Path, message: &str) -> bool {
-    changes
-        .iter()
-        .any(|change| change.rule.code == rule.code && change.path == *path && change.message == message)
+/// By what two changes are the same.
+fn identity(change: &Change) -> (&'static str, String, &str) {
+    (change.rule.code, change.path.to_string(), &change.message)
 }

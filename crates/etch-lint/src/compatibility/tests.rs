@@ -138,7 +138,48 @@ fn versions_that_come_to_differ_are_found_once() {
         only["spec"]["conversion"] = json!({"strategy": "Webhook"});
         only
     };
-    assert_eq!(found(only, converted), [""; 0]);
+    assert_eq!(found(only, converted.clone()), [""; 0]);
+    // What a webhook converted until now.
+    assert!(found(converted, both(&wide, &narrow)).contains(&expected.to_owned()));
+}
+
+#[test]
+fn paths_of_the_subresource_scale_are_compared() {
+    let with = |scale: Value| {
+        let mut version = version("v1", true, true, &json!({"type": "object"}));
+        version["subresources"] = json!({ "scale": scale });
+        crd(&[version])
+    };
+    let old = with(json!({"specReplicasPath": ".spec.replicas", "labelSelectorPath": ".status.selector"}));
+    assert_eq!(
+        found(old, with(json!({"specReplicasPath": ".spec.size"}))),
+        [
+            "ETCH326 v1: labelSelectorPath of the subresource scale is gone",
+            "ETCH326 v1: specReplicasPath of the subresource scale is .spec.size now",
+        ]
+    );
+}
+
+#[test]
+fn limits_on_the_name_of_objects_are_found_though_nothing_declared_it() {
+    let of = |schema: Value| {
+        crd(&[json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}})])
+    };
+    let bare = json!({"type": "object"});
+    let declared = json!({"type": "object", "properties": {"metadata": {"type": "object"}}});
+    let limited = json!({"type": "object", "properties": {
+        "metadata": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}}},
+        "kind": {"type": "string", "enum": ["Thing"]},
+    }});
+    for old in [bare, declared] {
+        assert_eq!(
+            found(of(old), of(limited.clone())),
+            [
+                "ETCH303 .kind: only \"Thing\" are allowed now",
+                "ETCH305 .metadata.name: maxLength is 9; before, there was none",
+            ]
+        );
+    }
 }
 
 #[test]

@@ -172,6 +172,15 @@ fn endpoints(old: &Value, new: &Value, add: &mut dyn FnMut(&'static Rule, &str))
             _ => {}
         }
     }
+    for path in ["specReplicasPath", "statusReplicasPath", "labelSelectorPath"] {
+        let of = |version: &Value| text(&version["subresources"]["scale"], path).to_owned();
+        let both = present(&old["subresources"], "scale").and(present(&new["subresources"], "scale"));
+        if both.is_some() && of(old) != of(new) {
+            let now = of(new);
+            let now = if now.is_empty() { "is gone".to_owned() } else { format!("is {now} now") };
+            add(&ENDPOINT, &format!("{path} of the subresource scale {now}"));
+        }
+    }
     let selectable =
         |version| pair::list(version, "selectableFields").iter().map(|field| text(field, "jsonPath"));
     for gone in selectable(old).filter(|path| !selectable(new).any(|other| other == *path)) {
