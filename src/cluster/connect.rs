@@ -1,6 +1,5 @@
 //! Finds an API server and the credentials for it, as kubectl does.
 
-use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +9,8 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use secrecy::ExposeSecret as _;
 
-use super::credentials::{INVALID_TOKEN, of_client, of_inference, of_kubeconfig};
+use super::credentials::{INVALID_TOKEN, of_client, of_kubeconfig};
+use super::kubeconfig::{Unread, usual};
 use super::multiplex::Clients;
 use super::{Cluster, Server};
 
@@ -61,21 +61,27 @@ impl Cluster {
     /// See [`ConnectError`]. No request is sent, so an unreachable server is not an error yet.
     pub async fn connect(target: &Target) -> Result<Self, ConnectError> {
         let Target { context, kubeconfig } = target;
-        let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
         let config = match (kubeconfig, context) {
             (Some(path), _) => {
                 let failed =
                     |error| ConnectError::Kubeconfig { path: path.clone(), reason: of_kubeconfig(&error) };
                 let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-                Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
+                of(kubeconfig, context.as_ref()).await.map_err(failed)?
             }
-            (None, Some(context)) => Config::from_kubeconfig(&options).await.map_err(|error| {
-                let reason = of_kubeconfig(&error);
-                unparsable().unwrap_or_else(|| ConnectError::Context { context: context.clone(), reason })
+            (None, Some(context)) => of_usual(Some(context)).await.map_err(|unread| {
+                let failed = |reason| ConnectError::Context { context: context.clone(), reason };
+                unread.into_error(failed)
             })?,
-            (None, None) => Config::infer()
-                .await
-                .map_err(|error| unparsable().unwrap_or_else(|| ConnectError::Infer(of_inference(&error))))?,
+            (None, None) => {
+                let mut config = match of_usual(None).await {
+                    Ok(config) => config,
+                    Err(unread) => {
+                        Config::incluster().map_err(|_| unread.into_error(ConnectError::Infer))?
+                    }
+                };
+                config.apply_debug_overrides();
+                config
+            }
         };
         Self::with_config(config)
     }
@@ -104,16 +110,25 @@ impl Cluster {
     }
 }
 
-/// The error for the first file of `KUBECONFIG`, or the usual one, that is no kubeconfig: that of the library,
-/// which reads them all, names a place in it and not which file it is.
-fn unparsable() -> Option<ConnectError> {
-    let usual = || Some(vec![env::home_dir()?.join(".kube").join("config")]);
-    let named = env::var_os("KUBECONFIG").filter(|files| !files.is_empty());
-    let files = named.map(|files| env::split_paths(&files).collect()).or_else(usual)?;
-    files.into_iter().find_map(|path| match Kubeconfig::read_from(&path) {
-        Err(error @ KubeconfigError::Parse(_)) => {
-            Some(ConnectError::Kubeconfig { path, reason: of_kubeconfig(&error) })
+/// The configuration for a context of a kubeconfig, or for its current one.
+async fn of(kubeconfig: Kubeconfig, context: Option<&String>) -> Result<Config, KubeconfigError> {
+    let options = KubeConfigOptions { context: context.cloned(), ..Default::default() };
+    Config::from_custom_kubeconfig(kubeconfig, &options).await
+}
+
+/// The same of the files that are read where none is named.
+async fn of_usual(context: Option<&String>) -> Result<Config, Unread> {
+    of(usual()?, context).await.map_err(|error| Unread { path: None, error })
+}
+
+impl Unread {
+    /// The error for a file that is no kubeconfig, or another one with the reason. The file is named where the
+    /// reason is a place in it.
+    fn into_error(self, other: impl FnOnce(String) -> ConnectError) -> ConnectError {
+        let reason = of_kubeconfig(&self.error);
+        match (self.path, self.error) {
+            (Some(path), KubeconfigError::Parse(_)) => ConnectError::Kubeconfig { path, reason },
+            _ => other(reason),
         }
-        _ => None,
-    })
+    }
 }

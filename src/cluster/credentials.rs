@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use kube::client::AuthError;
-use kube::config::{InferConfigError, KubeconfigError, LoadDataError};
+use kube::config::{KubeconfigError, LoadDataError};
 
 /// The error for a token that cannot be sent.
 pub(super) const INVALID_TOKEN: &str = "the token has characters that no HTTP header holds";
@@ -40,15 +40,6 @@ pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
         // The variants of features that are not built.
         #[allow(unreachable_patterns)]
         _ => "it cannot be used".to_owned(),
-    }
-}
-
-/// What is wrong with the kubeconfig where nothing names a cluster. Outside a cluster, that is what its user
-/// meant.
-pub(super) fn of_inference(error: &InferConfigError) -> String {
-    match error.source().and_then(<dyn Error>::downcast_ref) {
-        Some(error) => of_kubeconfig(error),
-        None => "there is neither a kubeconfig nor a service account".to_owned(),
     }
 }
 

@@ -15,6 +15,7 @@ pub mod etcd;
 mod etch_resources;
 mod events;
 mod generation_check;
+mod kubeconfig;
 mod leader;
 mod lease;
 mod memory;

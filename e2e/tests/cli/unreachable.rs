@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -98,6 +99,26 @@ fn a_kubeconfig_that_cannot_be_parsed_is_named() -> Result<()> {
         assert_eq!(ended.code, Some(2), "{ended:?}");
         let named = format!("cannot use the kubeconfig {}: line ", broken.display());
         assert!(ended.err.contains(&named) && !ended.err.contains("secret"), "{}", ended.err);
+    }
+    Ok(())
+}
+
+#[test]
+fn files_of_kubeconfig_that_do_not_exist_are_passed_over() -> Result<()> {
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let folder = tempfile::tempdir()?;
+    let [absent, present] = ["absent", "present"].map(|name| folder.path().join(name));
+    std::fs::write(&present, kubeconfig_of(&format!("http://{address}")))?;
+    let status = |files: &[&Path], context: &[&str]| -> Result<String> {
+        let mut command = Command::new(binary()?);
+        command.args(context).arg("status").env("KUBECONFIG", std::env::join_paths(files)?);
+        Ok(finish(command, b"")?.err)
+    };
+    for context in [&[][..], &["--context", "c"]] {
+        let told = status(&[&absent, &present, &absent], context)?;
+        assert!(told.contains("cannot reach the API server"), "{told}");
+        let told = status(&[&absent], context)?;
+        assert!(told.contains(&format!("cannot read {}: no such file", absent.display())), "{told}");
     }
     Ok(())
 }
