@@ -138,7 +138,7 @@ impl Cluster {
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
         loop {
-            let mut reservation = self.page_budget.reserve(resource, form);
+            let mut reservation = self.page_budget.reserve((resource.clone(), form));
             let mut path = format!("{}?limit={}", collection(resource, namespace), reservation.limit);
             if let Some(token) = after {
                 path.push_str("&continue=");
