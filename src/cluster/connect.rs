@@ -55,7 +55,8 @@ pub enum ConnectError {
 }
 
 impl Cluster {
-    /// Connects as `kubectl` would: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    /// Connects as `kubectl` would: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod. Reads are
+    /// sent again where client-go does; an operator takes [`Self::without_retries`].
     ///
     /// # Errors
     /// See [`ConnectError`]. No request is sent, so an unreachable server is not an error yet.
@@ -75,15 +76,13 @@ impl Cluster {
             (None, None) => {
                 let mut config = match of_usual(None).await {
                     Ok(config) => config,
-                    Err(unread) => {
-                        Config::incluster().map_err(|_| unread.into_error(ConnectError::Infer))?
-                    }
+                    Err(unread) => Config::incluster().map_err(|_| unread.into_error(ConnectError::Infer))?,
                 };
                 config.apply_debug_overrides();
                 config
             }
         };
-        Self::with_config(config)
+        Self::with_config(config).map(Self::retrying_reads)
     }
 
     /// Connects with a configuration that the caller already has.

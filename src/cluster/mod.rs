@@ -35,6 +35,7 @@ mod read;
 mod resolve;
 mod resume_check;
 mod resuming_watch;
+mod retries;
 mod scan;
 mod scope;
 mod scoped_watch;
@@ -112,6 +113,8 @@ pub struct Cluster {
     object_budget: Arc<ObjectBudget>,
     turns: Arc<Turns>,
     outage: Arc<OutageThrottle>,
+    /// Whether reads are sent again that the server puts off or that are lost.
+    is_retrying: bool,
     /// Changes when CRDs, policies and what admission needs are to be listed anew.
     relists: watch_channel::Sender<()>,
 }
@@ -145,6 +148,7 @@ impl Cluster {
             object_budget,
             turns,
             outage,
+            is_retrying: false,
             relists: watch_channel::Sender::default(),
         }
     }

@@ -56,7 +56,7 @@ impl Retries {
 impl Cluster {
     /// This connection, for a command: it sends a read again where client-go does.
     #[must_use]
-    pub fn with_retries(self) -> Self {
+    pub fn retrying_reads(self) -> Self {
         Self { is_retrying: true, ..self }
     }
 
@@ -84,6 +84,10 @@ pub(super) fn is_broken_off(error: &(dyn std::error::Error + 'static)) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
     use super::*;
     use etch_core::call_error::Server;
     use etch_core::refusal::Refusal;
@@ -110,6 +114,26 @@ mod tests {
         for error in [refused(429, None), refused(503, Some(600)), refused(500, Some(1)), unreachable] {
             assert_eq!(retries.wait(&error), None, "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_broke_off_before_the_answer_is_told_apart() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = thread::spawn(move || {
+            for answer in ["", "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}"] {
+                let (mut connection, _) = listener.accept().expect("a connection");
+                let _ = connection.read(&mut [0; 4096]);
+                let _ = connection.write_all(answer.as_bytes());
+            }
+        });
+        let cluster = Cluster::with_config(kube::Config::new(url.parse().expect("a URL"))).expect("a client");
+        let found = cluster.clone().retrying_reads().crd("things.example.com").await;
+        assert!(found.expect("the second answer").is_none());
+        server.join().expect("it ends");
+        // The server is gone.
+        let error = cluster.retrying_reads().crd("things.example.com").await.expect_err("no answer");
+        assert!(matches!(error, CallError::Connection(..)), "{error}");
     }
 
     #[test]
