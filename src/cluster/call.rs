@@ -128,7 +128,7 @@ impl Cluster {
     }
 
     async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, CallError> {
-        let sent = self.clients.send(request.map(Body::from));
+        let sent = self.client.send(request.map(Body::from));
         let response = tokio::time::timeout(DEADLINE, sent)
             .await
             .map_err(|_| self.timed_out(DEADLINE))?

@@ -32,7 +32,6 @@ pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
         },
         KubeconfigError::MissingClusterUrl => "the cluster has no server".to_owned(),
         KubeconfigError::ParseClusterUrl(_) => "the cluster's server is not a URL".to_owned(),
-        KubeconfigError::ParseProxyUrl(_) => "proxy-url is not a URL".to_owned(),
         KubeconfigError::LoadCertificateAuthority(error) => of_data("certificate-authority", error),
         KubeconfigError::LoadClientCertificate(error) => of_data("client-certificate", error),
         KubeconfigError::LoadClientKey(error) => of_data("client-key", error),
@@ -50,9 +49,6 @@ pub(super) fn of_client(error: &kube::Error) -> String {
             "the client certificate, its key or the certificate authority is not what TLS needs; check that each is in PEM and that \
              certificate and key belong together"
                 .to_owned()
-        }
-        kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
-            "proxy-url names a kind of proxy that Etch does not support".to_owned()
         }
         kube::Error::InferKubeconfig(error) => of_kubeconfig(error),
         error => authentication(error).unwrap_or("the kubeconfig or the service account cannot be used").to_owned(),

@@ -31,6 +31,7 @@ mod page_budget;
 mod perform;
 mod permissions;
 mod prefetched_page;
+mod proxy;
 mod read;
 mod resolve;
 mod resume_check;
@@ -53,7 +54,6 @@ use tokio::sync::{Mutex, Notify, Semaphore, watch as watch_channel};
 use tokio::time::Instant;
 
 use access::{NamespacesInUse, Permitted};
-use multiplex::Clients;
 use object_budget::ObjectBudget;
 use outage::OutageThrottle;
 use page_budget::PageBudget;
@@ -96,7 +96,7 @@ const CRDS: usize = 1;
 /// A connection to one API server; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster {
-    clients: Clients,
+    client: kube::Client,
     server: Server,
     metrics: Arc<Metrics>,
     /// When objects were last listed or anything was patched, by any clone of this.
@@ -128,16 +128,12 @@ struct Turns {
 impl Cluster {
     /// A connection through an existing client, which must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
-        Self::through(Clients::of(client), metrics)
-    }
-
-    fn through(clients: Clients, metrics: Arc<Metrics>) -> Self {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
         let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
         let (page_budget, object_budget, permitted) = (Arc::default(), Arc::default(), Arc::default());
         let outage = Arc::new(OutageThrottle::new());
         Self {
-            clients,
+            client,
             server,
             metrics,
             worked,

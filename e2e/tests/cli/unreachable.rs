@@ -9,6 +9,7 @@ use std::thread;
 use anyhow::{Context, Result};
 use e2e::logs;
 use e2e::operator::binary;
+use serde_json::json;
 
 use crate::process::{etch, finish, run, text};
 
@@ -119,6 +120,61 @@ fn files_of_kubeconfig_that_do_not_exist_are_passed_over() -> Result<()> {
         assert!(told.contains("cannot reach the API server"), "{told}");
         let told = status(&[&absent], context)?;
         assert!(told.contains(&format!("cannot read {}: no such file", absent.display())), "{told}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_proxy_of_the_environment_is_used_but_for_the_servers_that_need_none() -> Result<()> {
+    let gone = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, kubeconfig_of("https://api.etch.invalid:6443"))?;
+    let told = |arguments: &[&str], proxy: &str, excluded: &str| -> Result<String> {
+        let mut command = Command::new(binary()?);
+        command.args(arguments).env("KUBECONFIG", &kubeconfig);
+        command.env("HTTPS_PROXY", proxy).env("NO_PROXY", excluded);
+        let ended = finish(command, b"")?;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        Ok(ended.err)
+    };
+    let through = format!("connection refused (through the proxy http://{gone} of HTTPS_PROXY)");
+    let etcd = ["audit", "--etcd-endpoints", "https://etcd.etch.invalid"];
+    for arguments in [&["status"][..], &etcd] {
+        let proxy = format!("http://user:hunter2@{gone}");
+        let err = told(arguments, &proxy, "example.com")?;
+        assert!(err.contains(&through) && !err.contains("hunter2"), "{err}");
+        let err = told(arguments, &proxy, "example.com,.etch.invalid")?;
+        assert!(err.contains("etch.invalid") && !err.contains("proxy"), "{err}");
+        let err = told(arguments, "ftp://hunter2", "")?;
+        assert!(err.contains("HTTPS_PROXY is not the URL of") && !err.contains("hunter2"), "{err}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_credential_plugin_runs_once() -> Result<()> {
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let folder = tempfile::tempdir()?;
+    let [kubeconfig, runs] = ["kubeconfig", "runs"].map(|name| folder.path().join(name));
+    for expiry in ["", r#""expirationTimestamp": "2999-01-01T00:00:00Z", "#] {
+        std::fs::write(&runs, "")?;
+        let version = "client.authentication.k8s.io/v1";
+        let credential = format!(
+            r#"{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {{{expiry}"token": "t"}}}}"#
+        );
+        let script = format!("echo run >> '{}'; echo '{credential}'", runs.display());
+        let exec = json!({
+            "apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never",
+        });
+        let with_plugin = kubeconfig_of(&format!("http://{address}"))
+            .replace("user: {}", &format!("user: {{exec: {exec}}}"));
+        std::fs::write(&kubeconfig, with_plugin)?;
+        for arguments in [&["status"][..], &["audit"]] {
+            let ended = etch(&[&["--kubeconfig", text(&kubeconfig)], arguments].concat())?;
+            assert!(ended.err.contains("connection refused"), "{}", ended.err);
+        }
+        assert_eq!(std::fs::read_to_string(&runs)?, "run\nrun\n");
     }
     Ok(())
 }

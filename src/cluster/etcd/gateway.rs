@@ -18,7 +18,9 @@ use serde_json::json;
 use super::{Endpoint, EtcdError, RawValue};
 use crate::cluster::Backoff;
 use crate::cluster::credentials::{authentication, of_client, of_kubeconfig};
+use crate::cluster::multiplex::client;
 use crate::cluster::page_budget::PageBudget;
+use crate::cluster::proxy::{Proxy, UNREAD};
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -138,7 +140,9 @@ impl Etcd {
             let endpoint = &endpoint.url(tls);
             let refused = |cause: String| EtcdError::Target { endpoint: endpoint.clone(), cause };
             let config = config(endpoint, target).await.map_err(refused)?;
-            let client = kube::Client::try_from(config).map_err(|error| refused(of_client(&error)))?;
+            let proxy =
+                Proxy::of_environment(&config.cluster_url).map_err(|error| refused(error.to_string()))?;
+            let client = client(config, proxy.as_ref()).map_err(|error| refused(of_client(&error)))?;
             members.push((endpoint.clone(), client));
         }
         Ok(Self::of(members))
@@ -302,7 +306,7 @@ async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, String> {
     let kubeconfig: Kubeconfig = serde_json::from_value(json!({
         "clusters": [{
             "name": "etcd",
-            "cluster": { "server": endpoint, "certificate-authority": target.cacert },
+            "cluster": { "server": endpoint, "certificate-authority": target.cacert, "proxy-url": UNREAD },
         }],
         "users": [{
             "name": "etcd",
@@ -315,9 +319,7 @@ async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, String> {
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     let mut config = config.map_err(|error| of_kubeconfig(&error))?;
-    config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
-    config.read_timeout = None;
     Ok(config)
 }
 
