@@ -1,5 +1,5 @@
-//! One request and its whole answer, within a deadline.
-//! It does not retry. It must not log: request and answer hold values of objects.
+//! One request and its whole answer, within a deadline. Only the reads of commands are sent again.
+//! It must not log: request and answer hold values of objects.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::cause::cause;
 use super::object_budget::LARGEST;
+use super::retries::is_broken_off;
 use super::{CallError, Cluster, Held, ObjectRoom};
 use crate::metrics::{RequestOutcome, RequestVerb};
 use etch_core::plan::PatchKind;
@@ -23,6 +24,16 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(65);
 impl Cluster {
     /// Sends a request and reads the whole answer.
     pub(super) async fn call(&self, request: Request<Vec<u8>>) -> Result<Vec<u8>, CallError> {
+        let mut retries = self.retries(request.method());
+        loop {
+            match self.call_once(request.clone()).await {
+                Err(error) => retries.wait_after(error).await?,
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn call_once(&self, request: Request<Vec<u8>>) -> Result<Vec<u8>, CallError> {
         let answer = async {
             let response = self.open(request).await?;
             let body = response.into_body().collect().await.map_err(|error| self.broken_off(&error))?;
@@ -38,10 +49,16 @@ impl Cluster {
         request: Request<Vec<u8>>,
         turns: &Semaphore,
     ) -> Result<Vec<u8>, CallError> {
-        self.call_up_to(request, turns, usize::MAX).await.map(Option::unwrap_or_default)
+        let mut retries = self.retries(request.method());
+        loop {
+            match self.call_up_to(request.clone(), turns, usize::MAX).await {
+                Err(error) => retries.wait_after(error).await?,
+                answer => return answer.map(Option::unwrap_or_default),
+            }
+        }
     }
 
-    /// As [`Self::call_in_turn`]; `None` if the answer has more than `most` bytes: then the rest is not read.
+    /// As [`Self::call_in_turn`], but sent only once: pages are asked for again by those who list them. `None` if the answer has more than `most` bytes: then the rest is not read.
     pub(super) async fn call_up_to(
         &self,
         request: Request<Vec<u8>>,
@@ -102,12 +119,20 @@ impl Cluster {
         CallError::BrokenOff(self.server.clone(), cause(error))
     }
 
+    /// The operator does not tell apart when a connection was lost: what it asked may have been done.
+    fn unanswered(&self, error: &kube::Error) -> CallError {
+        match self.is_retrying && is_broken_off(error) {
+            true => self.broken_off(error),
+            false => CallError::Connection(self.server.clone(), cause(error)),
+        }
+    }
+
     async fn exchange(&self, request: Request<Vec<u8>>) -> Result<Response<Body>, CallError> {
-        let sent = self.clients.send(request.map(Body::from));
+        let sent = self.client.send(request.map(Body::from));
         let response = tokio::time::timeout(DEADLINE, sent)
             .await
             .map_err(|_| self.timed_out(DEADLINE))?
-            .map_err(|error| CallError::Connection(self.server.clone(), cause(&error)))?;
+            .map_err(|error| self.unanswered(&error))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);

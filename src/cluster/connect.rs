@@ -1,17 +1,18 @@
 //! Finds an API server and the credentials for it, as kubectl does.
 
-use std::env;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderValue;
+use http::{HeaderValue, Uri};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use secrecy::ExposeSecret as _;
 
-use super::credentials::{INVALID_TOKEN, of_client, of_inference, of_kubeconfig};
-use super::multiplex::Clients;
+use super::credentials::{INVALID_TOKEN, of_client, of_kubeconfig};
+use super::kubeconfig::{Unread, usual};
+use super::multiplex::client;
+use super::proxy::{Proxy, ProxyError, take_proxy};
 use super::{Cluster, Server};
 
 /// The cluster, as the user named it.
@@ -49,42 +50,59 @@ pub enum ConnectError {
     /// A server that is named without a scheme, or without a host.
     #[error("the cluster's server in the kubeconfig is not a URL such as https://127.0.0.1:6443")]
     Server,
+    /// A proxy that cannot be used.
+    #[error("cannot use the proxy: {0}")]
+    Proxy(String),
     /// Credentials or certificates that cannot be used.
     #[error("cannot use the credentials: {0}")]
     Client(String),
 }
 
 impl Cluster {
-    /// Connects as `kubectl` would: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod.
+    /// Connects as `kubectl` would: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod. Reads are
+    /// sent again where client-go does; an operator takes [`Self::without_retries`].
     ///
     /// # Errors
     /// See [`ConnectError`]. No request is sent, so an unreachable server is not an error yet.
     pub async fn connect(target: &Target) -> Result<Self, ConnectError> {
         let Target { context, kubeconfig } = target;
-        let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
-        let config = match (kubeconfig, context) {
+        let found = match (kubeconfig, context) {
             (Some(path), _) => {
                 let failed =
                     |error| ConnectError::Kubeconfig { path: path.clone(), reason: of_kubeconfig(&error) };
                 let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
-                Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(failed)?
+                of(kubeconfig, context.as_ref()).await.map_err(failed)?
             }
-            (None, Some(context)) => Config::from_kubeconfig(&options).await.map_err(|error| {
-                let reason = of_kubeconfig(&error);
-                unparsable().unwrap_or_else(|| ConnectError::Context { context: context.clone(), reason })
+            (None, Some(context)) => of_usual(Some(context)).await.map_err(|unread| {
+                let failed = |reason| ConnectError::Context { context: context.clone(), reason };
+                unread.into_error(failed)
             })?,
-            (None, None) => Config::infer()
-                .await
-                .map_err(|error| unparsable().unwrap_or_else(|| ConnectError::Infer(of_inference(&error))))?,
+            (None, None) => {
+                let mut found = match of_usual(None).await {
+                    Ok(found) => found,
+                    Err(unread) => {
+                        let config =
+                            Config::incluster().map_err(|_| unread.into_error(ConnectError::Infer))?;
+                        Found { config, proxy: ProxyChoice::None }
+                    }
+                };
+                found.config.apply_debug_overrides();
+                found
+            }
         };
-        Self::with_config(config)
+        Self::reached(found).map(Self::retrying_reads)
     }
 
     /// Connects with a configuration that the caller already has.
     ///
     /// # Errors
-    /// [`ConnectError::Client`] and [`ConnectError::Server`].
-    pub fn with_config(mut config: Config) -> Result<Self, ConnectError> {
+    /// [`ConnectError::Client`], [`ConnectError::Proxy`] and [`ConnectError::Server`].
+    pub fn with_config(config: Config) -> Result<Self, ConnectError> {
+        let named = config.proxy_url.as_ref().map(Uri::to_string);
+        Self::reached(Found { config, proxy: named.map_or(ProxyChoice::None, ProxyChoice::Named) })
+    }
+
+    fn reached(Found { mut config, proxy }: Found) -> Result<Self, ConnectError> {
         // The client assumes that requests can be sent there, and panics if they cannot.
         if config.cluster_url.scheme().is_none() || config.cluster_url.host().is_none_or(str::is_empty) {
             return Err(ConnectError::Server);
@@ -94,26 +112,59 @@ impl Cluster {
         if token.is_some_and(|token| HeaderValue::try_from(token).is_err()) {
             return Err(ConnectError::Client(INVALID_TOKEN.to_owned()));
         }
-        // kube's own retries hide 429 and 503 for minutes (fact K4); ours are counted, paced and reported.
-        config.default_retry = false;
         config.connect_timeout = Some(Duration::from_secs(10));
-        config.read_timeout = None;
         let server = Server::at(&config.cluster_url.to_string());
-        let clients = Clients::connecting(config).map_err(|error| ConnectError::Client(of_client(&error)))?;
-        Ok(Self { server, ..Self::through(clients, Arc::default()) })
+        let proxy = proxy.of(&config.cluster_url).map_err(|error| ConnectError::Proxy(error.to_string()))?;
+        let client =
+            client(config, proxy.as_ref()).map_err(|error| ConnectError::Client(of_client(&error)))?;
+        Ok(Self { server, ..Self::new(client, Arc::default()) })
     }
 }
 
-/// The error for the first file of `KUBECONFIG`, or the usual one, that is no kubeconfig: that of the library,
-/// which reads them all, names a place in it and not which file it is.
-fn unparsable() -> Option<ConnectError> {
-    let usual = || Some(vec![env::home_dir()?.join(".kube").join("config")]);
-    let named = env::var_os("KUBECONFIG").filter(|files| !files.is_empty());
-    let files = named.map(|files| env::split_paths(&files).collect()).or_else(usual)?;
-    files.into_iter().find_map(|path| match Kubeconfig::read_from(&path) {
-        Err(error @ KubeconfigError::Parse(_)) => {
-            Some(ConnectError::Kubeconfig { path, reason: of_kubeconfig(&error) })
+/// A configuration, and which proxy it has.
+struct Found {
+    config: Config,
+    proxy: ProxyChoice,
+}
+
+/// Which proxy a server is reached through.
+enum ProxyChoice {
+    Named(String),
+    Environment,
+    None,
+}
+
+impl ProxyChoice {
+    fn of(&self, server: &Uri) -> Result<Option<Proxy>, ProxyError> {
+        match self {
+            Self::Named(url) => Proxy::named(url, server).map(Some),
+            Self::Environment => Proxy::of_environment(server),
+            Self::None => Ok(None),
         }
-        _ => None,
-    })
+    }
+}
+
+/// The configuration for a context of a kubeconfig, or for its current one.
+async fn of(mut kubeconfig: Kubeconfig, context: Option<&String>) -> Result<Found, KubeconfigError> {
+    let proxy = take_proxy(&mut kubeconfig, context).map_or(ProxyChoice::Environment, ProxyChoice::Named);
+    let options = KubeConfigOptions { context: context.cloned(), ..Default::default() };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    Ok(Found { config, proxy })
+}
+
+/// The same of the files that are read where none is named.
+async fn of_usual(context: Option<&String>) -> Result<Found, Unread> {
+    of(usual()?, context).await.map_err(|error| Unread { path: None, error })
+}
+
+impl Unread {
+    /// The error for a file that is no kubeconfig, or another one with the reason. The file is named where the
+    /// reason is a place in it.
+    fn into_error(self, other: impl FnOnce(String) -> ConnectError) -> ConnectError {
+        let reason = of_kubeconfig(&self.error);
+        match (self.path, self.error) {
+            (Some(path), KubeconfigError::Parse(_)) => ConnectError::Kubeconfig { path, reason },
+            _ => other(reason),
+        }
+    }
 }

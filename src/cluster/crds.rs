@@ -46,7 +46,7 @@ struct Metadata {
 impl Cluster {
     /// The namespace of the kubeconfig's context, or the one of the pod.
     pub fn default_namespace(&self) -> &str {
-        self.clients.default_namespace()
+        self.client.default_namespace()
     }
 
     /// Whether there is a namespace of this name; assumed if Etch may not read it.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use kube::client::AuthError;
-use kube::config::{InferConfigError, KubeconfigError, LoadDataError};
+use kube::config::{KubeconfigError, LoadDataError};
 
 /// The error for a token that cannot be sent.
 pub(super) const INVALID_TOKEN: &str = "the token has characters that no HTTP header holds";
@@ -32,7 +32,6 @@ pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
         },
         KubeconfigError::MissingClusterUrl => "the cluster has no server".to_owned(),
         KubeconfigError::ParseClusterUrl(_) => "the cluster's server is not a URL".to_owned(),
-        KubeconfigError::ParseProxyUrl(_) => "proxy-url is not a URL".to_owned(),
         KubeconfigError::LoadCertificateAuthority(error) => of_data("certificate-authority", error),
         KubeconfigError::LoadClientCertificate(error) => of_data("client-certificate", error),
         KubeconfigError::LoadClientKey(error) => of_data("client-key", error),
@@ -43,15 +42,6 @@ pub(super) fn of_kubeconfig(error: &KubeconfigError) -> String {
     }
 }
 
-/// What is wrong with the kubeconfig where nothing names a cluster. Outside a cluster, that is what its user
-/// meant.
-pub(super) fn of_inference(error: &InferConfigError) -> String {
-    match error.source().and_then(<dyn Error>::downcast_ref) {
-        Some(error) => of_kubeconfig(error),
-        None => "there is neither a kubeconfig nor a service account".to_owned(),
-    }
-}
-
 /// What is wrong with credentials or certificates when a client is made of them.
 pub(super) fn of_client(error: &kube::Error) -> String {
     match error {
@@ -59,9 +49,6 @@ pub(super) fn of_client(error: &kube::Error) -> String {
             "the client certificate, its key or the certificate authority is not what TLS needs; check that each is in PEM and that \
              certificate and key belong together"
                 .to_owned()
-        }
-        kube::Error::ProxyProtocolUnsupported { .. } | kube::Error::ProxyProtocolDisabled { .. } => {
-            "proxy-url names a kind of proxy that Etch does not support".to_owned()
         }
         kube::Error::InferKubeconfig(error) => of_kubeconfig(error),
         error => authentication(error).unwrap_or("the kubeconfig or the service account cannot be used").to_owned(),

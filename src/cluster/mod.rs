@@ -15,6 +15,7 @@ pub mod etcd;
 mod etch_resources;
 mod events;
 mod generation_check;
+mod kubeconfig;
 mod leader;
 mod lease;
 mod memory;
@@ -30,10 +31,12 @@ mod page_budget;
 mod perform;
 mod permissions;
 mod prefetched_page;
+mod proxy;
 mod read;
 mod resolve;
 mod resume_check;
 mod resuming_watch;
+mod retries;
 mod scan;
 mod scope;
 mod scoped_watch;
@@ -51,7 +54,6 @@ use tokio::sync::{Mutex, Notify, Semaphore, watch as watch_channel};
 use tokio::time::Instant;
 
 use access::{NamespacesInUse, Permitted};
-use multiplex::Clients;
 use object_budget::ObjectBudget;
 use outage::OutageThrottle;
 use page_budget::PageBudget;
@@ -94,7 +96,7 @@ const CRDS: usize = 1;
 /// A connection to one API server; cheap to clone.
 #[derive(Clone)]
 pub struct Cluster {
-    clients: Clients,
+    client: kube::Client,
     server: Server,
     metrics: Arc<Metrics>,
     /// When objects were last listed or anything was patched, by any clone of this.
@@ -111,6 +113,8 @@ pub struct Cluster {
     object_budget: Arc<ObjectBudget>,
     turns: Arc<Turns>,
     outage: Arc<OutageThrottle>,
+    /// Whether reads are sent again that the server puts off or that are lost.
+    is_retrying: bool,
     /// Changes when CRDs, policies and what admission needs are to be listed anew.
     relists: watch_channel::Sender<()>,
 }
@@ -124,16 +128,12 @@ struct Turns {
 impl Cluster {
     /// A connection through an existing client, which must not retry by itself (fact K4).
     pub fn new(client: kube::Client, metrics: Arc<Metrics>) -> Self {
-        Self::through(Clients::of(client), metrics)
-    }
-
-    fn through(clients: Clients, metrics: Arc<Metrics>) -> Self {
         let (server, worked) = (Server::default(), watch_channel::Sender::new(Instant::now()));
         let turns = Arc::new(Turns { pages: Semaphore::new(PAGES), crds: Semaphore::new(CRDS) });
         let (page_budget, object_budget, permitted) = (Arc::default(), Arc::default(), Arc::default());
         let outage = Arc::new(OutageThrottle::new());
         Self {
-            clients,
+            client,
             server,
             metrics,
             worked,
@@ -144,6 +144,7 @@ impl Cluster {
             object_budget,
             turns,
             outage,
+            is_retrying: false,
             relists: watch_channel::Sender::default(),
         }
     }

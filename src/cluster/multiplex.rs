@@ -1,23 +1,32 @@
-//! The clients of one API server: where it speaks HTTP/2, many watches share a connection, and nothing else
+//! The client of one API server: where it speaks HTTP/2, many watches share a connection, and nothing else
 //! goes over it, for a large answer would hold them all up.
 //!
 //! kube's own client speaks HTTP/1.1, where each watch has a connection to itself: thousands of sockets, each
-//! with buffers for TLS and HTTP, at both ends.
+//! with buffers for TLS and HTTP, at both ends. It also runs a credential plugin once for each thing that it may
+//! have printed.
 
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{Request, Response};
+use futures::future::BoxFuture;
+use http::{Request, Uri};
 use http_body_util::BodyExt;
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
-use tower::{BoxError, ServiceBuilder};
+use rustls::ClientConfig;
+use tokio::net::TcpStream;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
 use super::call::verb;
+use super::cause::cause;
+use super::proxy::{Protocol, Proxy};
 use crate::metrics::RequestVerb;
 
 /// How many watches share a connection. kube-apiserver takes 100 streams on one, and makes further ones wait.
@@ -30,73 +39,67 @@ const WINDOW: u32 = 64 << 10;
 /// How often a ping checks whether the server is still there, and how long its answer may take.
 const PING: Duration = Duration::from_secs(30);
 
-/// The clients of one API server.
-#[derive(Clone)]
-pub(super) struct Clients {
-    plain: kube::Client,
-    watching: kube::Client,
-}
+/// What carries bytes to the server, or to a proxy and through it.
+type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+type Route = BoxCloneSyncService<Uri, Stream, BoxError>;
+type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<Stream>, BoxError>;
 
-impl Clients {
-    /// Clients that connect with these credentials.
-    ///
-    /// # Errors
-    /// The credentials or certificates cannot be used.
-    pub(super) fn connecting(config: Config) -> Result<Self, kube::Error> {
-        let watching = watching(&config)?;
-        Ok(Self { plain: kube::Client::try_from(config)?, watching })
-    }
-
-    /// One client for everything.
-    pub(super) fn of(client: kube::Client) -> Self {
-        Self { watching: client.clone(), plain: client }
-    }
-
-    /// Sends a request, and returns the head of its answer.
-    ///
-    /// # Errors
-    /// There was no answer.
-    pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
-        let client = match verb(request.method(), request.uri()) {
-            RequestVerb::Watch => &self.watching,
-            _ => &self.plain,
-        };
-        client.send(request).await
-    }
-
-    /// The namespace that the credentials name.
-    pub(super) fn default_namespace(&self) -> &str {
-        self.plain.default_namespace()
-    }
-}
-
-type Connector = HttpsConnector<HttpConnector>;
-
-/// A connection that watches share; several connections where the server does not speak HTTP/2.
+/// A connection that watches share; several connections where the server does not speak HTTP/2. Of those for
+/// all else, each has one request at a time.
 type Connection = legacy::Client<Connector, Body>;
 
-/// The connections that are open.
+/// The connections for watches that are open.
 #[derive(Clone)]
 struct Connections {
     connector: Connector,
     open: Arc<Mutex<Vec<Arc<Connection>>>>,
 }
 
-/// A client for watches. Each answer keeps its place on a connection until it is dropped.
-fn watching(config: &Config) -> Result<kube::Client, kube::Error> {
-    let connections = Connections { connector: connector(config)?, open: Arc::default() };
+/// A connection that could not be made through a proxy: what happened, and which proxy it was.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause} (through {proxy})")]
+struct ThroughProxy {
+    cause: String,
+    proxy: String,
+}
+
+/// A client that connects with these credentials. Each answer to a watch keeps its place on a connection until
+/// it is dropped. It does not retry: kube's own retries hide 429 and 503 for minutes (fact K4), those of its
+/// callers are counted, paced and reported.
+///
+/// # Errors
+/// The credentials or certificates cannot be used.
+pub(super) fn client(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube::Error> {
+    let auth = config.auth_layer()?;
+    if auth.is_some() {
+        // A plugin that has printed a token has printed no certificate: it need not be run again for one.
+        config.auth_info.exec = None;
+    }
+    let tls = config.rustls_client_config()?;
+    let plain = legacy::Client::builder(TokioExecutor::new()).build(connector(
+        &config,
+        &tls,
+        proxy,
+        Versions::Http1,
+    )?);
+    let watching =
+        Connections { connector: connector(&config, &tls, proxy, Versions::All)?, open: Arc::default() };
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
+        .option_layer(auth)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service_fn(move |request: Request<Body>| {
-            let connection = connections.with_room();
+            let shared = match verb(request.method(), request.uri()) {
+                RequestVerb::Watch => Some(watching.with_room()),
+                _ => None,
+            };
+            let sent = shared.as_deref().unwrap_or(&plain).request(request);
             async move {
-                let response = connection.request(request).await.map_err(BoxError::from)?;
+                let response = sent.await.map_err(BoxError::from)?;
                 Ok::<_, BoxError>(response.map(|body| {
                     body.map_frame(move |frame| {
-                        let _held = &connection;
+                        let _held = &shared;
                         frame
                     })
                 }))
@@ -130,15 +133,78 @@ fn connect(connector: Connector) -> Connection {
     builder.build(connector)
 }
 
-fn connector(config: &Config) -> Result<Connector, kube::Error> {
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    http.set_connect_timeout(config.connect_timeout);
-    let mut builder =
-        HttpsConnectorBuilder::new().with_tls_config(config.rustls_client_config()?).https_or_http();
+/// Which versions of HTTP a connection may have.
+enum Versions {
+    Http1,
+    All,
+}
+
+fn connector(
+    config: &Config,
+    tls: &ClientConfig,
+    proxy: Option<&Proxy>,
+    versions: Versions,
+) -> Result<Connector, kube::Error> {
+    let mut builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let name = name.clone().try_into().map_err(|error| kube::Error::Service(Box::new(error)))?;
         builder = builder.with_server_name_resolver(FixedServerNameResolver::new(name));
     }
-    Ok(builder.enable_all_versions().wrap_connector(http))
+    let route = route(tls, proxy);
+    let https: HttpsConnector<Route> = match versions {
+        Versions::Http1 => builder.enable_http1().wrap_connector(route),
+        Versions::All => builder.enable_all_versions().wrap_connector(route),
+    };
+    let limit = config.connect_timeout.unwrap_or(Duration::MAX);
+    let connected = move |server| {
+        let connecting: BoxFuture<'static, _> = Box::pin(https.clone().oneshot(server));
+        async move {
+            match tokio::time::timeout(limit, connecting).await {
+                Ok(connected) => connected,
+                Err(late) => Err(BoxError::from(io::Error::new(io::ErrorKind::TimedOut, late))),
+            }
+        }
+    };
+    Ok(BoxCloneSyncService::new(tower::service_fn(connected)))
 }
+
+/// How the server is reached, below TLS.
+fn route(tls: &ClientConfig, proxy: Option<&Proxy>) -> Route {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    let Some(proxy) = proxy else {
+        return BoxCloneSyncService::new(tcp.map_response(MaybeHttpsStream::Http).map_err(BoxError::from));
+    };
+    let text = proxy.to_string();
+    let failed = move |error: BoxError| ThroughProxy { cause: cause(&*error), proxy: text.clone() };
+    let route = match proxy.protocol() {
+        Protocol::Http => {
+            let tunnel = authorized(Tunnel::new(proxy.uri().clone(), tcp), proxy);
+            BoxCloneSyncService::new(tunnel.map_response(MaybeHttpsStream::Http).map_err(BoxError::from))
+        }
+        Protocol::Https => {
+            let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_only();
+            let tunnel = Tunnel::new(proxy.uri().clone(), builder.enable_http1().wrap_connector(tcp));
+            BoxCloneSyncService::new(authorized(tunnel, proxy).map_err(BoxError::from))
+        }
+        Protocol::Socks5 => {
+            let socks = SocksV5::new(proxy.uri().clone(), tcp);
+            let socks = match proxy.user() {
+                Some((user, password)) => socks.with_auth(user.to_owned(), password.to_owned()),
+                None => socks,
+            };
+            BoxCloneSyncService::new(socks.map_response(MaybeHttpsStream::Http).map_err(BoxError::from))
+        }
+    };
+    BoxCloneSyncService::new(route.map_err(move |error| BoxError::from(failed(error))))
+}
+
+fn authorized<C>(tunnel: Tunnel<C>, proxy: &Proxy) -> Tunnel<C> {
+    match proxy.header() {
+        Some(header) => tunnel.with_auth(header.clone()),
+        None => tunnel,
+    }
+}
+
+#[cfg(test)]
+mod tests;

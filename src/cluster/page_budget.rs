@@ -2,6 +2,7 @@
 //! No caller waits: one that finds hardly any room gets pages of one object.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Form, PaceMode};
@@ -31,11 +32,11 @@ const SHARE: usize = 4;
 /// How much larger than the page before one may be: the objects on it may be larger, too.
 const GROWTH: u32 = 4;
 
-/// What all pages share.
+/// What all pages share. `K` is what pages are of: those of the same are taken to be of similar objects.
 #[derive(Debug)]
-pub(super) struct PageBudget {
+pub(super) struct PageBudget<K = (Resource, Form)> {
     most: PageSize,
-    state: Mutex<State>,
+    state: Mutex<State<K>>,
 }
 
 /// How many objects a page is to have at most, and bytes.
@@ -45,11 +46,11 @@ struct PageSize {
     bytes: usize,
 }
 
-#[derive(Debug, Default)]
-struct State {
+#[derive(Debug)]
+struct State<K> {
     /// Bytes of the pages that are held, and the estimated bytes of those that were asked for.
     taken: usize,
-    seen: HashMap<(Resource, Form), Seen>,
+    seen: HashMap<K, Seen>,
 }
 
 /// What was seen of a resource in one form.
@@ -64,33 +65,33 @@ struct Seen {
 
 /// The room that one page takes until this is dropped.
 #[derive(Debug)]
-pub(super) struct Reservation {
-    budget: Arc<PageBudget>,
-    of: (Resource, Form),
+pub(super) struct Reservation<K: Clone + Eq + Hash = (Resource, Form)> {
+    budget: Arc<PageBudget<K>>,
+    of: K,
     bytes: usize,
     /// How many objects were asked for.
     pub(super) limit: u32,
 }
 
-impl Default for PageBudget {
+impl<K: Clone + Eq + Hash> Default for PageBudget<K> {
     fn default() -> Self {
         Self::beside(PaceMode::Fast)
     }
 }
 
-impl PageBudget {
+impl<K: Clone + Eq + Hash> PageBudget<K> {
     /// Pages that strain the server as little as the writes of a pace do.
     pub(super) fn beside(pace: PaceMode) -> Self {
         let most = match pace {
             PaceMode::Gentle => GENTLE,
             PaceMode::Fast => PageSize { objects: PAGE_SIZE, bytes: PAGE_BYTES },
         };
-        Self { most, state: Mutex::default() }
+        let state = State { taken: 0, seen: HashMap::new() };
+        Self { most, state: Mutex::new(state) }
     }
 
     /// Takes the room for a page that is about to be asked for.
-    pub(super) fn reserve(self: &Arc<Self>, resource: &Resource, form: Form) -> Reservation {
-        let of = (resource.clone(), form);
+    pub(super) fn reserve(self: &Arc<Self>, of: K) -> Reservation<K> {
         let mut state = self.lock();
         let Seen { limit, each, largest } = state.seen.get(&of).copied().unwrap_or(Seen {
             limit: FIRST_PAGE,
@@ -110,13 +111,13 @@ impl PageBudget {
         self.lock().taken <= ROOM / 2
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
         // Numbers that may be off by one page are better than none.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Reservation {
+impl<K: Clone + Eq + Hash> Reservation<K> {
     /// How many bytes of the page are read at most.
     pub(super) fn most(&self) -> usize {
         if self.limit == 1 { usize::MAX } else { LARGEST_PAGE }
@@ -150,7 +151,7 @@ impl Reservation {
     }
 }
 
-impl Drop for Reservation {
+impl<K: Clone + Eq + Hash> Drop for Reservation<K> {
     fn drop(&mut self) {
         self.budget.lock().taken -= self.bytes;
     }
@@ -171,7 +172,7 @@ mod tests {
         objects: usize,
         each: usize,
     ) -> (usize, Reservation) {
-        let mut reservation = budget.reserve(&resource(name), Form::Whole);
+        let mut reservation = budget.reserve((resource(name), Form::Whole));
         let objects = objects.min(reservation.limit as usize);
         reservation.set_actual_size(objects, objects * each);
         (objects, reservation)
@@ -233,7 +234,7 @@ mod tests {
     #[test]
     fn what_was_asked_for_and_never_came_takes_no_room() {
         let budget = Arc::new(PageBudget::default());
-        let asked: Vec<_> = (0..4).map(|name| budget.reserve(&resource(name), Form::Whole)).collect();
+        let asked: Vec<_> = (0..4).map(|name| budget.reserve((resource(name), Form::Whole))).collect();
         assert_eq!(budget.lock().taken, 4 * 25 * USUAL);
         drop(asked);
         assert_eq!(budget.lock().taken, 0);
@@ -244,7 +245,7 @@ mod tests {
         let budget = Arc::new(PageBudget::default());
         let mut limits = Vec::new();
         loop {
-            let mut page = budget.reserve(&resource("things"), Form::Whole);
+            let mut page = budget.reserve((resource("things"), Form::Whole));
             limits.push(page.limit);
             if page.most() == usize::MAX {
                 page.set_actual_size(1, 3 << 20);
@@ -253,7 +254,7 @@ mod tests {
             page.set_too_large();
         }
         assert_eq!(limits, [25, 5, 1]);
-        assert_eq!(budget.reserve(&resource("things"), Form::Whole).limit, 1);
-        assert_eq!(budget.reserve(&resource("others"), Form::Whole).limit, 25);
+        assert_eq!(budget.reserve((resource("things"), Form::Whole)).limit, 1);
+        assert_eq!(budget.reserve((resource("others"), Form::Whole)).limit, 25);
     }
 }

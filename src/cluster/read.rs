@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use http::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -81,7 +82,13 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn page(&self, resource: &Resource, after: Option<&str>) -> Result<Page, CallError> {
-        self.raw_page(resource, &Scope::All, Form::Whole, after).await?.parse()
+        let mut retries = self.retries(&Method::GET);
+        loop {
+            match self.raw_page(resource, &Scope::All, Form::Whole, after).await {
+                Err(error) => retries.wait_after(error).await?,
+                Ok(page) => return page.parse(),
+            }
+        }
     }
 
     /// As [`Self::page`], of the objects in a scope only, in any form, and for callers that have work to do
@@ -138,7 +145,7 @@ impl Cluster {
         after: Option<&str>,
     ) -> Result<RawPage, CallError> {
         loop {
-            let mut reservation = self.page_budget.reserve(resource, form);
+            let mut reservation = self.page_budget.reserve((resource.clone(), form));
             let mut path = format!("{}?limit={}", collection(resource, namespace), reservation.limit);
             if let Some(token) = after {
                 path.push_str("&continue=");

@@ -45,7 +45,7 @@ async fn read_page(
     loop {
         left -= 1;
         match cluster.raw_page(resource, scope, Form::Whole, after).await {
-            Err(error) if left > 0 && passes(&error) => {
+            Err(error) if left > 0 && passes(&error, after.is_some()) => {
                 tokio::time::sleep(backoff.failed(error.retry_after())).await;
             }
             page => return page,
@@ -53,13 +53,15 @@ async fn read_page(
     }
 }
 
-fn passes(error: &CallError) -> bool {
+/// Whether an error passes by itself. A server that cannot be reached before the first page has come does not
+/// come back while a user waits at a terminal; behind a page it is one that restarts.
+fn passes(error: &CallError, has_answered: bool) -> bool {
     match error {
         CallError::Refused(refusal) => {
             matches!(refusal.code, 429 | 503 | 504) && !refusal.is_failed_conversion()
         }
         CallError::TimedOut(..) | CallError::BrokenOff(..) => true,
-        // There is no server: that does not change while a user waits at a terminal.
+        CallError::Connection(..) => has_answered,
         _ => false,
     }
 }

@@ -33,7 +33,6 @@ use super::admission::WebhookConfiguration;
 use super::call::{DEADLINE, outcome, verb};
 use super::cause::cause;
 use super::deep_object::DeepObject;
-use super::multiplex::Clients;
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
 use crate::metrics::{Metrics, RequestVerb};
@@ -138,7 +137,7 @@ impl Cluster {
 
     pub(super) fn paced_client(&self, health: &WatchHealth) -> kube::Client {
         let paced = Paced {
-            clients: self.clients.clone(),
+            client: self.client.clone(),
             metrics: self.metrics.clone(),
             last: Arc::default(),
             health: health.clone(),
@@ -308,7 +307,7 @@ struct Opened {
 /// head of its answer (fact K4), and holds back a watch whose predecessor was closed at once.
 #[derive(Clone)]
 struct Paced {
-    clients: Clients,
+    client: kube::Client,
     metrics: Arc<Metrics>,
     last: Arc<Mutex<Option<Opened>>>,
     health: WatchHealth,
@@ -320,7 +319,7 @@ impl Paced {
         if verb == RequestVerb::Watch {
             sleep(self.wait()).await;
         }
-        let answer = timeout(DEADLINE, self.clients.send(request))
+        let answer = timeout(DEADLINE, self.client.send(request))
             .await
             .unwrap_or_else(|late| Err(kube::Error::Service(late.into())));
         let status = answer.as_ref().ok().map(|response| response.status().as_u16());

@@ -1,6 +1,7 @@
 //! Where commands and the guard read objects: one way for all sources.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use etch::cluster::{ObjectSource, Scope, Shown};
 use etch_core::crd::Resource;
@@ -9,7 +10,7 @@ use futures::StreamExt;
 
 use super::lists::{page, thing, things};
 use super::requests::not_found;
-use super::server::serve;
+use super::server::{Answer, serve};
 
 /// Each page of the resources, in short: which resource it is of, and its objects, or the error.
 async fn read(source: &ObjectSource, resources: Vec<Resource>) -> Vec<String> {
@@ -56,6 +57,22 @@ async fn the_pages_of_a_resource_end_with_its_error() {
     });
     let read = read(&ObjectSource::from(cluster), vec![things(), others()]).await;
     assert_eq!(read, ["0: a", "Some(404)", "1: c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_restarts_between_pages_is_waited_for() {
+    let refused = AtomicU32::new(0);
+    let (cluster, log) = serve(move |request| match request.query.contains_key("continue") {
+        true if refused.fetch_add(1, Ordering::Relaxed) < 3 => Answer::Refuse,
+        true => page(8, "", [thing("b", 2)]),
+        false => page(8, "token", [thing("a", 1)]),
+    });
+    assert_eq!(read(&ObjectSource::from(cluster), vec![things()]).await, ["0: a", "0: b"]);
+    assert_eq!(log.all().len(), 5);
+
+    let (cluster, log) = serve(|_| Answer::Refuse);
+    assert_eq!(read(&ObjectSource::from(cluster), vec![things()]).await, ["None"]);
+    assert_eq!(log.all().len(), 1, "there is no server");
 }
 
 #[tokio::test]

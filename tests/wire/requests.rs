@@ -1,16 +1,17 @@
 //! Single requests: deadlines, and what may be shown of a refusal.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
-use etch::cluster::{policies, reports};
+use etch::cluster::{Cluster, policies, reports};
 use etch_core::call_error::CallError;
 use etch_core::rbac::Verb;
 use etch_core::refusal::Refusal;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::lists::things;
-use super::server::{Answer, serve, status};
+use super::lists::{page, things};
+use super::server::{Answer, Log, serve, status};
 
 type Script = fn() -> Answer;
 
@@ -36,6 +37,46 @@ async fn no_request_outlives_its_deadline() {
         assert!(matches!(error, CallError::TimedOut(..)), "{error}");
         assert_eq!(began.elapsed().as_secs(), 65);
     }
+}
+
+/// A server that answers each request with the first of these that is left, and lists nothing after that.
+fn faulty(faults: Vec<Answer>) -> (Cluster, Log) {
+    let faults = Mutex::new(faults.into_iter());
+    serve(move |_| faults.lock().expect("no test panics here").next().unwrap_or_else(|| page(1, "", [])))
+}
+
+fn busy(seconds: u64) -> Answer {
+    Answer::status(429, "TooManyRequests", "").with_header("Retry-After", &seconds.to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_repeats_a_read_that_the_server_puts_off_or_that_is_lost() {
+    let began = Instant::now();
+    let (cluster, log) = faulty((0..5).map(|_| busy(3)).collect());
+    cluster.retrying_reads().crd("things.example.com").await.expect("an answer");
+    assert_eq!(log.all().len(), 6);
+    assert!(began.elapsed() >= Duration::from_secs(15), "{:?}", began.elapsed());
+
+    let (cluster, log) = faulty((0..6).map(|_| busy(3)).collect());
+    let error = cluster.retrying_reads().crd("things.example.com").await.expect_err("always busy");
+    assert_eq!((error.code(), log.all().len()), (Some(429), 6));
+
+    let (cluster, log) = faulty(vec![Answer::broken(["{"]), busy(1), Answer::broken(["{"])]);
+    let error = cluster.retrying_reads().all_policies().await.expect_err("lost twice");
+    assert!(matches!(error, CallError::BrokenOff(..)), "{error}");
+    assert_eq!(log.all().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_operator_has_back_offs_of_its_own_and_no_write_is_repeated() {
+    let (cluster, log) = faulty(vec![busy(3)]);
+    let error = cluster.crd("things.example.com").await.expect_err("busy");
+    assert_eq!((error.code(), log.all().len()), (Some(429), 1));
+
+    let (cluster, log) = faulty(vec![busy(3)]);
+    let error =
+        cluster.retrying_reads().set_persisted("things.example.com", "u", None).await.expect_err("busy");
+    assert_eq!((error.code(), log.all().len()), (Some(429), 1));
 }
 
 #[tokio::test(start_paused = true)]

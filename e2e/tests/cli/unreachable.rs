@@ -2,12 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result};
 use e2e::logs;
 use e2e::operator::binary;
+use serde_json::json;
 
 use crate::process::{etch, finish, run, text};
 
@@ -98,6 +100,81 @@ fn a_kubeconfig_that_cannot_be_parsed_is_named() -> Result<()> {
         assert_eq!(ended.code, Some(2), "{ended:?}");
         let named = format!("cannot use the kubeconfig {}: line ", broken.display());
         assert!(ended.err.contains(&named) && !ended.err.contains("secret"), "{}", ended.err);
+    }
+    Ok(())
+}
+
+#[test]
+fn files_of_kubeconfig_that_do_not_exist_are_passed_over() -> Result<()> {
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let folder = tempfile::tempdir()?;
+    let [absent, present] = ["absent", "present"].map(|name| folder.path().join(name));
+    std::fs::write(&present, kubeconfig_of(&format!("http://{address}")))?;
+    let status = |files: &[&Path], context: &[&str]| -> Result<String> {
+        let mut command = Command::new(binary()?);
+        command.args(context).arg("status").env("KUBECONFIG", std::env::join_paths(files)?);
+        Ok(finish(command, b"")?.err)
+    };
+    for context in [&[][..], &["--context", "c"]] {
+        let told = status(&[&absent, &present, &absent], context)?;
+        assert!(told.contains("cannot reach the API server"), "{told}");
+        let told = status(&[&absent], context)?;
+        assert!(told.contains(&format!("cannot read {}: no such file", absent.display())), "{told}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_proxy_of_the_environment_is_used_but_for_the_servers_that_need_none() -> Result<()> {
+    let gone = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let folder = tempfile::tempdir()?;
+    let kubeconfig = folder.path().join("kubeconfig");
+    std::fs::write(&kubeconfig, kubeconfig_of("https://api.etch.invalid:6443"))?;
+    let told = |arguments: &[&str], proxy: &str, excluded: &str| -> Result<String> {
+        let mut command = Command::new(binary()?);
+        command.args(arguments).env("KUBECONFIG", &kubeconfig);
+        command.env("HTTPS_PROXY", proxy).env("NO_PROXY", excluded);
+        let ended = finish(command, b"")?;
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+        Ok(ended.err)
+    };
+    let through = format!("connection refused (through the proxy http://{gone} of HTTPS_PROXY)");
+    let etcd = ["audit", "--etcd-endpoints", "https://etcd.etch.invalid"];
+    for arguments in [&["status"][..], &etcd] {
+        let proxy = format!("http://user:hunter2@{gone}");
+        let err = told(arguments, &proxy, "example.com")?;
+        assert!(err.contains(&through) && !err.contains("hunter2"), "{err}");
+        let err = told(arguments, &proxy, "example.com,.etch.invalid")?;
+        assert!(err.contains("etch.invalid") && !err.contains("proxy"), "{err}");
+        let err = told(arguments, "ftp://hunter2", "")?;
+        assert!(err.contains("HTTPS_PROXY is not the URL of") && !err.contains("hunter2"), "{err}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_credential_plugin_runs_once() -> Result<()> {
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let folder = tempfile::tempdir()?;
+    let [kubeconfig, runs] = ["kubeconfig", "runs"].map(|name| folder.path().join(name));
+    for expiry in ["", r#""expirationTimestamp": "2999-01-01T00:00:00Z", "#] {
+        std::fs::write(&runs, "")?;
+        let version = "client.authentication.k8s.io/v1";
+        let credential = format!(
+            r#"{{"apiVersion": "{version}", "kind": "ExecCredential", "status": {{{expiry}"token": "t"}}}}"#
+        );
+        let script = format!("echo run >> '{}'; echo '{credential}'", runs.display());
+        let exec = json!({
+            "apiVersion": version, "command": "sh", "args": ["-c", script], "interactiveMode": "Never",
+        });
+        let with_plugin = kubeconfig_of(&format!("http://{address}"))
+            .replace("user: {}", &format!("user: {{exec: {exec}}}"));
+        std::fs::write(&kubeconfig, with_plugin)?;
+        for arguments in [&["status"][..], &["audit"]] {
+            let ended = etch(&[&["--kubeconfig", text(&kubeconfig)], arguments].concat())?;
+            assert!(ended.err.contains("connection refused"), "{}", ended.err);
+        }
+        assert_eq!(std::fs::read_to_string(&runs)?, "run\nrun\n");
     }
     Ok(())
 }

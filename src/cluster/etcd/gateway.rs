@@ -2,10 +2,12 @@
 //! It only reads, a page at a time.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Request;
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use k8s_openapi::ByteString;
 use kube::Config;
 use kube::client::Body;
@@ -13,9 +15,12 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Endpoint, RawValue};
-use crate::cluster::PAGE_SIZE;
+use super::{Endpoint, EtcdError, RawValue};
+use crate::cluster::Backoff;
 use crate::cluster::credentials::{authentication, of_client, of_kubeconfig};
+use crate::cluster::multiplex::client;
+use crate::cluster::page_budget::PageBudget;
+use crate::cluster::proxy::{Proxy, UNREAD};
 
 /// How long a page may take.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -23,8 +28,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// request on a closed connection without an error: a user with the wrong certificate should not wait as long
 /// as a page may take.
 const CHECK_DEADLINE: Duration = Duration::from_secs(20);
-/// How many times a page is asked for in smaller parts, where it is too large for one answer.
-const HALVINGS: u32 = 9;
+/// How many times all members are asked again while they have no leader: an election takes a second or two.
+const REPEATS: u32 = 3;
 
 /// Which etcd is meant.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +48,10 @@ pub struct EtcdTarget {
 /// A connection to the members of one etcd.
 pub struct Etcd {
     members: Vec<(String, kube::Client)>,
+    /// The member that answered last, which is asked first.
+    answering: AtomicUsize,
+    /// How large pages are asked for, by prefix: etcd itself has no limit, and holds each several times.
+    page_budget: Arc<PageBudget<String>>,
 }
 
 /// A part of what is under a prefix, as it was at one revision.
@@ -59,53 +68,6 @@ pub struct EtcdPage {
 pub struct After {
     key: Vec<u8>,
     revision: String,
-}
-
-/// Why etcd cannot be read. Its answers are not shown: they may contain stored values.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum EtcdError {
-    /// An endpoint, a certificate or a key that cannot be used.
-    #[error("cannot use the etcd endpoint {endpoint} with these certificates: {cause}")]
-    Target {
-        /// The endpoint.
-        endpoint: String,
-        /// What is wrong, and with which file.
-        cause: String,
-    },
-    /// No member answers.
-    #[error("etcd at {endpoint} does not answer: {cause}{}", advice(endpoint, cause))]
-    Connection {
-        /// The last endpoint that was asked.
-        endpoint: String,
-        /// What happened, in the words of the lowest layer: those above repeat it.
-        cause: String,
-    },
-    /// It did not answer in time.
-    #[error("etcd at {endpoint} did not answer within {} s{}", limit.as_secs(), advice(endpoint, ""))]
-    TimedOut {
-        /// The endpoint.
-        endpoint: String,
-        /// How long it had.
-        limit: Duration,
-    },
-    /// An answer that is not success.
-    #[error("etcd at {endpoint} answered {code}{}", hint(endpoint, *code))]
-    Refused {
-        /// The endpoint.
-        endpoint: String,
-        /// The HTTP status.
-        code: u16,
-    },
-    /// The revision of the first page is gone: etcd was compacted meanwhile.
-    #[error("etcd was compacted during the read; run the command again")]
-    Compacted,
-    /// It has no keys of an API server.
-    #[error("etcd has no keys under {0}; set --etcd-prefix to the prefix of the API server's keys")]
-    Empty(String),
-    /// An answer that does not come from etcd.
-    #[error("{0} does not answer as etcd does")]
-    Malformed(String),
 }
 
 type Unusable = Box<dyn std::error::Error + Send + Sync>;
@@ -149,6 +111,23 @@ struct Failure {
     message: String,
 }
 
+/// How much is asked for, and how long it may take.
+#[derive(Clone, Copy)]
+struct Range {
+    /// How many values.
+    limit: u32,
+    /// How many bytes of the answer are read.
+    most: usize,
+    deadline: Duration,
+}
+
+impl Range {
+    /// One value, however large.
+    fn of_one(deadline: Duration) -> Self {
+        Self { limit: 1, most: usize::MAX, deadline }
+    }
+}
+
 impl Etcd {
     /// Prepares connections to all endpoints. Nothing is sent yet.
     ///
@@ -161,10 +140,16 @@ impl Etcd {
             let endpoint = &endpoint.url(tls);
             let refused = |cause: String| EtcdError::Target { endpoint: endpoint.clone(), cause };
             let config = config(endpoint, target).await.map_err(refused)?;
-            let client = kube::Client::try_from(config).map_err(|error| refused(of_client(&error)))?;
+            let proxy =
+                Proxy::of_environment(&config.cluster_url).map_err(|error| refused(error.to_string()))?;
+            let client = client(config, proxy.as_ref()).map_err(|error| refused(of_client(&error)))?;
             members.push((endpoint.clone(), client));
         }
-        Ok(Self { members })
+        Ok(Self::of(members))
+    }
+
+    fn of(members: Vec<(String, kube::Client)>) -> Self {
+        Self { members, answering: AtomicUsize::default(), page_budget: Arc::default() }
     }
 
     /// Reads a page of what is under a prefix: the first, or the one that begins where the page before ended.
@@ -173,16 +158,17 @@ impl Etcd {
     /// # Errors
     /// See [`EtcdError`].
     pub async fn page(&self, prefix: &str, after: Option<&After>) -> Result<EtcdPage, EtcdError> {
-        let mut limit = PAGE_SIZE;
-        let mut halvings = 0;
         loop {
-            match self.page_of(prefix, after, limit, DEADLINE).await {
-                // gRPC ends an answer that is too large with "resource exhausted".
-                Err(EtcdError::Refused { code: 429, .. }) if halvings < HALVINGS => {
-                    halvings += 1;
-                    limit = (limit / 2).max(1);
+            let mut reservation = self.page_budget.reserve(prefix.to_owned());
+            let range = Range { limit: reservation.limit, most: reservation.most(), deadline: DEADLINE };
+            match self.page_of(prefix, after, range).await {
+                Ok(Some((page, bytes))) => {
+                    reservation.set_actual_size(page.values.len(), bytes);
+                    return Ok(page);
                 }
-                page => return page,
+                Ok(None) => reservation.set_too_large(),
+                Err(error) if error.is_of_size() && range.limit > 1 => reservation.set_too_large(),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -193,7 +179,8 @@ impl Etcd {
     /// # Errors
     /// See [`EtcdError`]; there has to be a key.
     pub async fn check(&self, prefix: &str) -> Result<(), EtcdError> {
-        match self.page_of(prefix, None, 1, CHECK_DEADLINE).await?.values.is_empty() {
+        let found = self.page_of(prefix, None, Range::of_one(CHECK_DEADLINE)).await?;
+        match found.is_none_or(|(page, _)| page.values.is_empty()) {
             true => Err(EtcdError::Empty(prefix.to_owned())),
             false => Ok(()),
         }
@@ -204,26 +191,28 @@ impl Etcd {
     /// # Errors
     /// See [`EtcdError`].
     pub async fn value(&self, key: &str) -> Result<Option<RawValue>, EtcdError> {
-        let page = self.page_of(key, None, 1, DEADLINE).await?;
-        Ok(page.values.into_iter().find(|value| value.key == key))
+        let found = self.page_of(key, None, Range::of_one(DEADLINE)).await?;
+        Ok(found.and_then(|(page, _)| page.values.into_iter().find(|value| value.key == key)))
     }
 
+    /// A page, and how many bytes its answer has; `None` if it has more than are read.
     async fn page_of(
         &self,
         prefix: &str,
         after: Option<&After>,
-        limit: u32,
-        deadline: Duration,
-    ) -> Result<EtcdPage, EtcdError> {
+        range: Range,
+    ) -> Result<Option<(EtcdPage, usize)>, EtcdError> {
         let key = after.map_or_else(|| prefix.as_bytes().to_vec(), |after| after.key.clone());
         let request = RangeRequest {
             key: ByteString(key),
             range_end: ByteString(end_of_prefix(prefix)),
-            limit: limit.to_string(),
+            limit: range.limit.to_string(),
             revision: after.map(|after| after.revision.clone()),
         };
         let body = serde_json::to_vec(&request).expect("texts and bytes have a JSON form");
-        let (endpoint, answer) = self.ask(body, deadline).await?;
+        let (endpoint, answer) = self.ask(body, range).await?;
+        let Some(answer) = answer else { return Ok(None) };
+        let bytes = answer.len();
         let answer: RangeResponse =
             serde_json::from_slice(&answer).map_err(|_| EtcdError::Malformed(endpoint.to_owned()))?;
         let revision = after.map_or(answer.header.revision, |after| after.revision.clone());
@@ -237,25 +226,52 @@ impl Etcd {
             bytes: value.0,
             revision: mod_revision.parse().unwrap_or_default(),
         });
-        Ok(EtcdPage { values: values.collect(), next })
+        Ok(Some((EtcdPage { values: values.collect(), next }, bytes)))
     }
 
-    /// Asks one member after the other until one answers.
-    async fn ask(&self, body: Vec<u8>, limit: Duration) -> Result<(&str, Vec<u8>), EtcdError> {
+    /// Asks all members, and once more where they have no leader now.
+    async fn ask(&self, body: Vec<u8>, range: Range) -> Result<(&str, Option<Vec<u8>>), EtcdError> {
+        let mut backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(5));
+        for _ in 0..REPEATS {
+            match self.ask_each(&body, range).await {
+                Err(error) if error.is_of_leader() => tokio::time::sleep(backoff.failed(None)).await,
+                answer => return answer,
+            }
+        }
+        self.ask_each(&body, range).await
+    }
+
+    /// Asks one member after the other until one answers, beginning with the one that did so last. Where none
+    /// does, the error of one that is there counts more than that of one that is not.
+    async fn ask_each(&self, body: &[u8], range: Range) -> Result<(&str, Option<Vec<u8>>), EtcdError> {
         let mut last = EtcdError::Malformed("etcd".to_owned());
-        for (endpoint, client) in &self.members {
-            match tokio::time::timeout(limit, range(endpoint, client, body.clone())).await {
-                Ok(Ok(answer)) => return Ok((endpoint, answer)),
-                Ok(Err(error @ EtcdError::Connection { .. })) => last = error,
-                Ok(Err(error)) => return Err(error),
-                Err(_) => last = EtcdError::TimedOut { endpoint: endpoint.clone(), limit },
+        let first = self.answering.load(Ordering::Relaxed);
+        for index in (first..self.members.len()).chain(0..first) {
+            let (endpoint, client) = &self.members[index];
+            let asked =
+                tokio::time::timeout(range.deadline, ask(endpoint, client, body.to_vec(), range.most));
+            let late = |_| EtcdError::TimedOut { endpoint: endpoint.clone(), limit: range.deadline };
+            match asked.await.map_err(late).flatten() {
+                Ok(answer) => {
+                    self.answering.store(index, Ordering::Relaxed);
+                    return Ok((endpoint, answer));
+                }
+                Err(error) if !error.is_of_member() => return Err(error),
+                Err(error) if error.is_of_leader() || !last.is_of_leader() => last = error,
+                Err(_) => {}
             }
         }
         Err(last)
     }
 }
 
-async fn range(endpoint: &str, client: &kube::Client, body: Vec<u8>) -> Result<Vec<u8>, EtcdError> {
+/// Asks one member; `None` if its answer has more than `most` bytes: then the rest is not read.
+async fn ask(
+    endpoint: &str,
+    client: &kube::Client,
+    body: Vec<u8>,
+    most: usize,
+) -> Result<Option<Vec<u8>>, EtcdError> {
     let broken =
         |error: Unusable| EtcdError::Connection { endpoint: endpoint.to_owned(), cause: lowest(&*error) };
     let request = Request::post("/v3/kv/range")
@@ -264,15 +280,16 @@ async fn range(endpoint: &str, client: &kube::Client, body: Vec<u8>) -> Result<V
         .expect("method, path and header make a request");
     let response = client.send(request).await.map_err(|error| broken(error.into()))?;
     let code = response.status().as_u16();
-    let answer = response.into_body().collect().await.map_err(|error| broken(error.into()))?.to_bytes();
+    let answer = match Limited::new(response.into_body(), most).collect().await {
+        Ok(answer) => answer.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Ok(None),
+        Err(error) => return Err(broken(error)),
+    };
     if code == 200 {
-        return Ok(answer.to_vec());
+        return Ok(Some(answer.to_vec()));
     }
     let failure: Failure = serde_json::from_slice(&answer).unwrap_or_default();
-    Err(match failure.message.contains("has been compacted") {
-        true => EtcdError::Compacted,
-        false => EtcdError::Refused { endpoint: endpoint.to_owned(), code },
-    })
+    Err(EtcdError::refused(endpoint, code, &failure.message))
 }
 
 /// The root cause of an error.
@@ -284,40 +301,12 @@ fn lowest(error: &(dyn std::error::Error + 'static)) -> String {
     last.unwrap_or(error).to_string()
 }
 
-/// What may be wrong where there is no answer.
-fn advice(endpoint: &str, cause: &str) -> &'static str {
-    let is_tls = endpoint.starts_with("https:");
-    if cause.contains("invalid peer certificate") {
-        "; set --etcd-cacert to the CA that signed its certificate"
-    } else if ["refused", "timed out", "deadline", "dns", "unreachable"]
-        .iter()
-        .any(|word| cause.contains(word))
-    {
-        ""
-    } else if is_tls {
-        // etcd ends a handshake that it rejects either with an alert or without one.
-        "; it may require another client certificate, see --etcd-cert and --etcd-key"
-    } else {
-        "; it may require https"
-    }
-}
-
-/// What may be wrong where etcd answers with this status.
-fn hint(endpoint: &str, code: u16) -> &'static str {
-    match code {
-        404 => ": it does not serve the JSON gateway, see etcd's --enable-grpc-gateway",
-        401 | 403 => ": it requires another client certificate",
-        400 if endpoint.starts_with("http:") => ": it may require https",
-        _ => "",
-    }
-}
-
 /// The client is that of API servers, so the target has the form of a kubeconfig.
 async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, String> {
     let kubeconfig: Kubeconfig = serde_json::from_value(json!({
         "clusters": [{
             "name": "etcd",
-            "cluster": { "server": endpoint, "certificate-authority": target.cacert },
+            "cluster": { "server": endpoint, "certificate-authority": target.cacert, "proxy-url": UNREAD },
         }],
         "users": [{
             "name": "etcd",
@@ -330,9 +319,7 @@ async fn config(endpoint: &str, target: &EtcdTarget) -> Result<Config, String> {
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
     let mut config = config.map_err(|error| of_kubeconfig(&error))?;
-    config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(5));
-    config.read_timeout = None;
     Ok(config)
 }
 
@@ -347,27 +334,4 @@ fn end_of_prefix(prefix: &str) -> Vec<u8> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_may_be_wrong_is_told_with_what_happened() {
-        let told = |endpoint: &str, cause: &str| {
-            EtcdError::Connection { endpoint: endpoint.to_owned(), cause: cause.to_owned() }.to_string()
-        };
-        for (endpoint, cause, hint) in [
-            ("https://e:1", "invalid peer certificate: UnknownIssuer", "--etcd-cacert"),
-            ("https://e:1", "received fatal alert: CertificateRequired", "--etcd-cert and"),
-            ("https://e:1", "Connection reset by peer", "--etcd-cert and"),
-            ("http://e:1", "connection closed before message completed", "it may require https"),
-        ] {
-            let told = told(endpoint, cause);
-            assert!(told.contains(endpoint) && told.contains(cause) && told.contains(hint), "{told}");
-        }
-        let refused = told("https://e:1", "tcp connect error: Connection refused (os error 111)");
-        assert!(refused.ends_with("(os error 111)"), "{refused}");
-        let silent =
-            EtcdError::TimedOut { endpoint: "https://e:1".to_owned(), limit: CHECK_DEADLINE }.to_string();
-        assert!(silent.contains("within 20 s; it may require another client certificate"), "{silent}");
-    }
-}
+mod tests;

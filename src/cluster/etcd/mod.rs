@@ -2,11 +2,13 @@
 //! It only reads, and does not guess what it cannot read.
 
 mod endpoint;
+mod error;
 mod gateway;
 mod snapshot;
 
 pub use endpoint::{Endpoint, EndpointError};
-pub use gateway::{After, Etcd, EtcdError, EtcdPage, EtcdTarget};
+pub use error::EtcdError;
+pub use gateway::{After, Etcd, EtcdPage, EtcdTarget};
 pub use snapshot::{Snapshot, SnapshotError};
 
 pub use etch_core::stored::{Opaque, decode, definition};

@@ -56,7 +56,7 @@ impl DedicatedRuntime {
     pub(super) async fn connect(&self, target: &Target, metrics: Arc<Metrics>) -> anyhow::Result<Cluster> {
         let target = target.clone();
         let cluster = self.spawn(async move { Cluster::connect(&target).await }).await??;
-        Ok(cluster.counted_in(metrics))
+        Ok(cluster.without_retries().counted_in(metrics))
     }
 }
 

@@ -59,7 +59,7 @@ impl Run {
         // First, so that no signal ends the process in the middle.
         let ended = CancellationToken::new();
         let signals = tokio::spawn(ended_by_signal(ended.clone())?);
-        let cluster = Cluster::connect(target).await?;
+        let cluster = Cluster::connect(target).await?.without_retries();
         let dedicated = DedicatedRuntime::new()?;
         let lease = match self.leader_elect {
             true => {
