@@ -35,7 +35,8 @@ The server refuses a CRD whose default does not have the type of its field. It m
 such as 256 in uint8 or \"soon\" in metav1.Duration: then the program that reads it fails, or loses items of a list. A frequent
 cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces.
 
-Write a value of the field's type: an empty list is `+kubebuilder:default={}` there, and `+default=[]` elsewhere.",
+Write a value of the field's type: an empty list is `+kubebuilder:default={}` there, and `+default=[]` elsewhere, also for a
+list that is a type with a name.",
     check: None,
 };
 
@@ -122,10 +123,11 @@ impl Holder<'_> {
     }
 
     fn misfit(&self, default: &MarkedDefault<'_>, value: &Value) -> Option<String> {
-        // Controller-gen writes an empty list where a list has an empty map.
+        // Controller-gen writes an empty list where a list has an empty map, unless the list is a type with a
+        // name.
         let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
-        if default.source == Source::Kubebuilder && is_empty && matches!(self.resolved.shape, Shape::List(_))
-        {
+        let is_list = matches!(self.resolved.shape, Shape::List(_)) && self.resolved.declared.is_empty();
+        if default.source == Source::Kubebuilder && is_empty && is_list {
             return None;
         }
         let (at, expected) = misfit(self.packages, &self.resolved, value, DEEPEST)?;

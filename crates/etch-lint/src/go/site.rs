@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::go_types::{self, Declaration, Field, MarkedDefault, Package, Packages, Resolved, Type};
+use crate::go_types::{self, Declaration, Field, MarkedDefault, Package, Packages, Resolved, Source, Type};
 use crate::rule::{Finding, GoPlace, Rule};
 use kube_structural_schema::path::Path;
 
@@ -51,7 +51,12 @@ pub(super) fn effective<'a>(
     if let Some(own) = first(&field.markers, package) {
         return Some((own, false));
     }
-    let declared = resolved.declared.iter().find_map(|(there, type_)| first(&type_.markers, there));
+    // Controller-gen reads its own marker of a default on fields alone.
+    let of_type = |markers, package: &Package| {
+        let mut all = go_types::defaults(markers, packages, &package.path).into_iter();
+        all.find(|default| default.source != Source::Kubebuilder)
+    };
+    let declared = resolved.declared.iter().find_map(|(there, type_)| of_type(&type_.markers, there));
     declared.map(|default| (default, true))
 }
 

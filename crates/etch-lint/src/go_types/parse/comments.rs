@@ -68,6 +68,21 @@ impl Comments {
     /// The content of the comments on a declaration or field: the comment right above it and the one before
     /// that. What is left over belongs to nothing, or to the package.
     pub(super) fn take(&mut self, node: Node<'_>, left_over: &mut Vec<Marker>) -> About {
+        self.take_except(node, left_over, |_| false)
+    }
+
+    /// The same on a type: above its documentation, markers of a package are the package's, as controller-gen has
+    /// it.
+    pub(super) fn take_of_type(&mut self, node: Node<'_>, left_over: &mut Vec<Marker>) -> About {
+        self.take_except(node, left_over, |marker| OF_PACKAGE.contains(&marker.name.as_str()))
+    }
+
+    fn take_except(
+        &mut self,
+        node: Node<'_>,
+        left_over: &mut Vec<Marker>,
+        is_of_package: fn(&Marker) -> bool,
+    ) -> About {
         let row = node.start_position().row;
         self.last_row = Some(node.end_position().row);
         let mut groups = std::mem::take(&mut self.groups);
@@ -78,7 +93,13 @@ impl Comments {
             about.remarks.extend(far(&marker));
             left_over.push(marker);
         }
-        for group in closest.into_iter().chain(doc) {
+        if let Some(group) = closest {
+            let (of_package, own) = group.about.markers.into_iter().partition::<Vec<_>, _>(is_of_package);
+            left_over.extend(of_package);
+            about.markers.extend(own);
+            about.remarks.extend(group.about.remarks);
+        }
+        if let Some(group) = doc {
             about.markers.extend(group.about.markers);
             about.remarks.extend(group.about.remarks);
         }
@@ -90,6 +111,17 @@ impl Comments {
         std::mem::take(&mut self.groups).into_iter().flat_map(|group| group.about.markers)
     }
 }
+
+/// What controller-gen reads on packages, and not on types.
+///
+/// Source: controller-tools `pkg/crd/markers/package.go` and `pkg/markers/collect.go`.
+const OF_PACKAGE: [&str; 5] = [
+    "groupName",
+    "kubebuilder:skip",
+    "kubebuilder:validation:Optional",
+    "kubebuilder:validation:Required",
+    "versionName",
+];
 
 /// A marker of a default that is too far above what it should be about.
 fn far(marker: &Marker) -> Option<Remark> {

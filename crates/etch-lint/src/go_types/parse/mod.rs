@@ -150,7 +150,7 @@ impl Declarations<'_, '_> {
         if node.has_error() {
             self.wrong.get_or_insert(node.start_position().row + 1);
         }
-        let markers = self.comments.take(node, &mut self.package.markers).markers;
+        let markers = self.comments.take_of_type(node, &mut self.package.markers).markers;
         let mut cursor = node.walk();
         let specs: Vec<_> = node.children(&mut cursor).collect();
         let is_group = specs.iter().any(|child| child.kind() == "(");

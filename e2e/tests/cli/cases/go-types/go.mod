@@ -1,0 +1,3 @@
+module bugs.test/types
+
+go 1.26.0
