@@ -123,10 +123,11 @@ impl Audit {
         emit(
             out,
             self.output,
-            || document(&all, &scope),
+            || self.etcd.in_document(document(&all, &scope)),
             |out| {
                 scope::write(out, &scope)?;
-                print::table(out, &global.style(), &all, self.objects)
+                print::table(out, &global.style(), &all, self.objects)?;
+                self.etcd.of_snapshot(false).iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
             },
         )?;
         ended(failed(&all, &scope), all.iter().all(|audited| audited.totals.is_clean()))

@@ -13,6 +13,7 @@ use etch_core::crd::Crd;
 use etch_core::plan::Record;
 use etch_core::prediction::record_of;
 use kube_structural_schema::json::Json;
+use serde_json::Value;
 
 /// Where the bytes are.
 #[derive(Args, Debug)]
@@ -55,6 +56,14 @@ impl EtcdArgs {
             true => format!("{OF_SNAPSHOT} The CRDs before the upgrade are those that the cluster has now."),
             false => OF_SNAPSHOT.to_owned(),
         })
+    }
+
+    /// A document, which says whether a snapshot was read.
+    pub(crate) fn in_document(&self, mut document: Value) -> Value {
+        if self.etcd_snapshot.is_some() {
+            document["snapshot"] = Value::Bool(true);
+        }
+        document
     }
 
     /// What they give access to; `None` if they name nothing.

@@ -188,7 +188,7 @@ impl Explain {
     ) -> io::Result<()> {
         let skipped = rules.terms().skip(object);
         let document = || {
-            json!({
+            self.etcd.in_document(json!({
                 "object": format!("{}/{}", crd.name(), object.identity()),
                 "policy": rules.document(),
                 "ignored": skipped.is_some_and(Skip::is_by_annotation),
@@ -196,7 +196,7 @@ impl Explain {
                 "tooDeep": skipped == Some(Skip::TooDeep),
                 "notSelected": skipped == Some(Skip::NotSelected),
                 "defaults": explanations.iter().map(explanation).collect::<Vec<_>>(),
-            })
+            }))
         };
         emit(out, self.output, document, |out| {
             write_all(out, std::iter::once((crd.name(), rules)))?;
@@ -261,7 +261,10 @@ async fn stored(
 ) -> anyhow::Result<Option<(Json, u64)>> {
     let Some(bytes) = bytes else { return Ok(None) };
     let value = bytes.stored(&crd.resource(), namespace, object.name()).await?;
-    let value = value.context("etcd has no such object; see --etcd-prefix")?;
+    let value = value.context(match bytes {
+        ObjectSource::Snapshot(..) => "the snapshot has no such object: it may be older than the object, or have other keys (--etcd-prefix)",
+        _ => "etcd has no such object; see --etcd-prefix",
+    })?;
     match decode(&value.bytes) {
         // The API shows as much of it.
         Err(Opaque::TooDeep) => Ok(None),

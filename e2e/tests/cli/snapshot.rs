@@ -124,6 +124,7 @@ fn objects_at_a_version_that_the_list_lacks_are_found() -> Result<()> {
     let document = ended.json()?;
     let crds = document["crds"].as_array().context("CRDs")?;
     // All gadgets are where they should be, so that nothing is to be said of them.
+    ensure!(document["snapshot"] == true, "{document:#}");
     ensure!(crds.len() == 1 && crds[0]["crd"] == format!("widgets.{GROUP}"), "{document:#}");
     ensure!(crds[0]["at"] == json!({ "v1beta1": 1 }) && crds[0]["proved"] == 1, "{document:#}");
     let kept = "1 object is stored at v1beta1, which status.storedVersions does not list";
@@ -132,6 +133,9 @@ fn objects_at_a_version_that_the_list_lacks_are_found() -> Result<()> {
     let table = folder.etch(&["audit", "--stored-versions"])?;
     ensure!(table.code == Some(1) && table.out.contains(kept), "{table:?}");
     ensure!(table.out.contains("A snapshot shows what was stored when it was taken."), "{table:?}");
+    let defaults = folder.etch(&["audit"])?;
+    ensure!(defaults.out.contains("A snapshot shows what was stored when it was taken."), "{defaults:?}");
+    ensure!(folder.etch(&["audit", "-o", "json"])?.json()?["snapshot"] == true);
     let gadgets = folder.etch(&["audit", "--stored-versions", &format!("gadgets.{GROUP}")])?;
     ensure!(gadgets.code == Some(0) && gadgets.out.contains("gadgets"), "{gadgets:?}");
     Ok(())

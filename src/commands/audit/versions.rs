@@ -92,7 +92,7 @@ impl Audit {
         }
         let document = || {
             let crds: Vec<_> = all.iter().map(|versions| versions.document(self.objects)).collect();
-            scope::in_document(json!({ "crds": crds, "skipped": skipped }), &scope)
+            self.etcd.in_document(scope::in_document(json!({ "crds": crds, "skipped": skipped }), &scope))
         };
         emit(out, self.output, document, |out| {
             scope::write(out, &scope)?;
