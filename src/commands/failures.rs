@@ -45,6 +45,12 @@ pub(crate) fn remedy(error: &CallError, crd: &Crd, document: &Json) -> String {
         let webhook = webhook(document).map(|webhook| format!(", {webhook}")).unwrap_or_default();
         return format!("; check the webhook in spec.conversion of the CRD{webhook}");
     }
+    if refusal.is_of_lost_version() {
+        return format!(
+            "; add the version to the CRD again, with served: false, and run `etch persist {} --every-object`",
+            crd.name()
+        );
+    }
     if !refusal.is_of_undecodable_value() {
         return String::new();
     }

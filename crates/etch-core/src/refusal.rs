@@ -325,6 +325,9 @@ impl fmt::Display for Refusal {
                 let cause = self.call_failure().map(|cause| format!(": {cause}")).unwrap_or_default();
                 write!(f, " (the conversion webhook failed{cause})")?;
             }
+            None if self.is_of_lost_version() => {
+                f.write_str(" (etcd holds objects at a version that the CRD no longer has)")?;
+            }
             None if self.is_of_undecodable_value() => {
                 f.write_str(" (etcd holds a value that the API server cannot decode)")?;
             }
@@ -453,6 +456,8 @@ mod tests {
         assert!(!quoted.is_of_undecodable_value() && quoted.undecodable_key().is_none());
         let odd = of(500, &key.replace("/default/a", "/default/a hunter2"), "InternalError");
         assert!(odd.is_of_undecodable_value() && odd.undecodable_key().is_none());
+        let lost = of(500, "request to convert CR from an invalid group/version: k.example.com/v0", "");
+        assert_eq!(lost.to_string(), "500 (etcd holds objects at a version that the CRD no longer has)");
     }
 
     #[test]

@@ -22,8 +22,7 @@ fn is_readable(entry: &Value) -> bool {
         entry.get(field).and_then(Value::as_str).is_some_and(|text| texts.contains(&text))
     };
     let fields = entry.get("fieldsV1").unwrap_or(&Value::Null);
-    entry.get("apiVersion").and_then(Value::as_str).is_some_and(|version| !version.is_empty())
-        && has("operation", &["Apply", "Update"])
+    has("operation", &["Apply", "Update"])
         && has("fieldsType", &["FieldsV1"])
         && (fields.is_null() || is_set(fields))
 }
@@ -66,13 +65,13 @@ mod tests {
             json!({}),
             json!({ "metadata": { "managedFields": null } }),
             entry("manager", json!("")),
+            entry("apiVersion", json!("")),
             entry("fieldsV1", json!(null)),
         ] {
             assert!(are_readable(&readable), "{readable}");
         }
         for odd in [
             json!({ "metadata": { "managedFields": {} } }),
-            entry("apiVersion", json!("")),
             entry("operation", json!("Perhaps")),
             entry("operation", json!(null)),
             entry("fieldsType", json!("FieldsV9")),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, is_set, list, present};
+use super::pair::{Changes, LOOSENED, NOTHING, Pair, is_set, list, present};
 use crate::rule::{Rule, Severity};
 
 pub(super) const NARROWED: Rule = Rule {
@@ -86,15 +86,32 @@ fn not(pair: &Pair<'_>, changes: &mut Changes) {
         (None, Some(_)) => changes.add(&NARROWED, pair.path.clone(), "not is new"),
         (Some(_), None) => changes.add(&LOOSENED, pair.path.clone(), "there is no not any more"),
         (Some(old), Some(new)) if judging(old) != judging(new) => {
-            // What the new clause refuses, the old one refused if it allows all that the new one does.
+            // What the new clause refuses, the old one refused if it allows all that the new one does. The default
+            // of a field may be newer than the clause, so none counts.
             let mut opposite = Changes::checked_by(changes.checks);
-            pair.clause(new, old, "not".to_owned()).walk(&mut opposite);
+            let clause = Pair { declared: &NOTHING, ..pair.clause(new, old, "not".to_owned()) };
+            clause.walk(&mut opposite);
             match opposite.found.iter().any(|change| change.rule.can_refuse_objects()) {
                 true => changes.add(&NARROWED, pair.path.clone(), "the clause of not is another one"),
                 false => changes.add(&LOOSENED, pair.path.clone(), "the clause of not refuses less"),
             }
         }
         _ => {}
+    }
+}
+
+impl<'a> Pair<'a> {
+    /// A clause, and what is compared with it. `keyword` leads to it.
+    fn clause<'b>(&self, old: &'b Value, new: &'b Value, keyword: String) -> Pair<'b>
+    where
+        'a: 'b,
+    {
+        let inside = match self.inside.as_str() {
+            "" => keyword,
+            outer => format!("{outer}.{keyword}"),
+        };
+        let Pair { declared, is_needed, is_metadata, .. } = *self;
+        Pair { old, new, declared, path: self.path.clone(), is_needed, is_metadata, inside }
     }
 }
 

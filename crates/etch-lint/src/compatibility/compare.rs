@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::pair::{Change, Changes, Pair};
+use super::pair::{Change, Changes, Check, Pair};
 use super::{
     clauses, defaults, enumeration, fields, formats, limits, lists, nulls, patterns, required, types,
     validations,
 };
 
-/// What two schemas of the same place are compared for.
-const CHECKS: [fn(&Pair<'_>, &mut Changes); 12] = [
+/// What any two schemas of the same place are compared for.
+const CHECKS: [Check; 12] = [
     types::check,
     required::check,
     enumeration::check,
@@ -24,7 +24,19 @@ const CHECKS: [fn(&Pair<'_>, &mut Changes); 12] = [
     defaults::check,
 ];
 
-/// Compares two schemas.
+/// What the schemas of one version before and after are compared for as well. An object that was written at
+/// another version holds what the defaults there filled in.
+const OF_UPGRADES: [Check; 2] = [required::default_gone, limits::default_gone];
+
+/// Compares the schemas of one version before and after an upgrade.
+pub(super) fn upgrade(old: &Value, new: &Value) -> Vec<Change> {
+    let mut changes = Changes::checked_by(&OF_UPGRADES);
+    Pair::root(old, new).walk(&mut changes);
+    changes.found.extend(schemas(old, new));
+    changes.found
+}
+
+/// Compares any two schemas.
 pub(super) fn schemas(old: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Changes::checked_by(&CHECKS);
     Pair::root(old, new).walk(&mut changes);

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, before, is_set, present, text};
+use super::pair::{Changes, LOOSENED, Pair, before, fields, is_set, present, text};
+use super::required;
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 
@@ -26,7 +27,8 @@ pub(super) const LENGTH_NARROWED: Rule = Rule {
     summary: "an upgrade narrows how long a text, list or map may be",
     help: "\
 minLength, maxLength, minItems, maxItems, uniqueItems, minProperties or maxProperties is stricter than before, so a value that was
-valid may be invalid. The API server refuses to create such an object again, and every update that changes the field.
+valid may be invalid. The API server refuses to create such an object again, and every update that changes the field. An object
+that reached minProperties by a default has too few fields if the default goes.
 
 Limits are often added to bring the cost of a validation rule down. Choose one that no existing object exceeds.",
     check: None,
@@ -58,42 +60,58 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
+/// A number of fields that defaults no longer reach: an object that relied on them has too few.
+pub(super) fn default_gone(pair: &Pair<'_>, changes: &mut Changes) {
+    let keyword = "minProperties";
+    let least = |schema| number(schema, keyword).unwrap_or_default() as usize;
+    let (before, after) = (least(pair.old), least(pair.new));
+    let defaulted = |schema| fields(schema).filter(|(_, field)| present(field, "default").is_some());
+    let needed = |name: &str| required::default(pair.old, name).is_none();
+    let needed: Vec<_> = required::names(pair.old).filter(|name| needed(name)).collect();
+    // With so many fields of its own a manifest was valid.
+    let own = needed.len().max(before.saturating_sub(defaulted(pair.old).count()));
+    let filled = defaulted(pair.new).filter(|(name, _)| !needed.contains(&name.as_str())).count();
+    let is_gone = defaulted(pair.old).any(|(name, _)| required::default(pair.new, name).is_none());
+    // A greater limit is reported as such.
+    if is_gone && after <= before && own + filled < after {
+        let message = format!("{keyword} is {after}, and fewer fields have a default");
+        changes.add(&LENGTH_NARROWED, pair.path.clone(), message);
+    }
+}
+
 fn bound(pair: &Pair<'_>, keyword: &str, exclusive: &str, is_least: bool, changes: &mut Changes) {
-    let (old, new) = (number(pair.old, keyword), number(pair.new, keyword));
-    let of_integers = |schema| whole(schema, keyword, exclusive, is_least);
-    if of_integers(pair.old).is_some() && of_integers(pair.old) == of_integers(pair.new) {
-        return;
-    }
-    let mut order = stricter(old, new, is_least);
-    if order == Ordering::Equal && new.is_some() {
-        order = is_set(pair.new, exclusive).cmp(&is_set(pair.old, exclusive));
-        if order != Ordering::Equal {
-            let (rule, what) = match order {
-                Ordering::Greater => (&RANGE_NARROWED, "excluded"),
-                _ => (&LOOSENED, "included"),
-            };
-            return changes.add(rule, pair.path.clone(), format!("the {keyword} itself is {what} now"));
-        }
-    }
-    say(pair, keyword, order, &RANGE_NARROWED, changes);
+    let limit = |schema| number(schema, keyword).map(|at| (at, is_set(schema, exclusive)));
+    let (old, new) = (limit(pair.old), limit(pair.new));
+    let is_integer = text(pair.declared, "type") == "integer";
+    let is_exact = old.into_iter().chain(new).all(|(at, _)| at.abs() < LARGEST_EXACT);
+    let order = if is_integer && is_exact {
+        let whole = |limit: Option<(f64, bool)>| limit.map(|(at, is_out)| whole(at, is_out, is_least));
+        stricter(whole(old), whole(new), is_least)
+    } else {
+        stricter(old.map(|(at, _)| at), new.map(|(at, _)| at), is_least)
+            .then_with(|| new.map(|(_, is_out)| is_out).cmp(&old.map(|(_, is_out)| is_out)))
+    };
+    let is_same = old.zip(new).is_some_and(|((old, _), (new, _))| old == new);
+    let (rule, what) = match order {
+        Ordering::Greater if is_same => (&RANGE_NARROWED, "excluded"),
+        Ordering::Less if is_same => (&LOOSENED, "included"),
+        _ => return say(pair, keyword, order, &RANGE_NARROWED, changes),
+    };
+    changes.add(rule, pair.path.clone(), format!("the {keyword} itself is {what} now"));
 }
 
-/// The least or the largest integer that a limit allows; `None` where other numbers are allowed too, or without
-/// a limit.
-fn whole(schema: &Value, keyword: &str, exclusive: &str, is_least: bool) -> Option<f64> {
-    let limit = number(schema, keyword).filter(|_| text(schema, "type") == "integer")?;
-    let is_exclusive = is_set(schema, exclusive);
-    Some(match (is_least, is_exclusive) {
-        (true, false) => limit.ceil(),
+/// Up to this number a double holds each whole number.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// The first whole number that a limit allows.
+fn whole(limit: f64, is_exclusive: bool, is_least: bool) -> f64 {
+    let first = match (is_least, is_exclusive) {
         (true, true) => limit.floor() + 1.0,
-        (false, false) => limit.floor(),
+        (true, false) => limit.ceil(),
         (false, true) => limit.ceil() - 1.0,
-    })
-}
-
-/// As the server takes a quotient of doubles for whole.
-fn is_whole(quotient: f64) -> bool {
-    (quotient - quotient.round()).abs() < 1e-9 * quotient.abs()
+        (false, false) => limit.floor(),
+    };
+    without_sign(first)
 }
 
 fn multiple(pair: &Pair<'_>, changes: &mut Changes) {
@@ -101,11 +119,20 @@ fn multiple(pair: &Pair<'_>, changes: &mut Changes) {
     let order = match (number(pair.old, keyword), number(pair.new, keyword)) {
         (None, Some(_)) => Ordering::Greater,
         (Some(_), None) => Ordering::Less,
-        (Some(old), Some(new)) if old != new && is_whole(old / new) => Ordering::Less,
+        (Some(old), Some(new)) if old != new && is_multiple(old, new) => Ordering::Less,
         (Some(old), Some(new)) if old != new => Ordering::Greater,
         _ => Ordering::Equal,
     };
     say(pair, keyword, order, &RANGE_NARROWED, changes);
+}
+
+/// Whether a number is a multiple of another, up to what the server takes for rounding.
+///
+/// Source: kube-openapi `pkg/validation/validate/values.go`, `MultipleOf`.
+fn is_multiple(number: f64, of: f64) -> bool {
+    const ROUNDING: f64 = 1e-9;
+    let times = (number / of).round();
+    times != 0.0 && (number / of - times).abs() < ROUNDING
 }
 
 /// Whether a limit is stricter than before: greater. Without one, all is allowed.
@@ -135,6 +162,10 @@ fn say(pair: &Pair<'_>, keyword: &str, order: Ordering, rule: &'static Rule, cha
 }
 
 fn number(schema: &Value, keyword: &str) -> Option<f64> {
-    // -0.0 and 0.0 are the same limit.
-    present(schema, keyword).and_then(Value::as_f64).map(|number| number + 0.0)
+    present(schema, keyword).and_then(Value::as_f64).map(without_sign)
+}
+
+/// -0.0 and 0.0 are the same limit.
+fn without_sign(number: f64) -> f64 {
+    number + 0.0
 }

@@ -19,7 +19,7 @@ mod validations;
 mod versions;
 
 use super::rule::{Finding, Rule, Severity};
-use compare::schemas;
+use compare::upgrade;
 use kube_structural_schema::json::Json;
 use pair::finding;
 
@@ -66,7 +66,7 @@ pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
         let Some(before) = versions::get(&old["spec"], name).filter(|_| versions::is_in_use(after)) else {
             continue;
         };
-        let found = schemas(versions::schema(before), versions::schema(after));
+        let found = upgrade(versions::schema(before), versions::schema(after));
         findings.extend(found.into_iter().map(|change| finding(change, name, Some(index))));
     }
     findings.extend(served::check(&old["spec"], &new["spec"]));

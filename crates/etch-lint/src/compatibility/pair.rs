@@ -62,11 +62,14 @@ pub(super) fn finding(
 static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
 /// The fields of a resource that need not be declared.
 pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// What the server itself makes of the fields of a resource.
-static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
-static OBJECT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "object" }));
+/// What every resource has of them, declared or not, and what the server lets a schema limit.
+static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
+    let text = json!({ "type": "string" });
+    let metadata = json!({ "type": "object", "properties": { "name": text, "generateName": text } });
+    json!({ "properties": { "apiVersion": text, "kind": text, "metadata": metadata } })
+});
 /// A clause without restrictions.
-static NOTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
+pub(super) static NOTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
 
 /// The schemas of one place.
 pub(super) struct Pair<'a> {
@@ -76,12 +79,12 @@ pub(super) struct Pair<'a> {
     pub(super) path: Path,
     /// Whether the object or map around it must have it, or a number of fields.
     pub(super) is_needed: bool,
+    /// The new schema outside of clauses, which has the type and the defaults.
+    pub(super) declared: &'a Value,
+    /// The metadata of a resource.
+    pub(super) is_metadata: bool,
     /// The clause that both stand in, such as `allOf[0]`; empty outside of clauses.
     pub(super) inside: String,
-    /// In a clause, the new schema around it that declares the place, if one does.
-    pub(super) around: Option<&'a Value>,
-    /// Whether the values are the metadata of resources.
-    is_metadata: bool,
 }
 
 impl<'a> Pair<'a> {
@@ -89,11 +92,11 @@ impl<'a> Pair<'a> {
         Self {
             old,
             new,
+            declared: new,
             path: Path::root(),
             is_needed: true,
-            inside: String::new(),
-            around: None,
             is_metadata: false,
+            inside: String::new(),
         }
     }
 
@@ -119,8 +122,7 @@ impl<'a> Pair<'a> {
 
     fn below(&self, changes: &mut Changes) {
         for (name, new) in fields(self.new) {
-            let of_resource = || self.of_resource(name);
-            if let Some(old) = property(self.old, name).or_else(of_resource).or_else(|| self.undeclared()) {
+            if let Some(old) = property(self.old, name).or_else(|| self.undeclared(name)) {
                 self.child(old, new, Step::Field(name.clone())).walk(changes);
             }
         }
@@ -142,55 +144,37 @@ impl<'a> Pair<'a> {
         }
     }
 
-    fn child(&self, old: &'a Value, new: &'a Value, step: Step) -> Pair<'a> {
+    fn child<'b>(&self, old: &'b Value, new: &'b Value, step: Step) -> Pair<'b>
+    where
+        'a: 'b,
+    {
+        let declared = if self.is_in_clause() { declared(self.declared, &step) } else { new };
         let mut required = list(self.new, "required").iter();
         let is_needed = match &step {
             Step::Field(name) => required.any(|other| other == name),
             _ => required.next().is_some(),
         };
         let is_counted = present(self.new, "minProperties").is_some_and(|least| *least != 0);
-        let around = self.around.and_then(|around| match &step {
-            Step::Field(name) => property(around, name),
-            Step::Items => present(around, "items"),
-            _ => values(around),
-        });
         let is_metadata = self.is_resource() && matches!(&step, Step::Field(name) if name == "metadata");
-        let (path, inside) = (self.path.join(step), self.inside.clone());
-        Pair { old, new, path, is_needed: is_needed || is_counted, inside, around, is_metadata }
-    }
-
-    /// A clause, and what is compared with it. `keyword` leads to it.
-    pub(super) fn clause<'b>(&'b self, old: &'b Value, new: &'b Value, keyword: String) -> Pair<'b> {
-        let (inside, around) = match self.inside.as_str() {
-            "" => (keyword, Some(self.new)),
-            outer => (format!("{outer}.{keyword}"), self.around),
-        };
-        let Self { path, is_needed, is_metadata, .. } = self;
-        Pair {
-            old,
-            new,
-            path: path.clone(),
-            is_needed: *is_needed,
-            inside,
-            around,
-            is_metadata: *is_metadata,
-        }
-    }
-
-    /// The old schema of a field that every resource has, declared or not.
-    fn of_resource(&self, name: &str) -> Option<&'a Value> {
-        match name {
-            "apiVersion" | "kind" if self.is_resource() => Some(&*TEXT),
-            "metadata" if self.is_resource() => Some(&*OBJECT),
-            "name" | "generateName" if self.is_metadata => Some(&*TEXT),
-            _ => None,
-        }
+        let path = self.path.join(step);
+        let inside = self.inside.clone();
+        Pair { old, new, declared, path, is_needed: is_needed || is_counted, is_metadata, inside }
     }
 
     /// The old schema of a field that it does not declare; `None` if it drops such fields, so that no object
     /// has them.
-    fn undeclared(&self) -> Option<&'a Value> {
-        values(self.old).or_else(|| self.unknown())
+    fn undeclared(&self, name: &str) -> Option<&'a Value> {
+        self.implied(name).or_else(|| values(self.old)).or_else(|| self.unknown())
+    }
+
+    /// The schema of a field that every resource has.
+    fn implied(&self, name: &str) -> Option<&'a Value> {
+        let declared: &Value = match self.is_metadata {
+            true => property(&RESOURCE, "metadata")?,
+            false if self.is_resource() => &RESOURCE,
+            false => return None,
+        };
+        property(declared, name)
     }
 
     /// The old schema of what it does not declare, other than values of a map.
@@ -208,6 +192,16 @@ impl<'a> Pair<'a> {
     pub(super) fn is_in_clause(&self) -> bool {
         !self.inside.is_empty()
     }
+}
+
+/// The schema of a place below one.
+fn declared<'a>(schema: &'a Value, step: &Step) -> &'a Value {
+    let below = match step {
+        Step::Field(name) => property(schema, name).or_else(|| values(schema)),
+        Step::Items | Step::Index(_) => present(schema, "items"),
+        Step::Values | Step::Key(_) => values(schema),
+    };
+    below.unwrap_or(&NOTHING)
 }
 
 /// A keyword that is there and not null; Go decodes a null as absent.

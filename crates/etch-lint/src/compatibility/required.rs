@@ -12,10 +12,11 @@ pub(super) const ADDED: Rule = Rule {
     code: "ETCH302",
     name: "required-added",
     severity: Severity::Error,
-    summary: "an upgrade requires a field that was optional",
+    summary: "an upgrade requires a field that was optional or had a default",
     help: "\
-An object without the field is invalid under the new schema, and so is one for which a default gave the field until now. The API server refuses to create it again, and every update that
-changes the object around the field.
+An object without the field is invalid under the new schema. The API server refuses to create it again, and every update that
+changes the object around the field. If the upgrade takes the default from a required field, this holds for every manifest that
+relies on the default.
 
 Give the field a default, which the API server fills in before it validates, or leave it optional. A required field with a
 default is not reported.",
@@ -33,44 +34,9 @@ without has() fails, and a Go client reads the zero value.",
     check: None,
 };
 
-/// The names that a schema and its clauses of allOf require.
-fn required(schema: &Value) -> BTreeSet<&str> {
-    let own = list(schema, "required").iter().filter_map(Value::as_str);
-    own.chain(list(schema, "allOf").iter().flat_map(required)).collect()
-}
-
-/// Fields that are required as before, and that no default gives any more.
-fn no_longer_given(pair: &Pair<'_>, changes: &mut Changes) {
-    let has_default =
-        |schema, name: &str| property(schema, name).is_some_and(|field| present(field, "default").is_some());
-    let (old, new) = (required(pair.old), required(pair.new));
-    for name in new.intersection(&old).filter(|name| has_default(pair.old, name)) {
-        if property(pair.new, name).is_some() && !has_default(pair.new, name) {
-            let path = pair.path.join(Step::Field((*name).to_owned()));
-            changes.add(&ADDED, path, "the field is required, and its default is gone");
-        }
-    }
-    let least = |schema| present(schema, "minProperties").and_then(Value::as_u64).unwrap_or_default();
-    let given = |schema| fields(schema).filter(|(name, _)| has_default(schema, name)).count() as u64;
-    if given(pair.old) >= least(pair.old) && given(pair.new) < least(pair.new).min(least(pair.old)) {
-        changes.add(
-            &ADDED,
-            pair.path.clone(),
-            "defaults no longer give as many fields as minProperties asks for",
-        );
-    }
-}
-
 pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
-    if !pair.is_in_clause() {
-        no_longer_given(pair, changes);
-    }
-    let names = |schema| list(schema, "required").iter().filter_map(Value::as_str);
-    let lacks = |schema, name: &str| !names(schema).any(|other| other == name);
-    // A clause has no defaults of its own.
-    let declaring = if pair.is_in_clause() { pair.around } else { Some(pair.new) };
-    let default = |name: &str| present(property(declaring?, name)?, "default");
-    for name in names(pair.new).filter(|name| lacks(pair.old, name)) {
+    let default = |name: &str| default(pair.declared, name);
+    for name in names(pair.new).filter(|name| !names(pair.old).any(|other| other == *name)) {
         // Every object has these; a resource inside of one need not have metadata.
         let is_there = META.contains(&name) && (pair.path.is_root() || name != "metadata");
         if pair.is_resource() && is_there {
@@ -81,11 +47,45 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
             changes.add(&ADDED, path, "the field is required now, and has no default");
         }
     }
-    for name in names(pair.old).filter(|name| lacks(pair.new, name)) {
+    for name in names(pair.old).filter(|name| !names(pair.new).any(|other| other == *name)) {
         // Where the field itself goes, that is the finding.
         if property(pair.new, name).is_some() && default(name).is_none() {
             let path = pair.path.join(Step::Field(name.to_owned()));
             changes.add(&REMOVED, path, "the field was required and is optional now");
         }
     }
+}
+
+/// Required fields that lose their default: manifests without them were valid, since the server fills in
+/// defaults before it validates.
+pub(super) fn default_gone(pair: &Pair<'_>, changes: &mut Changes) {
+    let (before, after) = (in_all_of(pair.old), in_all_of(pair.new));
+    let is_new = |name: &str| {
+        names(pair.new).any(|other| other == name) && !names(pair.old).any(|other| other == name)
+    };
+    for (name, _) in fields(pair.old) {
+        let is_gone = default(pair.old, name).is_some() && default(pair.new, name).is_none();
+        let is_required = before.contains(name.as_str()) && after.contains(name.as_str());
+        // A field that is new among the required ones is reported as such.
+        if is_gone && is_required && !is_new(name) {
+            let path = pair.path.join(Step::Field(name.clone()));
+            changes.add(&ADDED, path, "the field is required and has no default any more");
+        }
+    }
+}
+
+/// The names that a schema itself requires.
+pub(super) fn names(schema: &Value) -> impl Iterator<Item = &str> {
+    list(schema, "required").iter().filter_map(Value::as_str)
+}
+
+/// The names that a schema requires, also in the clauses of allOf.
+fn in_all_of(schema: &Value) -> BTreeSet<&str> {
+    let inside = list(schema, "allOf").iter().flat_map(in_all_of);
+    names(schema).chain(inside).collect()
+}
+
+/// The default of a declared property.
+pub(super) fn default<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    property(schema, name).and_then(|field| present(field, "default"))
 }

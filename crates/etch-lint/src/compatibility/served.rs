@@ -17,8 +17,8 @@ pub(super) const DIVERGE: Rule = Rule {
     help: "\
 Without a conversion webhook the API server shows an object at every version as it is. An object that is written at one version and
 read at another may be invalid there: a client of the other version cannot change what it has read, and loses fields that its
-version does not have. Versions that differed in the same way before the upgrade are not reported, and nothing is with a conversion
-webhook.",
+version does not have. Versions that differed in the same way before the upgrade are not reported, unless a webhook converted between
+them until then; nothing is with a conversion webhook.",
     check: None,
 };
 
@@ -30,17 +30,7 @@ pub(super) fn check(old: &Value, new: &Value) -> Vec<Finding> {
     }
     let mut found = Vec::new();
     for (from, to, index) in pairs(new) {
-        let before = match (versions::get(old, from), versions::get(old, to)) {
-            // What differed, a webhook converted until now.
-            (Some(before_from), Some(before_to))
-                if old["conversion"]["strategy"] != "Webhook"
-                    && versions::is_in_use(before_from)
-                    && versions::is_in_use(before_to) =>
-            {
-                refusing(before_from, before_to)
-            }
-            _ => Vec::new(),
-        };
+        let before = refused_before(old, from, to);
         let before: HashSet<_> = before.iter().map(identity).collect();
         let (Some(after_from), Some(after_to)) = (versions::get(new, from), versions::get(new, to)) else {
             continue;
@@ -55,6 +45,16 @@ pub(super) fn check(old: &Value, new: &Value) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// What refused an object of one version at another before the upgrade: nothing if one was not in use, or if a
+/// webhook converted between them.
+fn refused_before(old: &Value, from: &str, to: &str) -> Vec<Change> {
+    let used = |version| versions::get(old, version).filter(|version| versions::is_in_use(version));
+    match (used(from), used(to)) {
+        (Some(from), Some(to)) if old["conversion"]["strategy"] != "Webhook" => refusing(from, to),
+        _ => Vec::new(),
+    }
 }
 
 /// All pairs of versions in use, and the place of the second.

@@ -51,8 +51,8 @@ pub(super) const ENDPOINT: Rule = Rule {
     summary: "an upgrade changes subresources, selectable fields, short names or the conversion",
     help: "\
 Objects that were valid stay valid, but requests of clients of the old release may fail or do something else: with a status
-subresource, writes of the object no longer change its status, and without one, writes of `/status` get 404. A field selector that
-is gone is a 400. Without a conversion webhook, values of one version are shown as they are at another.",
+subresource, writes of the object no longer change its status, and without one, writes of `/status` get 404. With another path of the
+scale subresource, `kubectl scale` and autoscalers read or write another field. A field selector that is gone is a 400. Without a conversion webhook, values of one version are shown as they are at another.",
     check: None,
 };
 
@@ -172,15 +172,7 @@ fn endpoints(old: &Value, new: &Value, add: &mut dyn FnMut(&'static Rule, &str))
             _ => {}
         }
     }
-    for path in ["specReplicasPath", "statusReplicasPath", "labelSelectorPath"] {
-        let of = |version: &Value| text(&version["subresources"]["scale"], path).to_owned();
-        let both = present(&old["subresources"], "scale").and(present(&new["subresources"], "scale"));
-        if both.is_some() && of(old) != of(new) {
-            let now = of(new);
-            let now = if now.is_empty() { "is gone".to_owned() } else { format!("is {now} now") };
-            add(&ENDPOINT, &format!("{path} of the subresource scale {now}"));
-        }
-    }
+    scale(&old["subresources"]["scale"], &new["subresources"]["scale"], add);
     let selectable =
         |version| pair::list(version, "selectableFields").iter().map(|field| text(field, "jsonPath"));
     for gone in selectable(old).filter(|path| !selectable(new).any(|other| other == *path)) {
@@ -188,6 +180,20 @@ fn endpoints(old: &Value, new: &Value, add: &mut dyn FnMut(&'static Rule, &str))
     }
     if !is_set(old, "deprecated") && is_set(new, "deprecated") {
         add(&ENDPOINT, "the version is deprecated now: every request at it is answered with a warning");
+    }
+}
+
+/// Paths of a scale subresource that lead elsewhere. A selector that is new breaks no client.
+fn scale(old: &Value, new: &Value, add: &mut dyn FnMut(&'static Rule, &str)) {
+    if old.is_null() || new.is_null() {
+        return;
+    }
+    for path in ["specReplicasPath", "statusReplicasPath", "labelSelectorPath"] {
+        match (text(old, path), text(new, path)) {
+            (before, after) if before == after || before.is_empty() => {}
+            (before, "") => add(&ENDPOINT, &format!("scale.{path} was {before} and is gone")),
+            (before, after) => add(&ENDPOINT, &format!("scale.{path} was {before} and is {after}")),
+        }
     }
 }
 
