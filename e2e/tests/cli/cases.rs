@@ -109,7 +109,7 @@ fn what_is_for_kustomize_is_skipped_by_every_command_that_reads_crds() -> Result
 
 /// A case of Go types: the findings as fields and their codes.
 const GO_CASES: [(&str, &[&str]); 6] = [
-    ("go-types", &["Level ETCH112", "Spec.Args ETCH107", "Spec.Items ETCH105"]),
+    ("go-types", &["Item.Name ETCH113", "Spec.Args ETCH107", "Spec.Items ETCH105", "Spec.Level ETCH113"]),
     ("go-103-advice", &["Deep.Replicas ETCH101"]),
     ("go-buildtags", &[]),
     (

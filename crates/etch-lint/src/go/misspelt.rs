@@ -36,7 +36,7 @@ pub(super) fn check(packages: &Packages, report: &mut Report) {
     });
     for package in packages.asked() {
         for declaration in package.types.values() {
-            for (at, message) in misspelt(&declaration.markers).chain(of_field(&declaration.markers)) {
+            for (at, message) in misspelt(&declaration.markers) {
                 add(report, &package.path, &declaration.name, at, message);
             }
         }
@@ -47,16 +47,6 @@ fn misspelt(markers: &[Marker]) -> impl Iterator<Item = (&Spot, String)> {
     markers.iter().filter_map(|marker| {
         let meant = meant(marker)?.marker();
         Some((&marker.at, format!("+{} is no marker; did you mean +{meant}=?", shown(&marker.name))))
-    })
-}
-
-/// Markers of a type that controller-gen reads on fields alone.
-fn of_field(markers: &[Marker]) -> impl Iterator<Item = (&Spot, String)> {
-    markers.iter().filter(|marker| Source::of(marker) == Some(Source::Kubebuilder)).map(|marker| {
-        (
-            &marker.at,
-            "+kubebuilder:default stands above a type: controller-gen reads it above fields only".to_owned(),
-        )
     })
 }
 
