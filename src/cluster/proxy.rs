@@ -79,8 +79,11 @@ impl Proxy {
             Some("https") => Some(443),
             _ => Some(80),
         });
+        // With a dot before it, a domain is not in itself.
+        let is_other =
+            |entry: &String| entry.strip_prefix('.').is_none_or(|domain| server.host() != Some(domain));
         let excluded: Vec<String> =
-            excluded.split(',').map(|entry| without_port(entry.trim(), port)).collect();
+            excluded.split(',').map(|entry| without_port(entry.trim(), port)).filter(is_other).collect();
         let others = Matcher::builder().all(url).no(excluded.join(",")).build();
         Ok(others.intercept(server).map(|_| Self { at, source }))
     }
@@ -182,6 +185,8 @@ mod tests {
         for excluded in ["*", "a, example.com", ".example.com", "*.example.com", "api.example.com:6443"] {
             assert_eq!(of("https://api.example.com:6443", excluded), None, "{excluded}");
         }
+        assert_eq!(of("https://example.com", ".example.com"), through);
+        assert_eq!(of("https://example.com", "example.com"), None);
         for (server, excluded) in [
             ("https://10.1.2.3:6443", "10.0.0.0/8"),
             ("https://10.1.2.3", "10.1.2.3:443"),
