@@ -132,7 +132,7 @@ fn multiple(pair: &Pair<'_>, changes: &mut Changes) {
 fn is_multiple(number: f64, of: f64) -> bool {
     const ROUNDING: f64 = 1e-9;
     let times = (number / of).round();
-    times != 0.0 && (number / of - times).abs() < ROUNDING
+    times != 0.0 && (number / of - times).abs() < ROUNDING * times.abs()
 }
 
 /// Whether a limit is stricter than before: greater. Without one, all is allowed.

@@ -51,8 +51,9 @@ pub(super) const ENDPOINT: Rule = Rule {
     summary: "an upgrade changes subresources, selectable fields, short names or the conversion",
     help: "\
 Objects that were valid stay valid, but requests of clients of the old release may fail or do something else: with a status
-subresource, writes of the object no longer change its status, and without one, writes of `/status` get 404. With another path of the
-scale subresource, `kubectl scale` and autoscalers read or write another field. A field selector that is gone is a 400. Without a conversion webhook, values of one version are shown as they are at another.",
+subresource, writes of the object no longer change its status, and without one, writes of `/status` get 404. With another path of
+the scale subresource, `kubectl scale` and autoscalers read or write another field. A field selector that is gone is a 400. Without
+a conversion webhook, values of one version are shown as they are at another.",
     check: None,
 };
 
