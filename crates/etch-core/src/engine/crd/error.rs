@@ -14,6 +14,7 @@ use crate::engine::sweep::SweepError;
 use crate::findings::SchemaFindings;
 use crate::message::{crd_status, forbidden};
 use crate::rbac::MissingPermissions;
+use crate::refusal::Refusal;
 use crate::served_elsewhere::ServedElsewhere;
 
 /// The longest wait for a conversion webhook: the request goes through an API server that works.
@@ -155,10 +156,15 @@ impl CrdError {
 impl CrdError {
     /// Whether objects cannot be read because the conversion webhook fails.
     pub fn is_failed_conversion(&self) -> bool {
+        self.refusal().is_some_and(Refusal::is_failed_conversion)
+    }
+
+    /// What the API server answered instead of objects, if it did.
+    fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
-            | Self::Watch(CallError::Refused(refusal)) => refusal.is_failed_conversion(),
-            _ => false,
+            | Self::Watch(CallError::Refused(refusal)) => Some(refusal),
+            _ => None,
         }
     }
 
@@ -262,17 +268,11 @@ impl CrdError {
                 let message = "cannot read objects at the storage version: the conversion webhook fails or does not answer";
                 status(Reason::ConversionFailed, message.to_owned())
             }
-            Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
-            | Self::Watch(CallError::Refused(refusal))
-                if refusal.is_of_lost_version() =>
-            {
+            failed if failed.refusal().is_some_and(Refusal::is_of_lost_version) => {
                 let message = "cannot read objects: etcd holds some at a version that the CRD no longer has";
                 status(Reason::ConversionFailed, message.to_owned())
             }
-            Self::Interrupted(SweepError::List(CallError::Refused(refusal)))
-            | Self::Watch(CallError::Refused(refusal))
-                if refusal.is_of_undecodable_value() =>
-            {
+            failed if failed.refusal().is_some_and(Refusal::is_of_undecodable_value) => {
                 let message = "cannot read objects: etcd holds a value that the API server cannot decode";
                 status(Reason::ObjectsUnreadable, message.to_owned())
             }
