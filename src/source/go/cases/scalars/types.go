@@ -7,10 +7,15 @@ type Defaulted string
 
 type Renamed = Defaulted
 
-// +kubebuilder:default=b
+// +default="b"
 type Own string
 
 func (o Own) MarshalJSON() ([]byte, error) { return nil, nil }
+
+// controller-gen reads its own marker on fields alone.
+//
+// +kubebuilder:default=b
+type Plain string
 
 type Thing struct {
 	// +kubebuilder:default=1
@@ -37,6 +42,8 @@ type Thing struct {
 	} `json:"inner"`
 
 	// What follows is as it should be.
+
+	OfPlain Plain `json:"ofPlain"`
 
 	// +default=0
 	Zero int `json:"zero"`
