@@ -198,15 +198,7 @@ async fn trimmed(scene: &Scene) -> Result<()> {
     })
     .await?;
     for name in ["a", "b"] {
-        // At a version that is gone, an owner has the API server refuse every apply.
-        eventually(GUARD, "the owner is repaired", async || {
-            let owners = kind.owners(name).await?;
-            Ok((owners == [("user".to_owned(), format!("{GROUP}/v1"))]).then_some(()))
-        })
-        .await?;
-        let apply = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": kind.kind,
-            "metadata": { "name": name }, "spec": { "schedule": "s" } });
-        scene.cluster.patch(&kind.path("v1", name), Patch::Apply, "another", &apply).await?.ok()?;
+        kind.owner_repaired(scene, name).await?;
     }
     operator.stop().await
 }
@@ -216,7 +208,8 @@ async fn trimmed(scene: &Scene) -> Result<()> {
 async fn trimmed_without_defaults(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Bare" };
     let selector = json!({ "names": [kind.crd()] });
-    scene.policy("trim-bare", json!({ "selector": selector, "storedVersions": "Trim" })).await?;
+    let policy = json!({ "selector": selector, "storedVersions": "Trim", "managedFields": "Repair" });
+    scene.policy("trim-bare", policy).await?;
     kind.moved(&spec(json!({}))).await?;
     let operator = scene.operator(&[])?;
     for name in ["a", "b"] {
@@ -249,7 +242,15 @@ async fn trimmed_without_defaults(scene: &Scene) -> Result<()> {
     // The report keeps it: nothing else shows where these objects are.
     let document = kind.impact(scene, &kind.without_old_version()).await?;
     ensure!(!document.to_string().contains("not known to be stored"), "{document:#}");
-    Ok(())
+    // No version is left to take out, and owners are repaired nevertheless.
+    scene.cluster.apply_crd(&kind.crd_without_old_version()).await?;
+    let operator = scene.operator(&[])?;
+    for name in ["a", "b"] {
+        kind.owner_repaired(scene, name).await?;
+    }
+    let repaired = scene.cluster.persisted(&kind.crd(), "NoDefaults", GUARD).await?;
+    ensure!(repaired.message.contains("owners in managedFields are repaired"), "{repaired:?}");
+    operator.stop().await
 }
 
 /// `status.storedVersions` proves nothing. Objects that may be unreadable after an upgrade are named until every
@@ -360,6 +361,19 @@ impl Kind<'_> {
         Ok(entries.iter().map(|entry| (text(&entry["manager"]), text(&entry["apiVersion"]))).collect())
     }
 
+    /// Waits until the user owns an object at the storage version. An owner at a version that is gone has the API server refuse
+    /// every apply.
+    async fn owner_repaired(&self, scene: &Scene, name: &str) -> Result<()> {
+        eventually(GUARD, "the owner is repaired", async || {
+            let owners = self.owners(name).await?;
+            Ok((owners == [("user".to_owned(), format!("{GROUP}/v1"))]).then_some(()))
+        })
+        .await?;
+        let apply = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": self.kind,
+            "metadata": { "name": name }, "spec": { "schedule": "s" } });
+        scene.cluster.patch(&self.path("v1", name), Patch::Apply, "another", &apply).await?.ok().map(drop)
+    }
+
     /// The revisions at which etcd holds the objects.
     async fn revisions(&self) -> Result<Vec<i64>> {
         let all = self.cluster.etcd().list(&format!("/registry/{GROUP}/{}/", self.plural())).await?;
@@ -376,9 +390,14 @@ impl Kind<'_> {
         .await
     }
 
-    /// The CRD with `v1` alone, in a file.
+    /// The CRD with `v1` alone.
+    fn crd_without_old_version(&self) -> Value {
+        crd(GROUP, self.kind, &[("v1", true, spec(json!({})))])
+    }
+
+    /// The same, in a file.
     fn without_old_version(&self) -> NamedTempFile {
-        let document = crd(GROUP, self.kind, &[("v1", true, spec(json!({})))]);
+        let document = self.crd_without_old_version();
         let file = NamedTempFile::with_suffix(".json").expect("a file");
         std::fs::write(file.path(), document.to_string()).expect("the file is written");
         file

@@ -269,3 +269,56 @@ async fn a_policy_may_ignore_old_versions() {
         assert!(has_default || log.count(is_list) == 0);
     }
 }
+
+/// A world whose CRD has no defaults and one version, and an object with an owner at a version that is gone.
+fn with_lost_version() -> World {
+    let world = world(false);
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    crd["status"] = json!({ "storedVersions": ["v1"] });
+    world.put(CRDS, crd);
+    let mut object = world.stored(THINGS, "a").expect("an object");
+    object["metadata"]["managedFields"] = json!([{ "manager": "user", "operation": "Apply", "fieldsType": "FieldsV1",
+        "apiVersion": "example.com/v1alpha1", "time": "2026-01-01T00:00:00Z", "fieldsV1": { "f:spec": {} } }]);
+    world.put(THINGS, object);
+    world
+}
+
+fn versions_of_owners(world: &World) -> Vec<Value> {
+    let object = world.stored(THINGS, "a").expect("nobody deletes it");
+    let owners = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    owners.into_iter().map(|owner| owner["apiVersion"].clone()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_at_versions_that_are_gone_are_repaired_without_defaults_too() {
+    let world = with_lost_version();
+    let log = world.operate(HOUR).await;
+    assert_eq!((log.count(is_list), log.count(is_object_write)), (0, 0), "no policy asks for it");
+    set_policy(&world, 2, json!({ "selector": {}, "managedFields": "Repair" }));
+    let log = world.operate(HOUR).await;
+    assert_eq!(versions_of_owners(&world), [json!("example.com/v1")]);
+    assert_eq!(
+        world.persisted(),
+        "True NoDefaults: the storage version v1 has no defaults; owners in managedFields are repaired: 2 of 2 objects name \
+         only served versions"
+    );
+    let is_about_a = |request: &Request| is_object_write(request) && !request.path.ends_with("/a");
+    assert_eq!(log.count(is_about_a), 0, "the other object has no such owner");
+    let log = world.operate(HOUR).await;
+    assert_eq!(log.count(is_write), 0, "nothing is left to do after a restart");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_repair_begins_when_the_pause_ends() {
+    let world = with_lost_version();
+    let policy = |paused| json!({ "selector": {}, "managedFields": "Repair", "paused": paused });
+    set_policy(&world, 2, policy(true));
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(log.count(is_object_write), 0);
+    set_policy(&world, 3, policy(false));
+    tokio::time::sleep(HOUR).await;
+    assert_eq!(versions_of_owners(&world), [json!("example.com/v1")]);
+    operator.abort();
+}

@@ -158,7 +158,7 @@ pub struct DefaultsPolicySpec {
     pub stored_versions: Option<StoredVersions>,
     /// What Etch does about `metadata.managedFields` that name a version which is no longer served: once the CRD lacks that
     /// version, the API server refuses every apply to the object. `Leave` (the default): nothing, unless a default of the object
-    /// is to be stored. `Repair`: name the same owners and fields at the storage version, in each object that a pass checks.
+    /// is to be stored. `Repair`: name the same owners and fields at the storage version, also in objects of CRDs without defaults.
     pub managed_fields: Option<ManagedFields>,
     /// What Etch does with an object whose write an admission webhook or ValidatingAdmissionPolicy refuses. `Report` (the
     /// default): report it as rejected. `WriteStatus`: if the CRD has the status subresource, send the same write, which changes

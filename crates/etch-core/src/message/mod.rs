@@ -232,12 +232,25 @@ fn sentences(
     sentences.join("; ")
 }
 
-/// The status of a CRD without defaults, from what is reported about its objects while they are moved to the
-/// storage version: its condition stays `NoDefaults`, whatever the result.
-pub fn of_moves(crd: &Crd, about_objects: CrdStatus) -> CrdStatus {
+/// What the objects of a CRD without defaults are written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// To be stored at the storage version.
+    Move,
+    /// To have no owner in `managedFields` at a version that is not served.
+    Repair,
+}
+
+/// The status of a CRD without defaults, from what is reported about its objects while they are written for
+/// this aim: its condition stays `NoDefaults`, whatever the result.
+pub fn without_defaults(crd: &Crd, aim: Aim, about_objects: CrdStatus) -> CrdStatus {
+    let what = match aim {
+        Aim::Move => "objects are moved to it",
+        Aim::Repair => "owners in managedFields are repaired",
+    };
     let with_aim = |message: String| {
         let storage = &crd.storage().name;
-        format!("the storage version {storage} has no defaults; objects are moved to it: {message}")
+        format!("the storage version {storage} has no defaults; {what}: {message}")
     };
     let CrdStatus { message, nameless, .. } = about_objects;
     CrdStatus {
@@ -249,18 +262,24 @@ pub fn of_moves(crd: &Crd, about_objects: CrdStatus) -> CrdStatus {
     }
 }
 
-/// The message about objects after a pass that moves them.
-pub fn moved(
+/// The message about objects of a CRD without defaults, after a pass that wrote them for this aim.
+pub fn done_without_defaults(
     findings: &SchemaFindings,
+    aim: Aim,
     hold: Option<&CanaryHold>,
     within: Option<&Namespaces>,
     tally: &Tally,
 ) -> CrdStatus {
     let counts = tally.counts();
-    let there = counts.written + counts.already_stored;
-    let verb = if there == 1 { "is" } else { "are" };
-    let sentence = format!("{there} of {} {verb} stored there", objects(counts.objects));
-    let hold = hold.filter(|_| there < counts.objects).map(canary);
+    let done = counts.written + counts.already_stored;
+    let result = match (aim, done) {
+        (Aim::Move, 1) => "is stored there",
+        (Aim::Move, _) => "are stored there",
+        (Aim::Repair, 1) => "names only served versions",
+        (Aim::Repair, _) => "name only served versions",
+    };
+    let sentence = format!("{done} of {} {result}", objects(counts.objects));
+    let hold = hold.filter(|_| done < counts.objects).map(canary);
     let said = |naming| {
         let others = left_out("the policy", counts, within, naming);
         let sentences: Vec<String> = hold.iter().chain([&sentence]).chain(&others).cloned().collect();

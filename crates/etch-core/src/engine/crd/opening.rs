@@ -54,7 +54,7 @@ impl Opening {
             .filter(|report| open.state.is_about(report))
             .is_some_and(|report| !has_nothing_left(&task.crd, &task.settings, report.counts));
         let is_needed = self.has_defaults()
-            || task.moves_objects()
+            || task.writes_without_defaults()
             || may_look && (open.ledger.changes.are_pending() || waits);
         self.at_rest.is_some() || !is_needed
     }

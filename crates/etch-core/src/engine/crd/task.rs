@@ -9,7 +9,7 @@ use crate::engine::canary::{CanaryHold, CanaryRun};
 use crate::engine::pass_state::{PassState, has_nothing_left};
 use crate::engine::status::Status;
 use crate::findings::SchemaFindings;
-use crate::message;
+use crate::message::{self, Aim};
 use crate::namespaces::Namespaces;
 use crate::object_machine::Rules;
 use crate::plan::Shown;
@@ -104,10 +104,29 @@ impl Task {
             && !self.crd.is_shadowed()
     }
 
-    /// Whether objects are written only to have them stored at the storage version, where no version gives defaults.
-    pub(super) fn moves_objects(&self) -> bool {
-        let gives_defaults = self.crd.gives_defaults();
-        !gives_defaults && self.settings.terms.moves && self.may_write() && self.reports_versions()
+    /// Whether the policy asks for owners to be repaired, though no version gives defaults.
+    pub(super) fn repairs_owners(&self) -> bool {
+        self.settings.terms.repairs
+            && self.settings.mode == Mode::Persist
+            && !self.crd.gives_defaults()
+            && self.crd.storage().served
+            && !self.crd.is_shadowed()
+    }
+
+    /// What objects are written for, where no version gives defaults.
+    fn aim(&self) -> Option<Aim> {
+        let moves = self.settings.terms.moves && self.reports_versions() && !self.crd.gives_defaults();
+        match (moves, self.repairs_owners()) {
+            _ if !self.may_write() => None,
+            (true, _) => Some(Aim::Move),
+            (false, true) => Some(Aim::Repair),
+            (false, false) => None,
+        }
+    }
+
+    /// Whether objects are written though no version gives defaults.
+    pub(super) fn writes_without_defaults(&self) -> bool {
+        self.aim().is_some()
     }
 
     /// Whether a pass shows at which versions objects are stored, and that is reported: it writes each object
@@ -141,17 +160,21 @@ impl Task {
 
     /// See [`has_nothing_left`].
     pub(super) fn has_nothing_left(&self, tally: &Tally) -> bool {
-        !self.moves_objects() && has_nothing_left(&self.crd, &self.settings, tally.counts())
+        !self.writes_without_defaults() && has_nothing_left(&self.crd, &self.settings, tally.counts())
     }
 
     /// What is reported about the objects: a CRD without defaults goes on having none, whatever keeps its
     /// objects from being moved.
     pub(super) fn shown(&self, crd_status: CrdStatus) -> CrdStatus {
-        if self.only_moves() { message::of_moves(&self.crd, crd_status) } else { crd_status }
+        match self.only_aim() {
+            Some(aim) => message::without_defaults(&self.crd, aim, crd_status),
+            None => crd_status,
+        }
     }
 
-    fn only_moves(&self) -> bool {
-        self.moves_objects() && self.settings.follow.is_empty()
+    /// What objects are written for, if nothing else may be the reason.
+    fn only_aim(&self) -> Option<Aim> {
+        self.aim().filter(|_| self.settings.follow.is_empty())
     }
 
     /// The status while a pass is under way, or has just been paused.
@@ -164,9 +187,9 @@ impl Task {
     /// The status after a pass, with what happened to the values of changed defaults.
     pub(super) fn after_pass(&self, ledger: &Ledger, pass: &PassState, settings: &Settings) -> CrdStatus {
         let (hold, within) = (self.canary.lasting_hold(), self.within.as_ref());
-        let mut crd_status = match self.only_moves() {
-            true => message::moved(&self.findings, hold, within, &pass.tally),
-            false => message::held(&self.findings, settings, hold, within, &pass.tally),
+        let mut crd_status = match self.only_aim() {
+            Some(aim) => message::done_without_defaults(&self.findings, aim, hold, within, &pass.tally),
+            None => message::held(&self.findings, settings, hold, within, &pass.tally),
         };
         let changes = ledger.changes.summary();
         if !changes.is_empty() {

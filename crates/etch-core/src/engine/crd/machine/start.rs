@@ -80,8 +80,8 @@ impl<H> CrdMachine<H> {
             if let Some(no_defaults) = opening.no_defaults() {
                 self.status.set_conditions(no_defaults.clone());
             }
-            // A wait ends with a pause; nothing else would have the objects moved after it.
-            let next = match self.task.reports_versions() {
+            // A wait ends with a pause; nothing else would have the objects moved or repaired after it.
+            let next = match self.task.reports_versions() || self.task.repairs_owners() {
                 true => Next::Wait(COUNT_AGAIN),
                 false => Next::Idle,
             };
@@ -115,10 +115,12 @@ impl<H> CrdMachine<H> {
     /// Waits for as long as the schema must stand unchanged before objects are written, or makes a pass.
     fn settle_or_pass(&mut self, opening: &Opening, now: Now) {
         let Some(open) = &self.known.report else { return };
-        // Where no default is left and none is followed, and no object is moved, nothing is written: what is
-        // only counted need not settle. Neither need an audit.
+        // Where no default is left and none is followed, and no object is moved or repaired, nothing is written:
+        // what is only counted need not settle. Neither need an audit.
         let may_write = self.task.settings.mode == Mode::Persist
-            && (opening.has_defaults() || self.task.moves_objects() || !self.task.settings.follow.is_empty());
+            && (opening.has_defaults()
+                || self.task.writes_without_defaults()
+                || !self.task.settings.follow.is_empty());
         if self.known.checkpoint.is_none()
             && may_write
             && let Some(left) = self.settling.left(&self.task, open.state.first_seen(), now)
