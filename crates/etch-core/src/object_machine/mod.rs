@@ -218,7 +218,10 @@ impl ObjectMachine {
         }
         let read = |object: &Object| object.resource_version().to_owned();
         let state = match outcome {
-            Some(Outcome::Written { resource_version, .. }) if self.suspicion.altered => {
+            // A repeat that changed nothing shows that admission leaves the object as it is.
+            Some(Outcome::Written { resource_version, proof })
+                if self.suspicion.altered && proof != Proof::RepeatChangedNothing =>
+            {
                 return self.mutated(Rejection::mutated(), resource_version);
             }
             Some(Outcome::Written { resource_version, .. }) => {

@@ -135,3 +135,17 @@ fn admission_that_takes_the_default_away_each_time_is_found_out() {
         assert_eq!(rejection.kind, RejectionKind::Mutated);
     });
 }
+
+#[test]
+fn after_a_repeat_that_changed_the_object_a_repeat_that_does_not_is_a_proof() {
+    for (proof, expected) in
+        [(Proof::RepeatChangedNothing, StateKind::Written), (Proof::WriteAnswered, StateKind::Rejected)]
+    {
+        run(Mode::Persist, |mut machine, _| {
+            assert!(matches!(machine.wrote(Some(Outcome::Altered)), Step::ReadAgain { .. }));
+            assert!(matches!(machine.read(read("9", json!({ "size": 5 }))), Step::Write));
+            let written = Outcome::Written { resource_version: "10".to_owned(), proof };
+            assert_eq!(kind(&machine.wrote(Some(written))), Some(expected));
+        });
+    }
+}
