@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::owned_apply::Ownable;
 use super::places::gaps;
 use super::{Body, Ownership, Strategy, Terms, Write, last_write_stores};
 use crate::crd::Crd;
@@ -30,15 +31,12 @@ pub struct Likely {
 /// it, by a write that stores it: see [`last_write_stores`]. Where versions disagree, a write through another
 /// one may have dropped it again (fact W10), so this requires an object without an owner at another version.
 pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &Since) -> Likely {
-    let missing: Vec<Path> = match terms.ownership {
-        // With `ownership: Own` the write claims the defaults, whatever etcd holds.
-        Ownership::Own => write.missing.iter().filter(|path| !is_ours(object, crd, path)).cloned().collect(),
-        Ownership::None => {
-            let gaps: HashSet<Path> = gaps(object, crd).into_iter().collect();
-            let is_missing = |path: &&Path| gaps.contains(*path) || !is_stored(object, crd, path, since);
-            write.missing.iter().filter(is_missing).cloned().collect()
-        }
+    let gaps: HashSet<Path> = gaps(object, crd).into_iter().collect();
+    let claimed = claimed(object, crd, terms, write);
+    let is_missing = |path: &&Path| {
+        claimed.contains(*path) || gaps.contains(*path) || !is_stored(object, crd, path, since)
     };
+    let missing: Vec<Path> = write.missing.iter().filter(is_missing).cloned().collect();
     let storage = &crd.storage().name;
     let elsewhere = crd.stored_elsewhere() && !owners(object).any(|owner| owner.version() == storage);
     let changes = !missing.is_empty() || elsewhere || write.strategy == Strategy::Rewrite;
@@ -48,9 +46,21 @@ pub fn likely(object: &Object, crd: &Crd, terms: &Terms, write: &Write, since: &
 /// Whether this write changes what etcd holds for certain, as far as the owners show it: it rewrites them, or
 /// makes `etch` own a default that it does not own yet.
 pub fn changes_owners(object: &Object, crd: &Crd, terms: &Terms, write: &Write) -> bool {
-    let claims = terms.ownership == Ownership::Own && matches!(write.body, Body::Values(_));
-    let is_new = |path: &Path| !is_ours(object, crd, path);
-    write.strategy == Strategy::Rewrite || claims && write.missing.iter().any(is_new)
+    let claims = || matches!(write.body, Body::Values(_)) && !claimed(object, crd, terms, write).is_empty();
+    write.strategy == Strategy::Rewrite || claims()
+}
+
+/// The places that Etch does not own yet and will: with `ownership: Own` a write claims the defaults that
+/// nobody owns, whatever etcd holds.
+fn claimed(object: &Object, crd: &Crd, terms: &Terms, write: &Write) -> HashSet<Path> {
+    if terms.ownership != Ownership::Own {
+        return HashSet::new();
+    }
+    let mut filled = object.json().clone();
+    crd.compiled().fill(&mut filled);
+    let mut ownable = Ownable::of(object, crd, &filled);
+    let is_new = |path: &&Path| !is_ours(object, crd, path) && ownable.has(path);
+    write.missing.iter().filter(is_new).cloned().collect()
 }
 
 /// Whether a place that shows its default probably does so from etcd.

@@ -7,28 +7,28 @@ use serde_json::{Map, Value};
 use super::{Body, body};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{Items, MANAGER, owners};
+use crate::ownership::{Claimants, Items, MANAGER, owners};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 
-/// The identity, the values at the missing places, and what Etch already owns: an apply gives up what it
-/// leaves out, and the server would then remove it.
+/// The identity, the values at the missing places that Etch may own, and what it already owns: an apply gives
+/// up what it leaves out, and the server would then remove it.
 ///
 /// Items of lists come in the order that they have in the object, which is the order that they get from an
 /// apply.
 ///
-/// Places inside atomic lists and maps are left out: to own the part one would have to own the whole. So are
-/// list items that are there twice: the server would put the applied one in the place of both.
-///
-/// Source for both: structured-merge-diff v6 `typed/merge.go`.
+/// Items that are there twice are left out: the server would put the applied one in the place of both
+/// (structured-merge-diff v6 `typed/merge.go`).
 pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item = &'a Path>) -> Body {
     let mut filled = object.json().clone();
     crd.compiled().fill(&mut filled);
     let schema = Some(&crd.storage().schema);
     let mut body = body::identity(object, crd);
     let mut lists = Lists::default();
-    let mut places: Vec<_> = missing.map(|path| (path.steps().to_vec(), Extent::Whole)).collect();
+    let mut ownable = Ownable::of(object, crd, &filled);
+    let new = missing.filter(|path| ownable.has(path));
+    let mut places: Vec<_> = new.map(|path| (path.steps().to_vec(), Extent::Whole)).collect();
     for owner in owners(object).filter(|owner| owner.manager == MANAGER && owner.operation == "Apply") {
         named(owner.fields, &filled, schema, &mut Vec::new(), &mut lists, &mut |path| {
             places.push((path.to_vec(), Extent::Itself));
@@ -40,6 +40,34 @@ pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item =
     }
     let names_values = fields(&body).any(|name| !matches!(name, "apiVersion" | "kind" | "metadata"));
     if names_values { Body::Values(body) } else { Body::Identity(body) }
+}
+
+/// Which places of an object Etch may come to own.
+pub(super) struct Ownable<'a> {
+    filled: &'a Value,
+    schema: &'a Schema,
+    others: Claimants<'a>,
+}
+
+impl<'a> Ownable<'a> {
+    /// `filled` is the object with its defaults.
+    pub(super) fn of(object: &'a Object, crd: &'a Crd, filled: &'a Value) -> Self {
+        let others = Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
+        Self { filled, schema: &crd.storage().schema, others }
+    }
+
+    /// Whether a place may be Etch's:
+    ///
+    /// - no other manager owns it: its next apply of another value would conflict;
+    /// - it is in no item of a list: to own a part is to own the item, which its user could no longer remove
+    ///   (structured-merge-diff v6 `merge/update.go`, `addBackOwnedItems`);
+    /// - it is in no atomic map: to own a part is to own the whole.
+    pub(super) fn has(&mut self, path: &Path) -> bool {
+        let is_in_item = path.steps().iter().any(|step| matches!(step, Step::Index(_)));
+        !is_in_item
+            && can_reach(self.filled, Some(self.schema), path.steps(), &mut Lists::default())
+            && !self.others.claim(self.filled, self.schema, path.steps())
+    }
 }
 
 fn fields(body: &Value) -> impl Iterator<Item = &str> {
