@@ -1,12 +1,55 @@
 //! The places of an object whose default etcd lacks, or may lack, as far as a read shows them.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{Skip, Terms};
 use crate::crd::Crd;
 use crate::object::{IgnoreRequest, Object};
 use crate::ownership::{Claims, owners};
-use kube_structural_schema::path::{Path, Trail};
+use kube_structural_schema::path::{Path, Step, Trail};
+
+/// How many bytes the places that are collected of one object may take. Each names the keys above it again,
+/// and an object may have a hundred thousand: that may be many times the object.
+pub(super) const ROOM: usize = 2 << 20;
+
+/// Places of one object. Once there is no room for more, only the first one of each place in the schema is
+/// added: what decides by them decides by where they are in the schema.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    pub(super) paths: Vec<Path>,
+    taken: usize,
+    /// The places in the schema of all so far; empty while there is room.
+    known: HashSet<Path>,
+}
+
+impl Places {
+    pub(super) fn add(&mut self, trail: &Trail<'_>) {
+        let path = trail.to_path();
+        if self.taken < ROOM {
+            self.taken += size(&path);
+            self.paths.push(path);
+            return;
+        }
+        if self.known.is_empty() {
+            self.known = self.paths.iter().map(Path::to_schema).collect();
+        }
+        if self.known.insert(path.to_schema()) {
+            self.paths.push(path);
+        }
+    }
+}
+
+/// How many bytes a place takes.
+pub(super) fn size(path: &Path) -> usize {
+    let name = |step: &Step| match step {
+        Step::Field(name) | Step::Key(name) => name.len(),
+        Step::Index(_) | Step::Items | Step::Values => 0,
+    };
+    let names: usize = path.steps().iter().map(name).sum();
+    size_of::<Path>() + size_of_val(path.steps()) + names
+}
 
 /// Why an object is not to be written whatever a policy allows, by what the object itself shows; `None` if it
 /// may be written. See [`Terms::skip`] for what policies select.
@@ -51,11 +94,11 @@ pub fn unproved(object: &Object, crd: &Crd) -> Vec<Path> {
 /// The places that show what a default of another version gives, at which the object may be stored; what a
 /// webhook makes of such a default nothing shows (see [`Crd::converts_defaults`]).
 pub fn filled_elsewhere(object: &Object, crd: &Crd) -> Vec<Path> {
-    let mut paths = Vec::new();
+    let mut places = Places::default();
     for (_, compiled) in crd.defaults_elsewhere() {
-        compiled.filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
+        compiled.filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| places.add(trail));
     }
-    paths
+    places.paths
 }
 
 /// Whether the read view lacks a default: the object is stored at a version without it (fact R2), or the
@@ -66,27 +109,51 @@ pub fn has_gap(object: &Object, crd: &Crd) -> bool {
 
 /// The defaults that even the read view lacks: the object is stored at a version without them (fact R2).
 pub(super) fn gaps(object: &Object, crd: &Crd) -> Vec<Path> {
-    let mut paths = Vec::new();
-    crd.compiled().gaps(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
-    paths
+    let mut places = Places::default();
+    crd.compiled().gaps(object.json(), &mut |trail: &Trail<'_>, _: &Value| places.add(trail));
+    places.paths
 }
 
 /// The places that show what their default would give: only a write shows whether etcd has them.
 pub(super) fn filled(object: &Object, crd: &Crd) -> Vec<Path> {
-    let mut paths = Vec::new();
-    crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| paths.push(trail.to_path()));
-    paths
+    let mut places = Places::default();
+    crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| places.add(trail));
+    places.paths
 }
 
 /// Of these places, those that no owner names as a whole.
 pub(super) fn unclaimed(object: &Object, crd: &Crd) -> Vec<Path> {
     let schema = &crd.storage().schema;
     let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
-    let (mut claims, mut paths) = (Claims::default(), Vec::new());
+    let (mut claims, mut places) = (Claims::default(), Places::default());
     crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| {
         if !claims.cover(speaking.clone(), object.json(), schema, trail) {
-            paths.push(trail.to_path());
+            places.add(trail);
         }
     });
-    paths
+    places.paths
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::crd::sample::{things, with_spec};
+
+    #[test]
+    fn of_more_places_than_there_is_room_for_each_place_of_the_schema_is_known() {
+        let size = json!({ "type": "integer", "default": 5 });
+        let items = json!({ "type": "array", "items": { "type": "object", "properties": { "size": size } } });
+        let crd = things(with_spec(json!({ "items": items, "last": { "type": "string", "default": "z" } })));
+        for (count, is_whole) in [(100, true), (100_000, false)] {
+            let items: Vec<_> = (0..count).map(|_| json!({})).collect();
+            let object = Object::from(json!({ "metadata": { "name": "a" }, "spec": { "items": items } }));
+            let found = gaps(&object, &crd);
+            assert_eq!(found.len() == count + 1, is_whole, "{}", found.len());
+            assert_eq!(found.last().map(ToString::to_string).as_deref(), Some(".spec.last"));
+            let taken: usize = found.iter().map(super::size).sum();
+            assert!(taken < ROOM + 1000, "{taken}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::places::size;
 use super::{
     Body, Broken, Held, HiddenFields, Hold, Plan, Record, Strategy, Terms, Write, breach, misfit,
     still_hidden,
@@ -26,6 +27,8 @@ pub(super) use unowned::Unowned;
 /// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is
 /// looked at again after each write.
 const MOST: usize = 5_000;
+/// How many bytes these places may take: a server takes 3 MiB, and a place is named twice at most.
+const BYTES: usize = 1 << 20;
 
 /// What changed defaults mean for one object.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -63,13 +66,15 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change], rec
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut unowned = Unowned::of(object, crd);
     let mut moves: Vec<(Path, Option<&Json>)> = Vec::new();
+    let mut bytes = 0;
     let mut kept = BTreeSet::new();
     for (place, change) in found {
         let is_moved_already = moves.last().is_some_and(|(above, _)| above.contains(&place));
         if is_moved_already {
             continue;
         }
-        if change.is_followed() && moves.len() < MOST && unowned.has(&place) {
+        if change.is_followed() && moves.len() < MOST && bytes <= BYTES && unowned.has(&place) {
+            bytes += size(&place);
             moves.push((place, change.present()));
         } else {
             kept.insert(place);
@@ -118,7 +123,12 @@ fn topmost<'c, 'v, T>(
             topmost.push((place, picked));
         }
     }
-    topmost.truncate(MOST);
+    let sizes = topmost.iter().scan(0, |sum, (place, _)| {
+        *sum += size(place);
+        Some(*sum)
+    });
+    let fitting = sizes.take_while(|sum| *sum <= BYTES).count();
+    topmost.truncate(fitting.min(MOST));
     topmost
 }
 

@@ -44,9 +44,10 @@ fn gaps() {
         let Plan::Write(write) = decide(&object, &crd, &Terms::default(), &Record::default()) else {
             panic!("nothing to write");
         };
-        assert_eq!(write.missing.len(), MANY);
+        // As many as there is room for.
+        assert!((5_000..MANY).contains(&write.missing.len()), "{}", write.missing.len());
         let likely = likely(&object, &crd, &Terms::default(), &write, &Since::new());
-        assert_eq!(likely.missing.len(), MANY);
+        assert_eq!(likely.missing.len(), write.missing.len());
     });
 }
 
@@ -62,9 +63,10 @@ fn items_of_which_we_own_some() {
             panic!("nothing to write")
         };
         assert_eq!(write.strategy, Strategy::Apply);
-        // Those that show the default, and those that Etch owns already.
-        assert_eq!(write.body.json()["spec"]["items"].as_array().map(Vec::len), Some(MANY));
-        assert_eq!(likely(&object, &crd, &terms, &write, &Since::new()).missing.len(), MANY / 2);
+        // Those that Etch owns already, and no others.
+        assert_eq!(write.body.json()["spec"]["items"].as_array().map(Vec::len), Some(MANY / 2));
+        let likely = likely(&object, &crd, &terms, &write, &Since::new());
+        assert_eq!(likely.missing.len(), write.missing.len());
     });
 }
 
@@ -76,7 +78,7 @@ fn items_that_follow_or_are_owned() {
         let items = (0..MANY).map(|number| json!({ "name": name(number), "keep": 3 }));
         let following =
             follow(&object(items.collect(), &["v1"]), &new, &Terms::default(), &changes, &Record::default());
-        assert_eq!(following.kept.len() + following.moved.len(), MANY);
+        assert!(following.kept.len() + following.moved.len() < MANY, "as many as there is room for");
         assert!(following.moved.len() >= 5_000, "{}", following.moved.len());
     });
 }
