@@ -89,12 +89,13 @@ fn compare(most: usize, before: &Value, after: &Value, path: &mut String, change
 }
 
 /// Does something at the place below `path`, a JSON pointer, that `name` leads to.
-pub(crate) fn within(path: &mut String, name: &str, step: impl FnOnce(&mut String)) {
+pub(crate) fn within<T>(path: &mut String, name: &str, step: impl FnOnce(&mut String) -> T) -> T {
     let length = path.len();
     path.push('/');
     path.push_str(&name.replace('~', "~0").replace('/', "~1"));
-    step(path);
+    let result = step(path);
     path.truncate(length);
+    result
 }
 
 #[cfg(test)]

@@ -78,6 +78,9 @@ pub struct Refusal {
     pub continue_token: Option<String>,
     /// Whether it names the object that it is about.
     names_object: bool,
+    /// Whether it says what is wrong with the object, be it at a place that `fields` cannot name: the object
+    /// as a whole is `<nil>`.
+    has_causes: bool,
     /// Whether the fields are shown.
     shows_fields: bool,
     message: String,
@@ -121,8 +124,9 @@ impl Refusal {
             ..Status::default()
         });
         let details = status.details.unwrap_or_default();
-        let mut fields: Vec<String> =
-            details.causes.unwrap_or_default().into_iter().map(|cause| cause.field).collect();
+        let causes = details.causes.unwrap_or_default();
+        let has_causes = !causes.is_empty();
+        let mut fields: Vec<String> = causes.into_iter().map(|cause| cause.field).collect();
         fields.retain(|field| is_path(field));
         fields.dedup();
         let asked =
@@ -136,6 +140,7 @@ impl Refusal {
             retry_after: retry_after.or(asked).map(|wait| wait.min(LONGEST_WAIT)),
             continue_token: status.metadata.r#continue.filter(|token| !token.is_empty()),
             names_object: !details.name.is_empty(),
+            has_causes,
             shows_fields: false,
             message: status.message,
         }
@@ -149,6 +154,12 @@ impl Refusal {
         self.fields = self.fields.iter().map(shown).collect();
         self.fields.dedup();
         Self { shows_fields: true, ..self }
+    }
+
+    /// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, causes say
+    /// so (fact W30).
+    pub fn is_failed_operation(&self) -> bool {
+        self.code == 422 && !self.has_causes && self.refused_by().is_none()
     }
 
     /// Whether the requested object does not exist. If the resource does not exist, or not yet on this
@@ -391,6 +402,20 @@ mod tests {
             refusal(403, "admission webhook \"w\" denied the request: you cannot pass").lacking_verb(),
             None
         );
+    }
+
+    #[test]
+    fn a_violation_is_no_failed_operation_of_a_patch_wherever_it_is() {
+        let of = |details: serde_json::Value| {
+            let body = serde_json::json!({ "kind": "Status", "details": details, "code": 422 });
+            Refusal::read(422, None, body.to_string().as_bytes()).is_failed_operation()
+        };
+        for field in ["spec.size", "<nil>", "spec.hosts[a key with spaces]"] {
+            let causes =
+                [serde_json::json!({ "reason": "FieldValueInvalid", "message": "no", "field": field })];
+            assert!(!of(serde_json::json!({ "causes": causes })), "{field}");
+        }
+        assert!(of(serde_json::json!({})) && of(serde_json::json!({ "causes": null })));
     }
 
     #[test]

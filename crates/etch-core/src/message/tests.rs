@@ -139,7 +139,8 @@ fn what_is_not_read_is_not_selected_and_no_claim_is_about_it() {
         }
         let within = Namespaces::new(names.iter().map(|name| (*name).to_owned()));
         let said = held(&SchemaFindings::default(), &settings(), None, within.as_ref(), &tally);
-        let moves = done_without_defaults(&SchemaFindings::default(), Aim::Move, None, within.as_ref(), &tally);
+        let moves =
+            done_without_defaults(&SchemaFindings::default(), Aim::Move, None, within.as_ref(), &tally);
         for claim in [&said.message, &moves.message] {
             assert!(claim.contains(NOT_SELECTED), "{claim}");
         }

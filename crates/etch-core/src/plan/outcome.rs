@@ -31,7 +31,7 @@ pub enum Outcome {
     /// The server cannot store the default because of the versions of the object's owners (facts W6, W18):
     /// rewrite them.
     NeedsRewrite,
-    /// The answer does not show every default.
+    /// The answer does not show every default, or lacks a field that admission has removed.
     Unproved,
     /// A repeat changed the object again, and no other client wrote in between: the first write went through
     /// a server that lags behind, or admission changes the object on each write.

@@ -16,6 +16,11 @@ use kube_structural_schema::json::Json;
 
 /// How many operations a patch may have. A server takes 10,000, and a few are about the metadata.
 const OPERATIONS: usize = 9_900;
+/// How many bytes the checks of a patch may take: paths are repeated in each, so that they may be many times
+/// the object. A server takes 3 MiB, and Etch holds several patches at once.
+const BYTES: usize = 1 << 20;
+/// What a check takes beside its two paths.
+const FRAME: usize = r#"{"from":"","op":"move","path":""},"#.len();
 /// If more than this many managers own fields by `Update`, the server merges the oldest entries with every
 /// write that is not an apply (fact W20).
 const UPDATERS: usize = 10;
@@ -30,7 +35,7 @@ const UPDATERS: usize = 10;
 /// - an apply to an object of more than [`UPDATERS`] managers;
 /// - an apply to an object whose view lacks a default: the server fills it in with the patch, and makes Etch
 ///   its owner (fact W30);
-/// - an object with more fields than a server accepts operations.
+/// - an object with more fields than a server accepts operations, or whose paths are too long together.
 pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json> {
     let mut owners = owners(object);
     let is_update = match write.body {
@@ -54,49 +59,66 @@ pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json>
     with_checks(operations, object)
 }
 
-/// Operations, and ahead of them one for each field of the object; `None` if these are too many.
+/// Operations, and ahead of them one for each field of the object; `None` if these are too many or too long.
 pub(super) fn with_checks(changes: Vec<Value>, object: &Object) -> Option<Json> {
     let fields = object.json().as_object()?;
-    let (mut path, mut operations) = (String::new(), Vec::new());
+    let (mut path, mut checks) = (String::new(), Checks::default());
     for (name, value) in fields {
         if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
-            within(&mut path, name, |path| check(value, path, &mut operations));
+            within(&mut path, name, |path| checks.check(value, path))?;
         }
     }
+    let Checks { mut operations, .. } = checks;
     operations.extend(changes);
     (operations.len() <= OPERATIONS).then(|| Value::from(operations).into())
 }
 
-/// Adds an operation for each field at or below a place which holds no other: one that holds others is there
-/// if they are.
-fn check(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
-    let before = operations.len();
-    below(value, path, operations);
-    if operations.len() == before {
-        operations.push(json!({ "op": "move", "from": &*path, "path": &*path }));
+/// The checks so far. Building them ends with the first that is too much.
+#[derive(Default)]
+struct Checks {
+    operations: Vec<Value>,
+    bytes: usize,
+}
+
+impl Checks {
+    /// Adds an operation for each field at or below a place which holds no other: one that holds others is
+    /// there if they are.
+    fn check(&mut self, value: &Value, path: &mut String) -> Option<()> {
+        let before = self.operations.len();
+        self.below(value, path)?;
+        if self.operations.len() == before {
+            self.bytes += 2 * in_json(path) + FRAME;
+            if self.bytes > BYTES || before == OPERATIONS {
+                return None;
+            }
+            self.operations.push(json!({ "op": "move", "from": &*path, "path": &*path }));
+        }
+        Some(())
+    }
+
+    /// Does so for everything below a value. Items of a list are not fields: no schema removes one.
+    fn below(&mut self, value: &Value, path: &mut String) -> Option<()> {
+        match value {
+            Value::Object(fields) => {
+                fields.iter().try_for_each(|(name, value)| within(path, name, |path| self.check(value, path)))
+            }
+            Value::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
+                within(path, &index.to_string(), |path| self.below(item, path))
+            }),
+            _ => Some(()),
+        }
     }
 }
 
-/// Does so for everything below a value. Items of a list are not fields: no schema removes one.
-fn below(value: &Value, path: &mut String, operations: &mut Vec<Value>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                within(path, name, |path| check(value, path, operations));
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                within(path, &index.to_string(), |path| below(item, path, operations));
-            }
-        }
-        _ => {}
-    }
+/// At most how many bytes a text takes between quotes in JSON.
+fn in_json(text: &str) -> usize {
+    let escaped = text.bytes().filter(|byte| matches!(byte, 0..0x20 | b'"' | b'\\'));
+    text.len() + escaped.count() * (r"\u0000".len() - 1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PatchKind, Request, Step, Strategy, Terms, WriteMachine};
+    use super::super::{Outcome, PatchKind, Request, Step, Strategy, Terms, WriteMachine};
     use super::*;
     use crate::crd::sample::{things, with_spec};
 
@@ -204,6 +226,56 @@ mod tests {
                 (0..fields).map(|field| (field.to_string(), json!(1))).collect();
             let sent = paths(Body::Metadata, &object(spec.into(), json!([])));
             assert_eq!(sent.is_some(), is_patch, "{fields} fields");
+        }
+    }
+
+    #[test]
+    fn an_object_whose_checks_are_many_times_its_size_is_written_without() {
+        // A path is a key, and `/spec/` and a name of four digits around it.
+        let with_key = |key: &str| {
+            let below: serde_json::Map<_, _> =
+                (1000..3000).map(|index| (index.to_string(), json!(1))).collect();
+            let spec = json!({ key: below });
+            paths(Body::Metadata, &object(spec, json!([]))).is_some()
+        };
+        let most = (BYTES / 2000 - FRAME) / 2 - "/spec//1000".len();
+        assert!(with_key(&"k".repeat(most)));
+        assert!(!with_key(&"k".repeat(most + 1)));
+        assert!(!with_key(&"\u{1}".repeat(most / 6 + 10)), "an escape of six bytes");
+    }
+
+    #[test]
+    fn a_field_that_was_there_when_the_patch_was_carried_out_was_removed_by_admission() {
+        let versions = |others: &[&str]| {
+            let mut document = crate::crd::sample::things_document(with_spec(json!({
+                "size": { "type": "integer", "default": 5 }, "old": { "type": "string" },
+            })));
+            let first = document["spec"]["versions"][0].clone();
+            for name in others {
+                let mut version = first.clone();
+                (version["name"], version["storage"]) = (json!(name), json!(false));
+                document["spec"]["versions"].as_array_mut().expect("versions").push(version);
+            }
+            Crd::read(&document.into()).expect("a CRD")
+        };
+        let spec = json!({ "size": 5, "old": "a" });
+        for (others, owners, is_by_admission) in [(&[][..], 1, true), (&["v2"], 1, false), (&[], 11, false)] {
+            let (crd, object) = (versions(others), object(spec.clone(), owned_by(owners, "v1")));
+            let body = Body::Identity(json!({ "metadata": { "name": "a", "uid": "u" } }).into());
+            let write = Write {
+                strategy: Strategy::Apply,
+                body,
+                prove: false,
+                missing: Vec::new(),
+                doubtful: Vec::new(),
+                decides_again: false,
+            };
+            let terms = Terms::default();
+            let (mut machine, _) = WriteMachine::begin(&crd, &object, &write, &terms);
+            let step = machine.answered(super::tests::object(json!({ "size": 5 }), owned_by(owners, "v1")));
+            let Step::Done(outcome) = step else { panic!("{step:?}") };
+            assert_eq!(matches!(outcome, Outcome::Unproved), is_by_admission, "{outcome:?}");
+            assert_eq!(matches!(outcome, Outcome::FieldsDropped { .. }), !is_by_admission, "{outcome:?}");
         }
     }
 }

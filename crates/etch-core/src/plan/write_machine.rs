@@ -149,7 +149,10 @@ impl<'a> WriteMachine<'a> {
             }
             let paths = dropped(self.object, &answer, self.crd, &self.write.missing);
             if !paths.is_empty() {
-                return Step::Done(Outcome::FieldsDropped { paths });
+                return Step::Done(match self.is_checked() {
+                    true => Outcome::Unproved,
+                    false => Outcome::FieldsDropped { paths },
+                });
             }
             self.unseen = unseen(self.object, &answer, self.crd);
         }
@@ -217,7 +220,7 @@ impl<'a> WriteMachine<'a> {
         let refusal = refusal.without_keys(&self.crd.storage().schema);
         match &self.sent {
             // The test failed: this server shows something else.
-            Sent::LagCheck if is_failed_operation(&refusal) => Step::Done(Outcome::Conflict),
+            Sent::LagCheck if refusal.is_failed_operation() => Step::Done(Outcome::Conflict),
             Sent::LagCheck => match classify(refusal) {
                 // No manager may take the value away, and nothing is proved.
                 Ok(Outcome::Rejected(_) | Outcome::NeedsRewrite) => self.start(),
@@ -231,13 +234,20 @@ impl<'a> WriteMachine<'a> {
             }
             // A place is not there on this server: it serves another schema than the one that showed it.
             // Where the object is not valid, fields are named.
-            Sent::Write | Sent::Repeat(_) if self.keeps_fields && is_failed_operation(&refusal) => {
+            Sent::Write | Sent::Repeat(_) if self.keeps_fields && refusal.is_failed_operation() => {
                 Step::Done(Outcome::Conflict)
             }
             // A test of the patch failed: the entry is no longer where it was.
             Sent::Release if refusal.code == 422 => Step::Done(Outcome::Conflict),
             _ => classify(refusal).map_or_else(Step::Failed, Step::Done),
         }
+    }
+
+    /// Whether the last request found each field of the object on the server that carried it out (fact W30), so
+    /// that only admission can have removed one since. With several versions, that server may store the object
+    /// at another one, which lacks the field.
+    fn is_checked(&self) -> bool {
+        self.keeps_fields && self.crd.versions().len() == 1
     }
 
     /// Whether admission changes the object on each write, so that no repeat can prove anything.
@@ -317,12 +327,6 @@ impl<'a> WriteMachine<'a> {
             false => self.send(Sent::Repeat(resource_version), again),
         }
     }
-}
-
-/// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, fields are
-/// named.
-fn is_failed_operation(refusal: &Refusal) -> bool {
-    refusal.code == 422 && refusal.fields.is_empty() && refusal.refused_by().is_none()
 }
 
 /// The first request: the write, or its dry run.
