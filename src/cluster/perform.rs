@@ -57,7 +57,9 @@ impl Cluster {
     /// anything.
     async fn patched(&self, path: &str, uid: &str, request: &Request) -> Result<Object, CallError> {
         let part = if request.to_status { "/status" } else { "" };
-        let answer = self.call(patch(&format!("{path}{part}"), request.kind, request.body.to_vec())).await?;
+        // A test of a JSON patch compares bytes, with the object as Go writes it (fact W23).
+        let answer =
+            self.call(patch(&format!("{path}{part}"), request.kind, request.body.to_go_vec())).await?;
         let answer = Json::parse(&answer).map(Object::from).map_err(CallError::malformed)?;
         match answer.uid() == uid {
             true => Ok(answer),

@@ -1,5 +1,5 @@
 //! `json.Marshal` of decoded JSON, as Go's `encoding/json` writes it.
-//! It must only be used for wording, and for the comparison that upstream makes by text.
+//! For wording, and where upstream compares by text.
 
 use std::fmt::Write as _;
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
+use go_text::json::marshal;
 use go_text::strconv::format_plain;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -109,6 +110,11 @@ impl Json {
         let mut bytes = Vec::new();
         write(&self.0, &mut bytes);
         bytes
+    }
+
+    /// The document as Go's `encoding/json` writes it, for a server that compares it by its bytes.
+    pub fn to_go_vec(&self) -> Vec<u8> {
+        marshal(&self.0).into_bytes()
     }
 
     /// The value alone.
