@@ -4,6 +4,7 @@
 use http::Method;
 use kube::Resource as _;
 use serde_json::{Value, json};
+use tracing::warn;
 
 use super::call::{forced, get, if_there, patch, send};
 use super::crds::{METADATA, answered_with};
@@ -110,7 +111,16 @@ impl Cluster {
     /// See [`CallError`].
     pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
         let Some(body) = if_there(self.call(get(&report_path(crd))).await)? else { return Ok(None) };
-        let mut report: DefaultsReport = serde_json::from_slice(&body).map_err(CallError::malformed)?;
+        let mut document: Value = serde_json::from_slice(&body).map_err(CallError::malformed)?;
+        let status = document["status"].take();
+        let mut report: DefaultsReport = serde_json::from_value(document).map_err(CallError::malformed)?;
+        if !status.is_null() {
+            let (status, why) = DefaultsReportStatus::read(status).map_err(CallError::malformed)?;
+            if let Some(why) = why {
+                warn!(report = crd, %why, "the report cannot be read, and proves nothing");
+            }
+            report.status = Some(status);
+        }
         // Reports of releases that did not set it have none.
         report.status = report.status.filter(|status| ["", uid].contains(&status.crd_uid.as_str()));
         Ok(Some(report).filter(|report| report.spec.crd_uid == uid))

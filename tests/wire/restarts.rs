@@ -9,6 +9,7 @@ use super::server::{Answer, Request};
 use super::world::{CRDS, THINGS, World, crd_named, filled, is_write, thing};
 
 const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
 const CRD: &str = "things.example.com";
 /// The fields of a report as a release before this one wrote it: it listed the objects that its record does
 /// not cover, and no more.
@@ -230,4 +231,30 @@ async fn after_a_write_that_lost_owners_a_restart_costs_no_owners_of_another_obj
     world.operate(5 * MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted: all 5"), "{}", world.persisted());
     assert!(world.report(CRD).expect("a report")["status"]["ownersLost"].is_null());
+}
+
+/// Another version of Etch may have written it, or somebody by hand.
+#[tokio::test(start_paused = true)]
+async fn a_report_that_cannot_be_read_is_replaced_and_what_it_says_of_hidden_fields_is_not_lost() {
+    let world = world(3, 0);
+    world.operate(5 * MINUTE).await;
+    world.edit_report(CRD, |report| {
+        report["status"]["canary"] = json!({ "state": "Unheard" });
+        report["status"]["formerDefaults"] = json!([{ "path": ".spec.legacy" }]);
+    });
+    let mut object = thing("late");
+    object["metadata"]["managedFields"] = json!([]);
+    world.put(THINGS, object);
+    world.operate(HOUR).await;
+    let said = world.persisted();
+    assert!(said.contains("4 held") && said.contains(".spec.legacy"), "{said}");
+    let report = world.report(CRD).expect("a report");
+    assert_eq!(report["status"]["canary"], json!(null));
+    assert_eq!(report["status"]["formerDefaults"][0]["path"], ".spec.legacy");
+    world.edit_report(CRD, |report| {
+        report["status"]["canary"] = json!({ "state": "Unheard" });
+        report["status"]["formerDefaults"] = json!([]);
+    });
+    world.operate(HOUR).await;
+    assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
 }

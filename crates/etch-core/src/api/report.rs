@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::selection::ObjectSelector;
 
@@ -175,6 +176,27 @@ pub struct DefaultsReportStatus {
     /// it. Once the schema no longer has such a field, reads do not show it, and a write destroys it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_defaults: Vec<FormerDefault>,
+}
+
+/// What names fields that etcd may hold and no read shows.
+const EVIDENCE: [&str; 5] = ["crdUid", "storageVersion", "defaults", "moreDefaults", "formerDefaults"];
+
+impl DefaultsReportStatus {
+    /// Reads a status as another version of Etch, or somebody by hand, may have written it. Of one that cannot
+    /// be read as a whole, what remains is what names fields that no read shows: nothing else is believed.
+    /// Returns why, too.
+    ///
+    /// # Errors
+    /// If that cannot be read either.
+    pub fn read(status: Value) -> Result<(Self, Option<serde_json::Error>), serde_json::Error> {
+        let why = match serde_json::from_value(status.clone()) {
+            Ok(status) => return Ok((status, None)),
+            Err(why) => why,
+        };
+        let Value::Object(mut fields) = status else { return Err(why) };
+        fields.retain(|name, _| EVIDENCE.contains(&name.as_str()));
+        Ok((serde_json::from_value(fields.into())?, Some(why)))
+    }
 }
 
 /// A field that had a default once and has none now.
