@@ -14,6 +14,7 @@ use etch_core::plan::PERSISTED_ANNOTATION;
 use futures::TryFutureExt;
 
 use super::each;
+use super::error_text;
 use crate::commands::emit::ended;
 use crate::commands::outcome::Outcome;
 use crate::commands::streams::stderr;
@@ -74,7 +75,11 @@ impl Clean {
                 Err(error) => removal.failed(&format!("get the {}", which.resource()), &error),
             }
         }
-        for Marked { name, uid, conditions, persisted, resumed } in marked(&cluster).await? {
+        let marked = marked(&cluster).await.unwrap_or_else(|error| {
+            removal.failures.push(error_text(&error));
+            Vec::new()
+        });
+        for Marked { name, uid, conditions, persisted, resumed } in marked {
             let crd = format!("crd/{name}");
             if conditions {
                 let removed = cluster.set_conditions(&name, &uid, None, &[]);

@@ -15,8 +15,8 @@ use etch::cluster::{Cluster, MAX_IN_FLIGHT, Pace};
 use etch::operator::{Reversion, revert};
 use etch_core::crd::Crd;
 use etch_core::plan::{RecordedDefault, Standing, Unstorable};
+use etch_core::prediction::record_of;
 use etch_core::rbac::Verb;
-use etch_core::report::checkpoint::on_record;
 use etch_core::report::recorded_defaults::recorded_defaults;
 use kube_structural_schema::path::Path as FieldPath;
 use kube_structural_schema::schema::rules::crd::judge;
@@ -116,7 +116,7 @@ impl Revert {
             bail!("{name}: {error}{}", way_out(&error, &scope));
         }
         let (recorded, more_defaults) = recorded_defaults(&status, &crd);
-        let hidden = on_record(&status, &crd).hidden;
+        let hidden = record_of(Some(&status), &document, &crd).hidden;
         let unstorable = Arc::new(Unstorable::new(recorded, &crd).knowing(hidden));
         let wanted = to.map(|to| lacked(&unstorable, &to)).unwrap_or_default();
         let signals = if self.yes { Signals::heard()? } else { Signals::default() };
