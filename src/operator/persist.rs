@@ -18,6 +18,7 @@ use etch_core::engine::stop_reason::StopReason;
 use etch_core::engine::sweep::{Sweep, SweepError};
 use etch_core::object_machine::Rules;
 use etch_core::plan::{Persisted, Record, Skip, Terms};
+use etch_core::report::changed_defaults::ChangedDefaults;
 use etch_core::report::checkpoint::Checkpoint;
 use etch_core::report::former_defaults::places_of;
 use etch_core::report::ledger::Ledger;
@@ -39,6 +40,8 @@ pub struct Pass {
     pub terms: Terms,
     /// What is on record: objects that it covers need no request.
     pub record: Record,
+    /// The defaults that have changed since the operator's last pass. Their values are sent with each write.
+    pub changes: ChangedDefaults,
     /// Whether every API server serves the CRD, so that a pass without exceptions proves the version at which
     /// objects are stored.
     pub proves_versions: bool,
@@ -132,7 +135,8 @@ pub async fn persist(
             ..Limits::default()
         };
         let checkpoint = Checkpoint { record, ..Checkpoint::default() };
-        engine::pass::Pass::begin(rules.clone(), limits, checkpoint, Ledger::default())
+        let ledger = Ledger { changes: pass.changes.clone(), ..Ledger::default() };
+        engine::pass::Pass::begin(rules.clone(), limits, checkpoint, ledger)
     };
     await_migration(cluster, &pass, progress).await;
     let check = Arc::new(GenerationCheck::new(&pass.crd, None));

@@ -157,7 +157,7 @@ async fn what_is_held_after_the_verification_is_not_taken_for_stored_after_a_res
 }
 
 /// A world in which 1 was the default and 5 is, and an object that has never stored either.
-async fn changed() -> World {
+pub(crate) async fn changed() -> World {
     let world = World::with(&[]);
     world.operate(MINUTE).await;
     world.put(THINGS, thing("a"));
@@ -165,7 +165,7 @@ async fn changed() -> World {
     world
 }
 
-fn value_and_owners(world: &World) -> (Value, Vec<Value>) {
+pub(crate) fn value_and_owners(world: &World) -> (Value, Vec<Value>) {
     let object = world.stored(THINGS, "a").expect("nobody deletes it");
     let owners = object["metadata"]["managedFields"].as_array().expect("owners");
     (object["spec"]["size"].clone(), owners.iter().map(|owner| owner["manager"].clone()).collect())

@@ -8,10 +8,13 @@ use etch::cluster::{Pace, PaceMode, Scope};
 use etch::operator::{self, Pass, Passed, Progress};
 use etch_core::crd::Crd;
 use etch_core::plan::{Record, Terms};
+use etch_core::prediction::changes_by_hand;
+use etch_core::report::changed_defaults::ChangedDefaults;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::generation::{forget_name, slow};
+use super::generation::{forget_name, slow, slow_and_unchecked};
+use super::lagging::{changed, value_and_owners};
 use super::server::Answer;
 use super::stored_versions::migrate;
 use super::world::{CRDS, THINGS, World, is_write};
@@ -22,6 +25,7 @@ fn pass(world: &World) -> Pass {
     let crd = Arc::new(Crd::read(&document.into()).expect("it can be read"));
     Pass {
         record: Record::empty(&crd),
+        changes: ChangedDefaults::default(),
         crd,
         scope: Scope::All,
         terms: Terms::default(),
@@ -89,7 +93,7 @@ async fn a_pass_that_waits_for_a_migration_can_be_cancelled() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_first_write_of_all_drops_is_named() {
-    let world = slow(3, 10, json!({ "name": "n" }));
+    let world = slow_and_unchecked(3, 10, json!({ "name": "n" }));
     world.loses(|world, request| {
         if !is_write(request) {
             return None;
@@ -121,4 +125,24 @@ async fn what_only_the_crd_read_again_shows_to_be_dropped_is_named() {
     let passed = operator::persist(&cluster, begun, &mut progress).await.expect("it comes to its end");
     let sentence = "writes dropped fields while the CRD changed: .spec.name (3 objects)";
     assert_eq!(lost(&passed), (vec![(".spec.name", 3)], sentence));
+}
+
+/// A pass over the objects of a world in which a default has just changed.
+fn pass_after_change(world: &World) -> Pass {
+    let begun = pass(world);
+    let report = world.report("things.example.com").expect("the operator has been here");
+    let status = serde_json::from_value(report["status"].clone()).expect("a status");
+    Pass { changes: changes_by_hand(&status, &begun.crd), ..begun }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_by_hand_through_a_lagging_server_does_not_store_the_old_default() {
+    let world = changed().await;
+    // One server shows the new default; the write goes to the other one.
+    world.serves(5, 1);
+    let (cluster, _) = world.serve();
+    let pass = pass_after_change(&world);
+    let passed = operator::persist(&cluster, pass, &mut |_| ()).await.expect("it comes to its end");
+    assert_eq!(value_and_owners(&world), (json!(5), vec![json!("user")]));
+    assert!(passed.verified, "{passed:?}");
 }

@@ -26,11 +26,20 @@ pub struct PendingChanges {
 /// Which changes of defaults are due by the last report on a CRD, under the settings of its policy. The
 /// report may be about earlier defaults of the CRD.
 pub fn pending_changes(report: &DefaultsReportStatus, crd: &Crd, settings: &Settings) -> PendingChanges {
+    PendingChanges { changes: changed_defaults(report, crd, settings), record: on_record(report, crd) }
+}
+
+fn changed_defaults(report: &DefaultsReportStatus, crd: &Crd, settings: &Settings) -> ChangedDefaults {
     // When it is opened decides nothing about changes.
     let state = ReportState::open(Some(report), crd, settings, "", Timestamp::UNIX_EPOCH);
     let about_this = Some(report).filter(|report| state.is_about(report));
-    let changes = ChangedDefaults::open(about_this, state.previous(), crd, settings);
-    PendingChanges { changes, record: on_record(report, crd) }
+    ChangedDefaults::open(about_this, state.previous(), crd, settings)
+}
+
+/// Which defaults have changed since the operator's last pass, for a pass by hand, which follows none of them:
+/// it sends their values with its writes.
+pub fn changes_by_hand(report: &DefaultsReportStatus, crd: &Crd) -> ChangedDefaults {
+    changed_defaults(report, crd, &Settings::default())
 }
 
 impl PendingChanges {

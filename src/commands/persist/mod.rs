@@ -21,6 +21,7 @@ use etch_core::api::Counts;
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::plan::{Clock, HiddenFields, Ownership, Record, Terms};
+use etch_core::prediction::changes_by_hand;
 use etch_core::rbac::Verb;
 use etch_core::report::checkpoint::on_record;
 use etch_core::selection::Selection;
@@ -304,6 +305,7 @@ impl Persist {
         let of_operator = report.as_ref().map(|report| on_record(report, &crd));
         let is_on_record = !self.every_object && of_operator.is_some_and(|record| record.is_of_all());
         let proves_versions = self.every_object && !record.clock.is_deaf(Timestamp::now());
+        let changes = report.as_ref().map(|report| changes_by_hand(report, &crd));
         if self.every_object {
             if !proves_versions {
                 crd_pass.unrecorded = Some(UNSERVED.to_owned());
@@ -315,6 +317,7 @@ impl Persist {
             scope: work.scope.clone(),
             terms: self.terms(),
             record,
+            changes: changes.unwrap_or_default(),
             proves_versions,
             after: crd_pass.after.clone(),
             pace: work.pace.clone(),
