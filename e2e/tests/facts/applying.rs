@@ -5,11 +5,12 @@
 
 use anyhow::Result;
 use e2e::webhook::{Webhook, renamed};
+use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::{
-    cluster::{Cluster, JSON_PATCH, MERGE},
+    cluster::{Cluster, JSON_PATCH, MERGE, send},
     rows,
     tabs::{ETCH, Stored, Tabs, defaulted, spec, text, v1, versions},
 };
@@ -295,6 +296,14 @@ async fn w23(cluster: &Cluster) -> Result<()> {
             false => answer.refused(422, "Invalid", "")?,
         }
         assert_eq!((tabs.revision(name).await?, tabs.stored(name).await?), before, "{name}");
+    }
+    // What is compared are the bytes that Go writes.
+    tabs.json_patch("v1", "stored", color(">=1&2")).await?.ok()?;
+    let path = tabs.path("v1", "stored");
+    for (value, holds) in [(r"\u003e=1\u00262", true), (">=1&2", false)] {
+        let body = format!(r#"[{{"op": "test", "path": "/spec/color", "value": "{value}"}}]"#);
+        let answer = send(cluster.admin(), Method::PATCH, &path, JSON_PATCH, body).await?;
+        assert_eq!(answer.code, if holds { 200 } else { 422 }, "{value}");
     }
     Ok(())
 }
