@@ -85,8 +85,11 @@ impl Cluster {
         room: &ObjectRoom,
     ) -> Result<(Vec<u8>, Held), CallError> {
         let response = self.open(request).await?;
-        let mut held = room.hold(LARGEST).await;
-        let body = tokio::time::timeout(DEADLINE, response.into_body().collect())
+        let read = async {
+            let held = room.hold(LARGEST).await;
+            response.into_body().collect().await.map(|body| (held, body))
+        };
+        let (mut held, body) = tokio::time::timeout(DEADLINE, read)
             .await
             .map_err(|_| self.timed_out(DEADLINE))?
             .map_err(|error| self.broken_off(&error))?;

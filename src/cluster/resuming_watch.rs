@@ -53,6 +53,13 @@ enum State {
 }
 
 impl ResumingWatch {
+    /// See [`Watch::rest`].
+    pub fn rest(&mut self) {
+        if let State::Open { watch, .. } = &mut self.state {
+            watch.rest();
+        }
+    }
+
     /// Follows the objects of `resource` from a resource version on.
     pub fn new(cluster: Cluster, resource: Resource, from: String) -> Self {
         Self {

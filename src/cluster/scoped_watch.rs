@@ -57,6 +57,11 @@ impl ScopedWatch {
         self.watches.iter_mut().for_each(|watch| watch.resume_from(resource_version.to_owned()));
     }
 
+    /// Holds no room for objects that others wait for, until the next update is asked for.
+    pub fn rest(&mut self) {
+        self.watches.iter_mut().for_each(ResumingWatch::rest);
+    }
+
     /// The next update. This future may be dropped at any time: nothing is lost by it, nor asked for twice.
     /// Where [`Self::fails`] after it, it does not show that the watches of other namespaces work.
     ///

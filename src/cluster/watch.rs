@@ -54,7 +54,7 @@ pub struct Watch {
     room: ObjectRoom,
     /// The room for the line that is being read; `None` for the beginning of one.
     room_of_line: Option<LineRoom>,
-    /// The wait for that room, which keeps its turn while it is not polled.
+    /// The wait for that room, which keeps its turn while it is not polled, until [`Watch::rest`].
     waiting: Option<BoxFuture<'static, Held>>,
     is_complete: bool,
 }
@@ -154,6 +154,12 @@ impl Watch {
                 return Ok(None);
             }
         }
+    }
+
+    /// Gives back the room that it has and its turn for more, as long as nobody asks for the next change: what is
+    /// under way may wait for that room.
+    pub fn rest(&mut self) {
+        (self.waiting, self.room_of_line) = (None, None);
     }
 
     /// For how many bytes room is needed before anything more may be done; `None` if there is enough.

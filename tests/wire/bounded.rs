@@ -273,3 +273,35 @@ async fn large_objects_that_change_at_once_share_a_room() {
     assert_eq!(world.persisted(), "True AllPersisted: all 14 objects store their defaults");
     operator.abort();
 }
+
+/// What happens to the object meanwhile must not hold the room that the read waits for.
+#[tokio::test(start_paused = true)]
+async fn a_large_object_that_changes_while_it_is_read_again_stops_nothing() {
+    let large = |name: &str, note: &str| {
+        let mut object = thing(name);
+        object["metadata"]["annotations"] = json!({ "note": note.repeat(20_000) });
+        object
+    };
+    let world = World::with(&[]);
+    world.put(THINGS, large("a", "x"));
+    world.put(THINGS, large("b", "x"));
+    world.fails(|request| (is_write(request) && is_of("a")(request)).then(|| Answer::status(503, "", "no")));
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    assert!(!world.is_persisted("a") && world.is_persisted("b"));
+    world.heals();
+    let mut is_changed = false;
+    world.loses(move |world, request| {
+        if request.method != "GET" || !is_of("a")(request) || std::mem::replace(&mut is_changed, true) {
+            return None;
+        }
+        world.put(THINGS, large("a", "y"));
+        Some(world.answer(request).after(Duration::from_secs(1)))
+    });
+    tokio::time::sleep(5 * MINUTE).await;
+    world.put(THINGS, large("c", "x"));
+    tokio::time::sleep(5 * MINUTE).await;
+    assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
+    operator.abort();
+}

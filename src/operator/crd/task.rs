@@ -147,6 +147,9 @@ impl CrdTask {
         let Work { writes, question, objects, watch, turn_ends, .. } = work;
         let Signals { pause, resumed, watch_failure, conditions, restore_sign, permissions } = signals;
         let (is_watching, wants_changes) = (machine.watching().is_some(), machine.wants_changes());
+        if let Some(watch) = watch.as_mut().filter(|_| !wants_changes) {
+            watch.rest();
+        }
         let reconciler = objects.as_ref().filter(|objects| objects.is_busy());
         let reconciler = reconciler.map(|objects| objects.reconciler().clone());
         tokio::select! {

@@ -41,6 +41,9 @@ enum LatestEvent<H> {
     Nothing,
     /// It changed: this is its newest state.
     Changed(Received<H>),
+    /// It changed while it was read. A state that waits for the end of a read would hold room that the read
+    /// waits for.
+    Outdated(Identity),
     Deleted,
 }
 
@@ -50,6 +53,8 @@ enum LatestEvent<H> {
 pub(super) struct Queue<H> {
     /// Those that are under way, by uid.
     active: BTreeMap<String, LatestEvent<H>>,
+    /// Of these, the uids of those that are being read.
+    reading: BTreeSet<String>,
     /// The uids of objects that were created and are not counted yet.
     new: BTreeSet<String>,
     /// Objects to be read again as soon as there is room, each once.
@@ -66,6 +71,7 @@ impl<H> Default for Queue<H> {
     fn default() -> Self {
         Self {
             active: BTreeMap::new(),
+            reading: BTreeSet::new(),
             new: BTreeSet::new(),
             again: VecDeque::new(),
             in_again: BTreeSet::new(),
@@ -112,7 +118,10 @@ impl<H> Queue<H> {
     pub(super) fn changed(&mut self, now: Instant, received: Received<H>) -> Queued<H> {
         let uid = received.object.uid();
         if let Some(meanwhile) = self.active.get_mut(uid) {
-            *meanwhile = LatestEvent::Changed(received);
+            *meanwhile = match self.reading.contains(uid) {
+                true => LatestEvent::Outdated(received.object.identity()),
+                false => LatestEvent::Changed(received),
+            };
             return Queued::Follows;
         }
         let delay = match skip(&received.object) {
@@ -194,10 +203,16 @@ impl<H> Queue<H> {
             self.in_again.remove(&identity);
             if !self.active.contains_key(&identity.uid) {
                 self.active.insert(identity.uid.clone(), LatestEvent::Nothing);
+                self.reading.insert(identity.uid.clone());
                 return Some(identity);
             }
         }
         None
+    }
+
+    /// Records that an object was read: it is reconciled now.
+    pub(super) fn was_read(&mut self, uid: &str) {
+        self.reading.remove(uid);
     }
 
     /// Records that an object is done, which may be gone; returns how it is counted, and its newest state if
@@ -208,8 +223,13 @@ impl<H> Queue<H> {
             true => InTally::Created,
             false => InTally::Counted,
         };
+        self.reading.remove(uid);
         match self.active.remove(uid) {
             Some(LatestEvent::Changed(object)) => (in_tally, Some(object)),
+            Some(LatestEvent::Outdated(identity)) => {
+                self.add_again(identity);
+                (in_tally, None)
+            }
             Some(LatestEvent::Deleted) => (InTally::Deleted, None),
             Some(LatestEvent::Nothing) | None => (in_tally, None),
         }
@@ -312,6 +332,19 @@ mod tests {
         assert_eq!(in_tally, InTally::Counted);
         assert_eq!(newest.expect("it has changed").object.resource_version(), "3");
         assert!(queue.is_idle() && queue.is_drained());
+    }
+
+    #[test]
+    fn no_state_is_kept_for_an_object_that_is_being_read_and_it_is_read_again() {
+        let (mut queue, now) = (Queue::default(), start());
+        queue.read_again([received("a", "1").object.identity()]);
+        let read = queue.next_read(now, 0).expect("it is read");
+        assert!(matches!(queue.changed(now, received("a", "2")), Queued::Follows));
+        assert!(queue.done("a", false).1.is_none());
+        assert_eq!(queue.next_read(now, 0), Some(read), "once more");
+        queue.was_read("a");
+        assert!(matches!(queue.changed(now, received("a", "3")), Queued::Follows));
+        assert_eq!(queue.done("a", false).1.expect("it has changed").object.resource_version(), "3");
     }
 
     #[test]

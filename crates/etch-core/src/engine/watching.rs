@@ -283,6 +283,7 @@ impl<H> Watching<H> {
 
     /// Takes in an object that was to be read again.
     pub fn read(&mut self, now: Instant, received: Received<H>) {
+        self.queue.was_read(received.object.uid());
         if self.end.is_some() {
             self.queue.done(received.object.uid(), false);
             return;
