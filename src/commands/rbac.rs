@@ -147,7 +147,7 @@ fn namespaces(spec: &DefaultsPolicySpec) -> Option<Namespaces> {
 
 fn account(text: &str) -> Result<Account, String> {
     match text.split_once(':') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains(':') => {
             Ok(Account { namespace: namespace.to_owned(), name: name.to_owned() })
         }
         _ => Err("expected NAMESPACE:NAME, such as etch-system:etch".to_owned()),

@@ -253,7 +253,7 @@ fn the_overlay_turns_it_on() -> Result<()> {
     let pod = &of("Deployment", "etch")?["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
     let environment = container["env"].as_array().context("env")?;
-    ensure!(environment.contains(&json!({ "name": "ETCH_ADMISSION_LISTEN", "value": "0.0.0.0:8443" })));
+    ensure!(environment.contains(&json!({ "name": "ETCH_ADMISSION_LISTEN", "value": "[::]:8443" })));
     let service = of("Service", "etch-admission")?;
     let port =
         container["ports"].as_array().context("ports")?.iter().find(|port| port["containerPort"] == 8443);
@@ -302,7 +302,7 @@ fn self_managed_nothing_is_mounted() -> Result<()> {
     ensure!(is_empty(&pod["volumes"]) && is_empty(&pod["containers"][0]["volumeMounts"]), "{pod:#}");
     let environment = pod["containers"][0]["env"].as_array().context("env")?;
     let name = "etch-admission-certificates";
-    ensure!(environment.contains(&json!({ "name": "ETCH_ADMISSION_LISTEN", "value": "0.0.0.0:8443" })));
+    ensure!(environment.contains(&json!({ "name": "ETCH_ADMISSION_LISTEN", "value": "[::]:8443" })));
     ensure!(environment.contains(&json!({ "name": "ETCH_ADMISSION_CERTIFICATES_SECRET", "value": name })));
     ensure!(
         environment.iter().all(|variable| variable["name"] != "ETCH_ADMISSION_INJECT"),

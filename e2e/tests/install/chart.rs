@@ -216,6 +216,8 @@ fn mistakes_in_values_are_refused() -> Result<()> {
         "policy.mode=Perhaps",
         "replica=3",
         "rbac.groups={*}",
+        "rbac.groups={*.example.com}",
+        "rbac.groups={etch-operator.io}",
         "rbac.groups={apps}",
         "rbac.groups={a.example.com,rbac.authorization.k8s.io}",
         "rbac.groups={flowcontrol.apiserver.k8s.io}",

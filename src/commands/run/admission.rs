@@ -17,11 +17,11 @@ use etch_admission::renewal::Lifetimes;
 use etch_admission::{Endpoint, Injection, Lookup, SERVICE};
 use futures::FutureExt;
 use http::Uri;
-use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::bind;
 use crate::commands::values::duration;
 
 /// How long the server still takes requests after the process is to end: until all clients know that it is
@@ -107,8 +107,7 @@ impl AdmissionFlags {
         let metrics = cluster.metrics().clone();
         let certificates = Certificates::new(metrics.clone());
         let tls = certificates.tls()?;
-        let listener =
-            TcpListener::bind(address).await.with_context(|| format!("--admission-listen {address}"))?;
+        let listener = bind(address).await.with_context(|| format!("--admission-listen {address}"))?;
         info!(listening = %listener.local_addr()?, "serving admission");
         let serving = ServedSchemas::default();
         let endpoint = Endpoint {

@@ -4,7 +4,8 @@ mod admission;
 mod dedicated_runtime;
 mod heap;
 
-use std::net::SocketAddr;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,10 +49,23 @@ pub(crate) struct Run {
     #[arg(long, env = "ETCH_LEASE_NAMESPACE", default_value = "etch-system")]
     lease_namespace: String,
     /// The address to serve health and metrics on
-    #[arg(long, env = "ETCH_LISTEN", default_value = "0.0.0.0:8080")]
+    #[arg(long, env = "ETCH_LISTEN", default_value = "[::]:8080")]
     listen: SocketAddr,
     #[command(flatten)]
     admission: AdmissionFlags,
+}
+
+/// Listens at an address. `[::]` stands for all addresses, IPv4 included, also where the kernel has no IPv6.
+async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    match TcpListener::bind(address).await {
+        Err(error)
+            if address.ip() == Ipv6Addr::UNSPECIFIED
+                && !matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) =>
+        {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await
+        }
+        bound => bound,
+    }
 }
 
 impl Run {
@@ -77,8 +91,7 @@ impl Run {
             clock: Clock::default(),
             set_back: lease.as_ref().map(Lease::set_back),
         };
-        let listener =
-            TcpListener::bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
+        let listener = bind(self.listen).await.with_context(|| format!("--listen {}", self.listen))?;
         let listening = listener.local_addr()?;
         let ready = Arc::new(Readiness::default());
         dedicated.serve(listener, cluster.metrics().clone(), ready.clone())?;

@@ -120,6 +120,7 @@ fn crd_fact(crd: &Json) -> CrdFacts {
         group: crd["spec"]["group"].as_str().unwrap_or_default().to_owned(),
         labels: labels(crd),
         conditions: condition::present(crd),
+        generation: crd["metadata"]["generation"].as_i64(),
     }
 }
 

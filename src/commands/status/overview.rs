@@ -41,6 +41,8 @@ pub(super) struct CrdFacts {
     pub(super) group: String,
     pub(super) labels: Labels,
     pub(super) conditions: Vec<Condition>,
+    /// Its generation; `None` where it shows none.
+    pub(super) generation: Option<i64>,
 }
 
 /// Everything that the command shows, as programs read it.
@@ -169,7 +171,7 @@ pub(super) fn overview(facts: Facts) -> Overview {
     reports.retain(|report| !are_known || governed.contains_key(report.spec.crd.as_str()));
     let is_elsewhere = |leader: &&LeaderView| !SERVICE_ACCOUNT.starts_with(&format!("{}:", leader.namespace));
     let account = leader.iter().flatten().find(is_elsewhere);
-    let account = account.map(|leader| format!(" --service-account {}:NAME", leader.namespace));
+    let account = account.map(|leader| format!(" --service-account {}:etch", leader.namespace));
     Overview {
         versions: Versions { etch: env!("CARGO_PKG_VERSION"), kubernetes },
         is_leaderless: matches!(leader, Some(None)),
@@ -232,13 +234,19 @@ fn policy_problems(conditions: Vec<(String, Vec<PolicyCondition>)>) -> Vec<Polic
     problems.collect()
 }
 
+/// The state of a CRD that has changed since its conditions were set.
+const OUTDATED: &str = "Outdated";
+
 /// The CRDs by the reason of `DefaultsPersisted`, and those with either of the other conditions.
 fn states(crds: &[CrdFacts]) -> Vec<StateView> {
     let [non_structural, invalid_defaults, persisted] = TYPES;
     let mut states: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
     for crd in crds {
         for condition in &crd.conditions {
+            let is_outdated = condition.observed_generation.is_some_and(|seen| crd.generation > Some(seen));
             let (state, is_problem) = match condition.r#type.as_str() {
+                kind if is_outdated && kind == persisted => (OUTDATED, false),
+                _ if is_outdated => continue,
                 kind if kind == persisted => {
                     let reason = Reason::named(&condition.reason);
                     let is_warning = reason.and_then(Reason::event) == Some(EventType::Warning);

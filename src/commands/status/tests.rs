@@ -306,7 +306,7 @@ fn a_command_for_an_operator_elsewhere_leaves_its_account_to_be_named() {
     let overview = overview(facts);
     let commands: Vec<&str> = overview.missing_permissions.iter().map(|missing| &*missing.command).collect();
     assert!(
-        commands.iter().all(|command| command.contains(" --service-account team-a:NAME | ")),
+        commands.iter().all(|command| command.contains(" --service-account team-a:etch | ")),
         "{commands:?}"
     );
 }
@@ -347,4 +347,19 @@ fn a_report_that_cannot_be_read_is_noted() {
         unread[0].starts_with("DefaultsReport widgets.example.com: ") && !unread[0].contains("secret"),
         "{unread:?}"
     );
+}
+
+#[test]
+fn a_condition_about_an_earlier_generation_shows_no_state() {
+    let state_of = |observed: Option<i64>, generation| {
+        let mut crd = persisted("widgets.example.com", "AllPersisted", "all");
+        crd.conditions[0].observed_generation = observed;
+        crd.generation = generation;
+        let states = overview(Facts { crds: Some(vec![crd]), ..Facts::default() }).crds;
+        states.iter().map(|state| state.state.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(state_of(Some(1), Some(2)), ["Outdated"]);
+    for (observed, generation) in [(Some(2), Some(2)), (None, Some(2)), (Some(1), None)] {
+        assert_eq!(state_of(observed, generation), ["AllPersisted"]);
+    }
 }
