@@ -88,6 +88,14 @@ pub enum Problem {
         /// The storage version.
         storage: String,
     },
+    /// Nothing shows at which version it is stored: from another one it was converted by a webhook that the CRD
+    /// no longer names.
+    MaybeUnconverted {
+        /// The other versions.
+        versions: Vec<String>,
+        /// The storage version.
+        storage: String,
+    },
     /// It is at another version than the storage version, and a webhook would have to convert it.
     NotConverted {
         /// The version that it is in.
@@ -153,6 +161,7 @@ impl Problem {
             self,
             Self::MaybeStoredAt { .. }
                 | Self::MaybeLosesFieldsAt { .. }
+                | Self::MaybeUnconverted { .. }
                 | Self::NotConverted { .. }
                 | Self::Opaque { .. }
                 | Self::TooDeep
@@ -308,6 +317,11 @@ impl std::fmt::Display for Problem {
             Self::MaybeLosesFieldsAt { version, storage } => write!(
                 f,
                 "not known to be stored at {storage}: at {version} it loses fields that {version} no longer has"
+            ),
+            Self::MaybeUnconverted { versions, storage } => write!(
+                f,
+                "not known to be stored at {storage}: from {} no webhook converts it any more",
+                versions.join(" or ")
             ),
             Self::NotConverted { version, storage } => {
                 write!(

@@ -34,15 +34,28 @@ impl Problem {
 
     /// Whether an object has it only if it is stored at another version than the storage version.
     pub fn is_if_stored_elsewhere(&self) -> bool {
-        matches!(self, Self::MaybeStoredAt { .. } | Self::MaybeLosesFieldsAt { .. })
+        matches!(
+            self,
+            Self::MaybeStoredAt { .. } | Self::MaybeLosesFieldsAt { .. } | Self::MaybeUnconverted { .. }
+        )
     }
 
     /// The problems of an object of which nothing shows at which version it is stored.
     pub(super) fn if_stored_elsewhere(old: &Crd, new: &Crd) -> Vec<Self> {
-        Self::maybe_stored_at_removed(old, new)
+        let of_versions = [Self::maybe_stored_at_removed(old, new), Self::maybe_unconverted(old, new)]
             .into_iter()
-            .chain(Self::maybe_loses_fields(old, new))
-            .collect()
+            .flatten();
+        of_versions.chain(Self::maybe_loses_fields(old, new)).collect()
+    }
+
+    /// `None` if there is no other version from which a webhook converts to the storage version and, after the
+    /// upgrade, does not. Objects are then read as if that version named its fields as the storage version does.
+    fn maybe_unconverted(old: &Crd, new: &Crd) -> Option<Self> {
+        let storage = &old.storage().name;
+        let others = old.versions().iter().map(|version| &version.name).filter(|name| *name != storage);
+        let versions: Vec<String> = others.filter(|name| new.version(name).is_some()).cloned().collect();
+        let is_any = old.is_converted_by_webhook() && !new.is_converted_by_webhook() && !versions.is_empty();
+        is_any.then(|| Self::MaybeUnconverted { versions, storage: storage.clone() })
     }
 
     /// For each version at which objects may be stored, and that no longer has all its fields. Without a
