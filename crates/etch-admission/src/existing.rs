@@ -86,7 +86,8 @@ pub fn existing(
     let mut found = Vec::with_capacity(schemas.len());
     for (schema, facts) in schemas {
         let before = Request { object: &now, facts, ..request };
-        if schema.subject(&before, &mut Run::new(schema)).is_none() {
+        let mut run = Run::new(schema);
+        if schema.subject(&before, &mut run).is_none() && !run.is_spent() {
             found.push(None);
             continue;
         }

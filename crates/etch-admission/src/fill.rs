@@ -67,7 +67,12 @@ impl Compiled {
     /// Sets the defaults of the object, and those of some of its extensions.
     fn with_defaults_in(&self, request: &Request<'_>, is_meant: &dyn Fn(&Extension) -> bool) -> Defaulted {
         let mut run = Run::new(self);
-        let Some(mut subject) = self.subject(request, &mut run) else { return Defaulted::default() };
+        let subject = self.subject(request, &mut run);
+        if run.is_spent() {
+            let warning = format!("defaults are not set: cannot evaluate `when`: {}", Failure::OutOfBudget);
+            return Defaulted { object: None, warnings: vec![warning] };
+        }
+        let Some(mut subject) = subject else { return Defaulted::default() };
         subject.extensions.retain(is_meant);
         let mut filling = Filling {
             compiled: self,

@@ -210,8 +210,12 @@ impl Compiled {
     /// All findings about a request, with those that an old object had already as warnings.
     pub(super) fn found(&self, request: &Request<'_>) -> Vec<Found> {
         let mut run = Run::new(self);
-        let Some(subject) = self.subject(request, &mut run) else { return Vec::new() };
         let ratchets = self.ratcheting == Ratcheting::Enabled && request.operation == Operation::Update;
+        let subject = self.subject(request, &mut run);
+        if run.is_spent() {
+            return self.undetermined(request, ratchets).into_iter().collect();
+        }
+        let Some(subject) = subject else { return Vec::new() };
         let touch = if ratchets { touch(request, &subject.extensions) } else { Touch::Extension };
         if touch == Touch::FinalizersOnly {
             return Vec::new();
@@ -244,6 +248,29 @@ impl Compiled {
         one_of_each_group(&mut found);
         found.extend(more);
         found
+    }
+
+    /// That it costs too much to determine what of a request the schema is for. It stands for all that would be
+    /// found there.
+    fn undetermined(&self, request: &Request<'_>, ratchets: bool) -> Option<Found> {
+        let subject = Subject { target: self.target(request)?, extensions: self.all_extensions(request) };
+        let touch = if ratchets { touch(request, &subject.extensions) } else { Touch::Extension };
+        let severity = match touch {
+            Touch::FinalizersOnly => return None,
+            Touch::Extension if self.may_refuse() => Severity::Deny,
+            Touch::Terminating | Touch::AroundExtension | Touch::Extension => Severity::Warn,
+        };
+        let detail = format!("cannot evaluate `when`: {}", Failure::OutOfBudget);
+        let error = FieldError { field: subject.field(), kind: Kind::Invalid, detail };
+        Some(Found { error, source: Source::Cost, severity, ..Found::more(severity, &subject) })
+    }
+
+    /// Whether anything that it can find refuses a request.
+    fn may_refuse(&self) -> bool {
+        self.extension.is_some()
+            || self.required.is_some()
+            || self.rules.iter().any(|rule| rule.severity == Severity::Deny)
+            || self.references.iter().any(|reference| reference.severity == Severity::Deny)
     }
 
     pub(super) fn answer(&self, found: Vec<Found>) -> Answer {

@@ -343,6 +343,48 @@ fn an_update_is_judged_by_what_it_changes() {
     );
 }
 
+const EXPENSIVE: [&str; 2] = [
+    // For all parts together, and for each.
+    "object.spec.parts.exists(part, part.ext.name == 'last') && extension.name != 'none'",
+    "object.spec.parts.all(one, object.spec.parts.exists(other, other.ext.name == one.ext.name))",
+];
+
+/// A box whose last part is wrong, with so many others that `when` costs too much.
+fn expensive_box(when: &str) -> (Compiled, Value) {
+    let schema = compile(json!({ "when": when, "defaultOn": ["CREATE", "UPDATE"] }));
+    let mut parts: Vec<_> = (0..3_000).map(|n| json!({ "ext": { "name": n.to_string() } })).collect();
+    parts.push(json!({ "ext": { "name": "last", "size": "wrong" } }));
+    let metadata = json!({ "name": "b", "finalizers": ["a", "b"] });
+    let spec = json!({ "parts": parts });
+    (schema, json!({ "apiVersion": "example.com/v1", "kind": "Box", "metadata": metadata, "spec": spec }))
+}
+
+#[test]
+fn what_costs_too_much_to_be_determined_is_refused() {
+    for when in EXPENSIVE {
+        let ((schema, expensive), facts) = (expensive_box(when), json!({}));
+        let review = asked(&schema, &expensive, None, &facts);
+        assert_eq!(errors(&review), ["spec.parts[*].ext Invalid"], "{when}");
+        assert!(review.answer.warnings.iter().any(|warning| warning.contains("defaults are not set")));
+        let mut changed = expensive.clone();
+        changed["spec"]["parts"][0]["ext"]["size"] = json!(1);
+        let review = asked(&schema, &changed, Some(&expensive), &facts);
+        assert_eq!(errors(&review), ["spec.parts[*].ext Invalid"], "{when}");
+    }
+}
+
+#[test]
+fn what_costs_too_much_is_not_held_back_where_an_update_leaves_it_alone() {
+    let ((schema, expensive), facts) = (expensive_box(EXPENSIVE[0]), json!({}));
+    let mut labelled = expensive.clone();
+    labelled["metadata"]["labels"] = json!({ "a": "b" });
+    let mut released = expensive.clone();
+    released["metadata"]["finalizers"] = json!(["b"]);
+    for left_alone in [labelled, released] {
+        assert!(asked(&schema, &left_alone, Some(&expensive), &facts).answer.is_allowed());
+    }
+}
+
 #[test]
 fn an_object_on_its_way_out_is_not_held_back() {
     let schema = compile(json!({ "rules": [
