@@ -435,16 +435,15 @@ impl Inspection<'_, '_> {
         let check = |old: Option<&Value>, budget: &mut i64| {
             extension.prepared.embedded(&extension.schema, own, old, budget)
         };
-        let found = match self.side {
-            Side::New(_) => check(old, &mut self.run.budget),
-            Side::Old { unevaluated } => {
-                let mut found = check(None, &mut self.run.budget);
-                if unevaluated {
-                    found.misfits = check(old, &mut self.run.budget).misfits;
-                }
-                found
-            }
-        };
+        let was_spent = self.run.is_spent();
+        let is_new = matches!(self.side, Side::New(_));
+        let mut found = check(old.filter(|_| is_new), &mut self.run.budget);
+        // The last rule is the one that cost too much.
+        let exceeds = !was_spent && self.run.is_spent();
+        let too_expensive = exceeds.then(|| found.rules.pop()).flatten();
+        if matches!(self.side, Side::Old { unevaluated: true }) {
+            found.misfits = check(old, &mut self.run.budget).misfits;
+        }
         let error = |finding: &Finding| FieldError {
             field: join(&place.written, relative(finding)),
             kind: finding.kind,
@@ -465,6 +464,9 @@ impl Inspection<'_, '_> {
         for finding in &found.rules {
             let (at, mark) = (relative(finding), finding.asked.as_deref().unwrap_or_default());
             self.report(place.extension, Source::SchemaRule, Severity::Deny, error(finding), at, mark);
+        }
+        if let Some(finding) = &too_expensive {
+            self.too_expensive(Severity::Deny, error(finding));
         }
         for finding in &found.misfits {
             let (at, source) = (relative(finding), Source::Unevaluated(None));
@@ -526,7 +528,9 @@ impl Inspection<'_, '_> {
         let values = Bound { index: number.as_ref(), item, ..place.bound }.values();
         let changes = rule.names_old_self || rule.names_old_object;
         let is_old = matches!(self.side, Side::Old { .. });
-        let (source, kind, detail) = match self.run.holds(&rule.rule, &values) {
+        let holds = self.run.holds(&rule.rule, &values);
+        let is_too_expensive = holds.as_ref().is_err_and(Failure::is_too_expensive);
+        let (source, kind, detail) = match holds {
             Ok(true) => return,
             Err(failure) if failure.is_misfit() => {
                 let source = Source::Unevaluated(Some(index));
@@ -537,17 +541,15 @@ impl Inspection<'_, '_> {
                 )
             }
             Err(Failure::OutOfBudget) => {
-                self.is_spent = true;
                 let field = place.field(rule.declared.field.as_deref(), at);
                 let detail = format!("cannot evaluate the rule: {}", Failure::OutOfBudget);
                 let error = FieldError { field, kind: Kind::Invalid, detail };
-                // It stands for all rules that are not evaluated.
                 let refuses = |rule: &CompiledRule| rule.severity == Severity::Deny;
                 let severity = match self.compiled.rules.iter().any(refuses) {
                     true => Severity::Deny,
                     false => Severity::Warn,
                 };
-                return self.report(None, Source::Cost, severity, error, "", "");
+                return self.too_expensive(severity, error);
             }
             // An update that leaves everything unchanged shows nothing about a change.
             _ if is_old && changes => return,
@@ -565,8 +567,25 @@ impl Inspection<'_, '_> {
             below: written(at),
             mark: String::new(),
             severity: rule.severity,
-            about_change: changes && source == Source::Rule(index),
+            about_change: changes && source == Source::Rule(index)
+                || is_too_expensive && self.touch == Touch::Extension,
             group: rule.declared.group.clone(),
+        });
+    }
+
+    /// Reports that the rules cost too much. This stands for all that are not evaluated, which the old object may
+    /// have kept: that it was as expensive excuses them only where the extensions are as they were.
+    fn too_expensive(&mut self, severity: Severity, error: FieldError) {
+        self.is_spent = true;
+        self.add(Found {
+            error,
+            source: Source::Cost,
+            extension: None,
+            below: String::new(),
+            mark: String::new(),
+            severity,
+            about_change: self.touch == Touch::Extension,
+            group: None,
         });
     }
 
