@@ -49,9 +49,10 @@ impl Compiled {
         if self.ratcheting == Ratcheting::Disabled {
             return self.with_defaults(&current);
         }
+        let Some(target) = self.target(request) else { return Defaulted::default() };
         let sent = self.subject(request, &mut Run::new(self));
         let sent = sent.map_or_else(Vec::new, |subject| subject.extensions);
-        if touch(request, &sent) != Touch::Extension {
+        if touch(request, target, &sent) != Touch::Extension {
             return Defaulted::default();
         }
         let unchanged = sent.into_iter().filter(|extension| is_unchanged(request, extension));

@@ -216,7 +216,8 @@ impl Compiled {
             return self.undetermined(request, ratchets).into_iter().collect();
         }
         let Some(subject) = subject else { return Vec::new() };
-        let touch = if ratchets { touch(request, &subject.extensions) } else { Touch::Extension };
+        let touch =
+            if ratchets { touch(request, subject.target, &subject.extensions) } else { Touch::Extension };
         if touch == Touch::FinalizersOnly {
             return Vec::new();
         }
@@ -254,7 +255,8 @@ impl Compiled {
     /// found there.
     fn undetermined(&self, request: &Request<'_>, ratchets: bool) -> Option<Found> {
         let subject = Subject { target: self.target(request)?, extensions: self.all_extensions(request) };
-        let touch = if ratchets { touch(request, &subject.extensions) } else { Touch::Extension };
+        let touch =
+            if ratchets { touch(request, subject.target, &subject.extensions) } else { Touch::Extension };
         let severity = match touch {
             Touch::FinalizersOnly => return None,
             Touch::Extension if self.may_refuse() => Severity::Deny,

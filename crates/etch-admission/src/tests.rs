@@ -200,6 +200,12 @@ fn what_an_update_leaves_as_it_was_gets_no_default() {
     changed["spec"]["ext"]["size"] = json!(1);
     passes(&schema, &changed, &leaving);
 
+    let mut bare = lacking.clone();
+    bare["spec"] = json!({});
+    let mut labelled_bare = bare.clone();
+    labelled_bare["metadata"]["labels"] = json!({ "a": "b" });
+    passes(&schema, &labelled_bare, &bare);
+
     // What is changed gets its defaults, and of several extensions no other one.
     let free = with_rules(&declared, json!([]));
     let mut changed = lacking.clone();
