@@ -209,8 +209,13 @@ impl Compiled {
 
     /// All findings about a request, with those that an old object had already as warnings.
     pub(super) fn found(&self, request: &Request<'_>) -> Vec<Found> {
+        self.found_with(self.ratcheting, request)
+    }
+
+    /// As [`Self::found`], with this in the place of what the schema declares.
+    pub(super) fn found_with(&self, ratcheting: Ratcheting, request: &Request<'_>) -> Vec<Found> {
         let mut run = Run::new(self);
-        let ratchets = self.ratcheting == Ratcheting::Enabled && request.operation == Operation::Update;
+        let ratchets = ratcheting == Ratcheting::Enabled && request.operation == Operation::Update;
         let subject = self.subject(request, &mut run);
         if run.is_spent() {
             return self.undetermined(request, ratchets).into_iter().collect();
