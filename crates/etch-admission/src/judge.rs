@@ -610,24 +610,40 @@ impl Inspection<'_, '_> {
         for (index, reference) in compiled.references.iter().enumerate() {
             reference.place.visit(own, &Location::new(), &mut |at, name| {
                 let name = name.as_str().unwrap_or_default();
-                if !name.is_empty() && self.is_dangling(reference, place, name) {
-                    let field = place.field(reference.declared.field.as_deref(), at);
-                    let message = reference.declared.message.clone();
-                    let detail =
-                        message.unwrap_or_else(|| format!("no such {}", reference.declared.resource));
-                    let error = FieldError { field, kind: Kind::Invalid, detail };
-                    let (source, severity) = (Source::Reference(index), reference.severity);
-                    self.report(place.extension, source, severity, error, written(at), name);
-                }
+                let found =
+                    if name.is_empty() { Ok(false) } else { self.is_dangling(reference, place, name) };
+                let (detail, mark) = match found {
+                    Ok(false) => return,
+                    Ok(true) => {
+                        let message = reference.declared.message.clone();
+                        let none = || format!("no such {}", reference.declared.resource);
+                        (message.unwrap_or_else(none), name)
+                    }
+                    // It is the same fault with any name.
+                    Err(failure) => (format!("cannot evaluate its namespace: {failure}"), ""),
+                };
+                let field = place.field(reference.declared.field.as_deref(), at);
+                let error = FieldError { field, kind: Kind::Invalid, detail };
+                let (source, severity) = (Source::Reference(index), reference.severity);
+                self.report(place.extension, source, severity, error, written(at), mark);
             });
         }
     }
 
-    fn is_dangling(&mut self, reference: &CompiledReference, place: &Place<'_>, name: &str) -> bool {
+    /// Whether a reference leads nowhere, as far as that is known.
+    ///
+    /// # Errors
+    /// Its namespace cannot be evaluated.
+    fn is_dangling(
+        &mut self,
+        reference: &CompiledReference,
+        place: &Place<'_>,
+        name: &str,
+    ) -> Result<bool, Failure> {
         let namespace = match &reference.namespace {
-            Some(source) => match self.run.text(source, &place.bound.values()) {
-                Ok(namespace) if !namespace.is_empty() => namespace,
-                _ => return false,
+            Some(source) => match self.run.text(source, &place.bound.values())? {
+                namespace if namespace.is_empty() => return Ok(false),
+                namespace => namespace,
             },
             None => {
                 let namespace = self.request.object.pointer("/metadata/namespace").and_then(Value::as_str);
@@ -642,7 +658,7 @@ impl Inspection<'_, '_> {
             namespace: &namespace,
             name,
         };
-        (self.request.exists)(&lookup) == Some(false)
+        Ok((self.request.exists)(&lookup) == Some(false))
     }
 }
 

@@ -326,6 +326,25 @@ fn a_reference_that_leads_nowhere_is_a_warning() {
 }
 
 #[test]
+fn a_reference_whose_namespace_cannot_be_evaluated_is_reported() {
+    let reference = json!([{ "path": ".secret.name", "resource": "secrets", "severity": "Deny",
+                             "namespace": "object.spec.namespace" }]);
+    let schema = compile(json!({ "references": reference }));
+    let holder = |name: &str, namespace: Value| {
+        let mut holder = holder(json!({ "secret": { "name": name } }));
+        holder["spec"]["namespace"] = namespace;
+        holder
+    };
+    let asked = |new: &Value, old: Option<&Value>| errors(&asked(&schema, new, old, &json!({})));
+    let wrong = holder("there", json!(1));
+    assert_eq!(asked(&wrong, None), ["spec.ext.secret.name Invalid"]);
+    assert_eq!(asked(&holder("gone", json!(1)), Some(&wrong)), [""; 0], "so it was before");
+    for namespace in ["ns", ""] {
+        assert_eq!(asked(&holder("there", json!(namespace)), None), [""; 0]);
+    }
+}
+
+#[test]
 fn an_update_is_judged_by_what_it_changes() {
     let rules = json!([
         { "rule": "self.?size.orValue(0) > 0", "field": ".size" },
