@@ -117,7 +117,7 @@ impl Certificates {
     /// Reads `tls.crt`, `tls.key` and, where it is there, `ca.crt` again and again. `ready` is called as soon
     /// as there is a certificate.
     pub async fn follow_folder(&self, folder: PathBuf, ready: impl Fn()) -> Infallible {
-        let (mut last, mut failed) = (Presented::default(), None);
+        let (mut last, mut failed) = (None, None);
         loop {
             let found = folder.clone();
             // Only a runtime that ends does not finish reading.
@@ -137,7 +137,7 @@ impl Certificates {
         mut found: watch::Receiver<Option<Presented>>,
         ready: impl Fn(),
     ) -> Infallible {
-        let (mut last, mut failed) = (Presented::default(), None);
+        let (mut last, mut failed) = (None, None);
         loop {
             let files = found.borrow_and_update().clone();
             if let Some(files) = files {
@@ -151,18 +151,19 @@ impl Certificates {
     }
 
     /// Serves these, where they are not what is served already.
-    fn take(&self, files: Presented, last: &mut Presented) -> Result<(), Unusable> {
-        if files == *last {
+    fn take(&self, files: Presented, last: &mut Option<Presented>) -> Result<(), Unusable> {
+        if last.as_ref() == Some(&files) {
             return Ok(());
         }
         let (certified, validity) = certified(&files, &self.provider)?;
-        if (&files.certificate, &files.key) != (&last.certificate, &last.key) {
+        let is_same = |last: &Presented| (&files.certificate, &files.key) == (&last.certificate, &last.key);
+        if !last.as_ref().is_some_and(is_same) {
             *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
             self.metrics.certificate_expiry.set(validity.until.as_second());
             info!(expires = %validity.until, "loaded the admission certificate");
         }
         self.name_authority(files.authority.clone());
-        *last = files;
+        *last = Some(files);
         Ok(())
     }
 
@@ -300,5 +301,11 @@ mod tests {
         }
         assert!(!is_ready.into_inner());
         assert_eq!(*certificates.authority().borrow(), Authority::Unknown);
+    }
+
+    #[test]
+    fn empty_files_are_no_certificate() {
+        let certificates = Certificates::new(Arc::default());
+        assert!(certificates.take(Presented::default(), &mut None).is_err());
     }
 }
