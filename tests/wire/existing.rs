@@ -323,6 +323,19 @@ async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
     drop(replica);
 }
 
+#[tokio::test(start_paused = true)]
+async fn defaults_that_the_server_does_not_keep_are_not_written_again_and_again() {
+    let world = world(&[("a", 5)]);
+    world.put(SCHEMAS, persisting(1));
+    let pruned = world.stored(THINGS, "a").expect("it is there");
+    world.fails(move |request| is_write(request).then(|| Answer::json(pruned.clone())));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(persisted(&world), "ObjectsRejected");
+    assert!(message(&world).contains("does not keep the defaults"), "{}", message(&world));
+    assert_eq!(replica.log.count(is_write), 2, "the dry run and the write");
+}
+
 /// The message of the condition.
 fn message(world: &World) -> String {
     existing(world)["persisted"]["message"].as_str().unwrap_or_default().to_owned()

@@ -31,6 +31,9 @@ const ATTEMPTS: u32 = 6;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
+const NOT_KEPT: &str = "the API server does not keep the defaults: the CRD prunes them, or they are in a \
+                        subresource, or admission removes them";
+
 /// What writes need, whichever the resource.
 pub(super) struct Store {
     pub(super) cluster: Cluster,
@@ -134,6 +137,7 @@ impl Writer<'_> {
             let outcome = self.perform(object, &write).await;
             self.store.cluster.metrics().write(counted(&outcome));
             permit.finish(pressure(&outcome));
+            let changed_nothing = matches!(outcome, Ok(Outcome::AlreadyStored(_)));
             let asked = match outcome {
                 Ok(Outcome::Written { resource_version, .. }) => {
                     match self.proved(schema, object, &resource_version).await? {
@@ -170,6 +174,12 @@ impl Writer<'_> {
             };
             sleep(backoff.failed(asked)).await;
             match self.read(object).await? {
+                // It lacks the defaults as before: no other client has stored them.
+                Ok(Some(fresh))
+                    if changed_nothing && fresh.resource_version() == object.resource_version() =>
+                {
+                    return Ok(Kept::Rejected(NOT_KEPT.to_owned()));
+                }
                 Ok(Some(fresh)) => *object = fresh,
                 Ok(None) => return Ok(Kept::Gone),
                 Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
@@ -217,10 +227,7 @@ impl Writer<'_> {
                 info!(object = %object.identity(), schema = schema.name, "stored defaults of an extension");
                 Ok(Some(Kept::Stored))
             }
-            Some(false) if is_ours => {
-                let message = "admission removes the defaults again on each write".to_owned();
-                Ok(Some(Kept::Rejected(message)))
-            }
+            Some(false) if is_ours => Ok(Some(Kept::Rejected(NOT_KEPT.to_owned()))),
             Some(false) => Ok(None),
         }
     }
