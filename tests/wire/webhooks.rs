@@ -38,13 +38,17 @@ impl Replica {
 
     /// One that leads, or only follows.
     pub(crate) fn start_as(world: &World, authority: Authority, leads: bool) -> Self {
+        Self::start_injected(world, authority, leads, Injection::None)
+    }
+
+    fn start_injected(world: &World, authority: Authority, leads: bool, inject: Injection) -> Self {
         let (cluster, log) = world.serve();
         let (serving, ready) = (ServedSchemas::default(), Arc::new(Readiness::default()));
         ready.knows_the_leader();
         ready.set_listed(true);
         ready.serves_admission();
         ready.has_a_certificate();
-        let endpoint = Endpoint { namespace: "etch-system".to_owned(), url: None, inject: Injection::None };
+        let endpoint = Endpoint { namespace: "etch-system".to_owned(), url: None, inject };
         let (authority, bundle) = watch::channel(authority);
         let operator = Operator::start(cluster.clone(), options(), Arc::default());
         let keys = AcceptedKeys::default();
@@ -160,6 +164,24 @@ async fn a_schema_is_served_by_its_facts_and_goes_with_its_webhooks() {
     sleep(MINUTE).await;
     assert_eq!(webhooks(&world), [[""; 0]; 2]);
     assert!(replica.serving.now().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_is_not_served_before_its_webhooks_have_a_bundle() {
+    let world = unguarded();
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start_injected(&world, Authority::Unnamed, true, Injection::ServiceCa);
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "NoCaBundle"]);
+    for which in WEBHOOKS {
+        let mut configuration = world.stored(which, "etch").expect("it is there");
+        configuration["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");
+        world.put(which, configuration);
+    }
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+    drop(replica);
 }
 
 #[tokio::test(start_paused = true)]

@@ -142,6 +142,16 @@ pub fn with_injected(body: &Value, configuration: &Value) -> Value {
     webhooks(body).map(with).collect()
 }
 
+/// The webhooks of a configuration without a CA bundle, by name: no call to these succeeds where the server has
+/// a certificate of the cluster's own.
+pub fn without_authority(configuration: &Value) -> impl Iterator<Item = &str> {
+    let has_none = |webhook: &&Value| {
+        let bundle = webhook["clientConfig"][CA_BUNDLE].as_str();
+        bundle.is_none_or(str::is_empty)
+    };
+    webhooks(configuration).filter(has_none).filter_map(|webhook| webhook["name"].as_str())
+}
+
 /// Whether API servers ever ask about objects of a group.
 pub fn is_asked_about(group: &str) -> bool {
     !NEVER.contains(&group)

@@ -185,7 +185,9 @@ impl Admission {
             authority.mark_unchanged();
             checks.mark_unchanged();
             let wait = match self.write().await {
-                Ok(()) => {
+                // An injector takes a moment.
+                Ok(unserved) if unserved.awaits_injector() => backoff.failed(None),
+                Ok(_) => {
                     backoff.succeeded();
                     LOOK_AGAIN
                 }
@@ -207,10 +209,10 @@ impl Admission {
         }
     }
 
-    /// Writes what is not there yet. The statuses name what keeps the API server from asking.
-    async fn write(&self) -> Result<(), CallError> {
+    /// Writes what is not there yet. The statuses name what keeps the API server from asking, which is returned.
+    async fn write(&self) -> Result<Unserved, CallError> {
         if !lock(&self.shared).is_listed {
-            return Ok(());
+            return Ok(Unserved::default());
         }
         let (unserved, written) = match self.write_webhooks().await {
             Ok(unserved) => (unserved, Ok(())),
@@ -224,7 +226,7 @@ impl Admission {
                 _ => {}
             }
         }
-        written
+        written.map(|()| unserved)
     }
 
     async fn write_webhooks(&self) -> Result<Unserved, CallError> {
