@@ -458,6 +458,34 @@ async fn a_fact_that_may_not_be_read_holds_up_nothing() {
     assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_replica_waits_for_an_api_server_that_does_not_answer_about_facts() {
+    for answer in [|| Answer::status(503, "ServiceUnavailable", "no"), || Answer::Hang] {
+        let world = unguarded();
+        world.put(SCHEMAS, schema("one", ".spec"));
+        world.put(FACTS, fact("a"));
+        world.fails(move |request| request.path.contains("/configs").then(answer));
+        let replica = Replica::start_as(&world, signed(), false);
+        sleep(MINUTE / 2).await;
+        assert!(!replica.is_ready());
+        sleep(MINUTE).await;
+        assert!(replica.is_ready(), "it may never answer");
+        drop(replica);
+        world.fails({
+            let mut left = 3;
+            move |request| {
+                let is_asked = request.path.contains("/configs") && left > 0;
+                left -= u64::from(is_asked);
+                is_asked.then(|| Answer::status(503, "ServiceUnavailable", "no"))
+            }
+        });
+        let replica = Replica::start_as(&world, signed(), false);
+        sleep(MINUTE / 2).await;
+        assert!(replica.is_ready(), "{:?}", replica.serving.now()["one"].missing);
+        assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
+    }
+}
+
 /// A schema of objects in each other.
 fn nested(name: &str, levels: usize) -> Value {
     let inside = (0..levels).fold(

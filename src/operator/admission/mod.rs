@@ -50,8 +50,10 @@ use status::Unserved;
 pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
 
-/// How long a replica that is otherwise ready waits for facts: one that may not be read does not hold it up.
+/// How long a replica that is otherwise ready waits for facts that may not be read: they do not hold it up.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it waits for an API server that does not answer: it would let through what other replicas refuse.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
 /// How often the leader checks whether its webhooks are still there.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The waits after a write that failed.
@@ -286,7 +288,7 @@ async fn follow(
     let mut schemas = cluster.watch_embedded_schemas().boxed();
     let (send, mut facts) = mpsc::channel(64);
     let mut watches = Watches { cluster, send, tasks: JoinSet::new(), objects: BTreeMap::new() };
-    let mut overdue = None;
+    let (mut listed, mut due) = (None, None);
     loop {
         tokio::select! {
             Some(event) = schemas.next() => {
@@ -295,16 +297,19 @@ async fn follow(
                 watches.set(&state.fact_objects());
             }
             Some((object, fact)) = facts.recv() => lock(&shared).fact(object, fact),
-            () = sleep_until(overdue.unwrap_or_else(Instant::now)), if overdue.is_some_and(|at| at > Instant::now()) => {}
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             else => return,
         }
         let state = lock(&shared);
         serving.set(state.serving());
         if state.is_listed {
-            let due = *overdue.get_or_insert_with(|| Instant::now() + PATIENCE);
-            if state.is_complete() || due <= Instant::now() {
+            let listed = *listed.get_or_insert_with(Instant::now);
+            let patience = if state.is_settled() { PATIENCE } else { LONGEST_PATIENCE };
+            let is_over = listed.elapsed() >= patience;
+            if state.is_complete() || is_over {
                 ready.knows_the_schemas();
             }
+            due = (!is_over).then(|| listed + patience);
         }
         drop(state);
         changed.send_replace(());
@@ -361,7 +366,11 @@ async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fa
             Err(code) => {
                 let FactObject { group, resource, .. } = &object;
                 let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
-                FactState::Unread(unreadable(code, &name))
+                let why = unreadable(code, &name);
+                match code {
+                    None | Some(408 | 429 | 500..) => FactState::Unanswered(why),
+                    Some(_) => FactState::Unread(why),
+                }
             }
         };
         if send.send((object.clone(), fact)).await.is_err() {
