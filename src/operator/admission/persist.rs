@@ -51,6 +51,8 @@ pub(super) struct Writer<'s> {
     former: Vec<FormerDefault>,
     /// Name and labels of the CRD: policies select by them.
     about: Value,
+    /// What the policy allows, beside the pace of all resources.
+    own_pace: Pace,
 }
 
 impl Store {
@@ -87,7 +89,18 @@ impl Store {
         let status = report.and_then(|report| report.status);
         let former = record_of(status.as_ref(), &document, &crd).hidden.former.clone();
         let generation_check = GenerationCheck::new(&crd, Some(asked));
-        let writer = Writer { store: self, resource: resource.clone(), crd, generation_check, former, about };
+        let policy = self.policies.as_ref().and_then(|policies| policies.of(&about));
+        let per_second = policy.and_then(|governing| governing.settings.max_writes_per_second);
+        let own_pace = Pace::of_one_crd(1, per_second, PaceMode::Gentle);
+        let writer = Writer {
+            store: self,
+            resource: resource.clone(),
+            crd,
+            generation_check,
+            former,
+            about,
+            own_pace,
+        };
         match writer.withheld() {
             Some(stop) => Err(stop),
             None => Ok(writer),
@@ -133,10 +146,11 @@ impl Writer<'_> {
                     None => write,
                 },
             };
+            let own = self.own_pace.admit().await;
             let permit = self.store.pace.admit().await;
             let outcome = self.perform(object, &write).await;
             self.store.cluster.metrics().write(counted(&outcome));
-            permit.finish(pressure(&outcome));
+            permit.finish_both(pressure(&outcome), own, pressure(&outcome));
             let changed_nothing = matches!(outcome, Ok(Outcome::AlreadyStored(_)));
             let asked = match outcome {
                 Ok(Outcome::Written { resource_version, .. }) => {
