@@ -440,6 +440,23 @@ async fn a_configuration_that_is_refused_as_such_takes_no_webhook_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_status_that_is_refused_holds_up_no_other() {
+    let world = unguarded();
+    for name in ["bad", "good"] {
+        world.put(SCHEMAS, schema(name, ".spec"));
+    }
+    world.put(FACTS, fact("a"));
+    world.fails(|request| {
+        request.path.ends_with("/bad/status").then(|| Answer::status(413, "RequestEntityTooLarge", "no"))
+    });
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "bad"), [""; 0]);
+    assert_eq!(reasons(&world, "good"), ["AllKnown", "Compiled", "Served"]);
+    drop(replica);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fact_that_may_not_be_read_holds_up_nothing() {
     let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));

@@ -221,14 +221,21 @@ impl Admission {
             Err(error) => (Unserved::unwritten(error.to_string()), Err(error)),
         };
         let statuses = status::statuses(&lock(&self.shared), &unserved, now());
+        let mut refused = None;
         for wanted in statuses {
             match self.cluster.set_embedded_schema_status(&wanted.name, &wanted.uid, &wanted.status).await {
-                Err(error) if !matches!(error.code(), Some(404 | 409)) => return Err(error),
+                Ok(()) => {}
                 // It is gone, or was created again: then the watch reports it.
-                _ => {}
+                Err(error) if matches!(error.code(), Some(404 | 409)) => {}
+                // It may be too large, which is so of this one alone.
+                Err(error) if matches!(error.code(), Some(400 | 403 | 413 | 422)) => {
+                    refused.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
             }
         }
-        written.map(|()| unserved)
+        written?;
+        refused.map_or(Ok(unserved), Err)
     }
 
     async fn write_webhooks(&self) -> Result<Unserved, CallError> {
