@@ -313,7 +313,8 @@ fn guard_webhook(client: &Client<'_>) -> Value {
     webhook["matchConditions"] = json!([
         condition(
             "spec-changes",
-            "request.operation == 'DELETE' || object.metadata.generation != oldObject.metadata.generation",
+            // One that was put into etcd without the server, or is older than generations, has none.
+            "request.operation == 'DELETE' || object.metadata.?generation != oldObject.metadata.?generation",
         ),
         condition("is-not-deleted", "!has(oldObject.metadata.deletionTimestamp)"),
         condition("is-not-of-etch", &format!("oldObject.spec.group != '{}'", NEVER[0])),
@@ -387,6 +388,7 @@ fn namespaces(settings: &Webhooks, endpoint: &Endpoint) -> Value {
 mod tests {
     use super::super::path_key::{KEY_BYTES, PathKey, keys_in};
     use super::*;
+    use kube_validation_rules::{Expression, Variables, Wanted};
 
     fn declaration(more: Value) -> Declaration {
         let mut declaration = json!({
@@ -488,6 +490,27 @@ mod tests {
             let conditions = &configuration["webhooks"][0]["matchConditions"];
             let names: Vec<_> = conditions.as_array().into_iter().flatten().map(|one| &one["name"]).collect();
             assert_eq!(names, ["aws", "is-not-of-etch"]);
+        }
+    }
+
+    #[test]
+    fn the_guard_is_asked_where_a_crd_has_a_new_generation() {
+        let [_, configuration] = configurations([], &[GUARD], &endpoint(Injection::None), None, &keys());
+        let condition = &configuration["webhooks"][0]["matchConditions"][0]["expression"];
+        let variables = Variables::new().dynamic(&["request", "object", "oldObject"]);
+        let condition = condition.as_str().expect("an expression");
+        let condition = Expression::compile(condition, &variables, Wanted::Bool).expect("an expression");
+        let crd = |generation: Value| json!({ "metadata": { "name": "a", "generation": generation } });
+        let bare = json!({ "metadata": { "name": "a" } });
+        for (old, new, expected) in [
+            (&crd(json!(1)), &crd(json!(1)), false),
+            (&crd(json!(1)), &crd(json!(2)), true),
+            (&bare, &crd(json!(1)), true),
+            (&bare, &bare, false),
+        ] {
+            let request = json!({ "operation": "UPDATE" });
+            let (is_asked, _) = condition.holds(&variables, &[Some(&request), Some(new), Some(old)]);
+            assert_eq!(is_asked, Ok(expected), "{old} {new}");
         }
     }
 
