@@ -152,8 +152,8 @@ fn counts(place: &Place) -> bool {
     matches!(place.kind, Kind::Change | Kind::Loss | Kind::Problem)
 }
 
-/// Whether it is known that something does. What could not be found out about an object does not count as
-/// harm.
+/// Whether it is known that something does, or presumed of what etcd holds. What could not be found out about an
+/// object does not count as harm.
 fn does_harm(effect: &Effect) -> bool {
     let kinds = effect.kinds();
     kinds.contains(&Kind::Change)
