@@ -1,5 +1,6 @@
 //! `etch rbac`: the permissions that Etch needs for the objects of CRDs, and for what EmbeddedSchemas name.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::{report, source};
-use etch_admission::{Declaration, OnExisting, Problem, is_asked_about};
+use etch_admission::{Declaration, FactObject, OnExisting, Problem, is_asked_about};
 use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, RefusedObjects};
 use etch_core::namespaces::Namespaces;
 use etch_core::object::Object;
@@ -33,9 +34,9 @@ pub(crate) const SERVICE_ACCOUNT: &str = "etch-system:etch";
 ///
 /// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For
 /// EmbeddedSchemas they allow list on the targets, also get and patch with `existing: Persist`, and list and
-/// watch of the objects that facts read. Grant access to references yourself. A label adds the rules to the
-/// ClusterRole etch-custom-resources, which the installation binds to Etch. For a policy whose
-/// objects.namespaces are names without *, the command prints a Role and a RoleBinding in each of these
+/// watch of the objects that facts read, in their namespaces. Grant access to references yourself. A label
+/// adds the rules to the ClusterRole etch-custom-resources, which the installation binds to Etch. For a policy
+/// whose objects.namespaces are names without *, the command prints a Role and a RoleBinding in each of these
 /// namespaces instead.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -95,7 +96,10 @@ impl Rbac {
         let schemas = || schemas.iter().filter(|_| policy.is_none());
         let of_schemas = schemas().flat_map(|(_, declared)| for_schema(declared, self.read_only));
         let grants: Vec<Grant> = of_crds.chain(of_schemas).collect();
-        if grants.is_empty() && limited.is_empty() {
+        let names = namespaces.iter().flat_map(Namespaces::names).filter(|_| !limited.is_empty());
+        let mut of_namespaces: Vec<_> = names.map(|name| (name.as_str(), limited.clone())).collect();
+        of_namespaces.extend(for_facts(schemas().map(|(_, declared)| declared)));
+        if grants.is_empty() && of_namespaces.is_empty() {
             return nothing_to_grant(policy.as_ref());
         }
         let name = match (&self.name, &policy) {
@@ -111,8 +115,8 @@ impl Rbac {
         if !grants.is_empty() {
             roles.push(serde_json::to_value(role(&name, grants))?);
         }
-        for namespace in namespaces.iter().flat_map(Namespaces::names).filter(|_| !limited.is_empty()) {
-            let (role, binding) = role_in(namespace, &name, &self.service_account, limited.clone());
+        for (namespace, grants) in of_namespaces {
+            let (role, binding) = role_in(namespace, &name, &self.service_account, grants);
             roles.extend([serde_json::to_value(role)?, serde_json::to_value(binding)?]);
         }
         match &roles[..] {
@@ -195,8 +199,8 @@ fn name_for(mut granted: Vec<String>) -> String {
     format!("etch-{}-{hash}", shared.as_deref().unwrap_or("crds"))
 }
 
-/// What Etch is to be granted for an EmbeddedSchema. Not the objects of references: Secrets are for their
-/// owner to grant.
+/// What Etch is to be granted for an EmbeddedSchema in all namespaces. Not the objects of references: Secrets are
+/// for their owner to grant.
 fn for_schema(declared: &Declaration, read_only: bool) -> Vec<Grant> {
     let access = match declared.existing.unwrap_or_default() {
         OnExisting::Persist if !read_only => Access::Store,
@@ -210,13 +214,28 @@ fn for_schema(declared: &Declaration, read_only: bool) -> Vec<Grant> {
         access,
     });
     let facts = declared.facts.iter().filter_map(|fact| fact.object.as_ref());
-    let facts = facts.map(|object| Grant {
+    let facts = facts.filter(|object| object.namespace.is_none()).map(for_fact);
+    targets.chain(facts).collect()
+}
+
+/// What Etch is to be granted for the facts of EmbeddedSchemas, by the namespaces of their objects.
+fn for_facts<'d>(schemas: impl Iterator<Item = &'d Declaration>) -> BTreeMap<&'d str, Vec<Grant>> {
+    let mut granted: BTreeMap<&str, Vec<Grant>> = BTreeMap::new();
+    for object in schemas.flat_map(|declared| &declared.facts).filter_map(|fact| fact.object.as_ref()) {
+        if let Some(namespace) = &object.namespace {
+            granted.entry(namespace).or_default().push(for_fact(object));
+        }
+    }
+    granted
+}
+
+fn for_fact(object: &FactObject) -> Grant {
+    Grant {
         group: object.group.clone(),
         plural: object.resource.clone(),
         name: Some(object.name.clone()),
         access: Access::Read,
-    });
-    targets.chain(facts).collect()
+    }
 }
 
 /// What was read.
@@ -349,6 +368,25 @@ mod tests {
         assert_eq!(name(&["gadgets.example.com", "widgets.example.com", "gadgets.example.com"]), two);
         assert_ne!(name(&["gadgets.example.com", "wheels.example.com"]), two);
         assert!(name(&["widgets.example.com", "widgets.example.org"]).starts_with("etch-crds-"));
+    }
+
+    #[test]
+    fn a_fact_is_granted_in_its_namespace_alone() {
+        let object = |name: &str, namespace: Option<&str>| {
+            serde_json::json!({ "name": name, "path": ".id",
+            "object": { "version": "v1", "resource": "configmaps", "name": name, "namespace": namespace } })
+        };
+        let declared = serde_json::json!({
+            "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec" }],
+            "facts": [object("a", None), object("b", Some("ns")), object("c", Some("ns"))],
+        });
+        let declared = Declaration::read(&declared).expect("a declaration");
+        let names = |grants: &[Grant]| grants.iter().map(|grant| grant.name.clone()).collect::<Vec<_>>();
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(names(&for_schema(&declared, false)), [None, named("a")]);
+        let granted = for_facts([&declared].into_iter());
+        assert_eq!(granted.keys().collect::<Vec<_>>(), [&"ns"]);
+        assert_eq!(names(&granted["ns"]), [named("b"), named("c")]);
     }
 
     #[test]

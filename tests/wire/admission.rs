@@ -77,7 +77,7 @@ impl Rig {
                 async move {
                     asked.notify_one();
                     answers.wait_for(|answers| *answers).await.ok()?;
-                    Some(false)
+                    Some(Some(false))
                 }
                 .boxed()
             })

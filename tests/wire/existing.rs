@@ -268,6 +268,21 @@ async fn nothing_is_stored_while_a_policy_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_policy_bounds_the_writes() {
+    let names: Vec<String> = (0..10).map(|n| format!("t{n}")).collect();
+    let world = world(&names.iter().map(|name| (name.as_str(), 5)).collect::<Vec<_>>());
+    govern(&world, 1, json!({ "maxWritesPerSecond": 1 }));
+    world.put(SCHEMAS, persisting(1));
+    let replica = Replica::start(&world, signed());
+    sleep(2 * MINUTE).await;
+    assert_eq!(persisted(&world), "AllPersisted");
+    let begun = replica.log.of(|request| is_write(request) && request.asked("dryRun") == "All");
+    let begun: Vec<_> = begun.iter().map(|request| request.at).collect();
+    assert_eq!(begun.len(), 10);
+    assert!(begun[9] - begun[0] >= Duration::from_secs(9), "{:?}", begun[9] - begun[0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_owner_that_would_lose_a_field_has_the_object_held() {
     let world = world(&[("a", 5)]);
     world.put(SCHEMAS, persisting(1));
@@ -321,6 +336,19 @@ async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
     let status = world.stored(SCHEMAS, "one").expect("it is there").to_string();
     assert!(!status.contains("canary"), "{status}");
     drop(replica);
+}
+
+#[tokio::test(start_paused = true)]
+async fn defaults_that_the_server_does_not_keep_are_not_written_again_and_again() {
+    let world = world(&[("a", 5)]);
+    world.put(SCHEMAS, persisting(1));
+    let pruned = world.stored(THINGS, "a").expect("it is there");
+    world.fails(move |request| is_write(request).then(|| Answer::json(pruned.clone())));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(persisted(&world), "ObjectsRejected");
+    assert!(message(&world).contains("does not keep the defaults"), "{}", message(&world));
+    assert_eq!(replica.log.count(is_write), 2, "the dry run and the write");
 }
 
 /// The message of the condition.

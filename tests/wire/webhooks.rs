@@ -38,13 +38,17 @@ impl Replica {
 
     /// One that leads, or only follows.
     pub(crate) fn start_as(world: &World, authority: Authority, leads: bool) -> Self {
+        Self::start_injected(world, authority, leads, Injection::None)
+    }
+
+    fn start_injected(world: &World, authority: Authority, leads: bool, inject: Injection) -> Self {
         let (cluster, log) = world.serve();
         let (serving, ready) = (ServedSchemas::default(), Arc::new(Readiness::default()));
         ready.knows_the_leader();
         ready.set_listed(true);
         ready.serves_admission();
         ready.has_a_certificate();
-        let endpoint = Endpoint { namespace: "etch-system".to_owned(), url: None, inject: Injection::None };
+        let endpoint = Endpoint { namespace: "etch-system".to_owned(), url: None, inject };
         let (authority, bundle) = watch::channel(authority);
         let operator = Operator::start(cluster.clone(), options(), Arc::default());
         let keys = AcceptedKeys::default();
@@ -160,6 +164,24 @@ async fn a_schema_is_served_by_its_facts_and_goes_with_its_webhooks() {
     sleep(MINUTE).await;
     assert_eq!(webhooks(&world), [[""; 0]; 2]);
     assert!(replica.serving.now().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_is_not_served_before_its_webhooks_have_a_bundle() {
+    let world = unguarded();
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start_injected(&world, Authority::Unnamed, true, Injection::ServiceCa);
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "NoCaBundle"]);
+    for which in WEBHOOKS {
+        let mut configuration = world.stored(which, "etch").expect("it is there");
+        configuration["webhooks"][0]["clientConfig"]["caBundle"] = json!("UEVN");
+        world.put(which, configuration);
+    }
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+    drop(replica);
 }
 
 #[tokio::test(start_paused = true)]
@@ -418,6 +440,23 @@ async fn a_configuration_that_is_refused_as_such_takes_no_webhook_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_status_that_is_refused_holds_up_no_other() {
+    let world = unguarded();
+    for name in ["bad", "good"] {
+        world.put(SCHEMAS, schema(name, ".spec"));
+    }
+    world.put(FACTS, fact("a"));
+    world.fails(|request| {
+        request.path.ends_with("/bad/status").then(|| Answer::status(413, "RequestEntityTooLarge", "no"))
+    });
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "bad"), [""; 0]);
+    assert_eq!(reasons(&world, "good"), ["AllKnown", "Compiled", "Served"]);
+    drop(replica);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fact_that_may_not_be_read_holds_up_nothing() {
     let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));
@@ -434,6 +473,34 @@ async fn a_fact_that_may_not_be_read_holds_up_nothing() {
     sleep(2 * MINUTE).await;
     assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
     assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_waits_for_an_api_server_that_does_not_answer_about_facts() {
+    for answer in [|| Answer::status(503, "ServiceUnavailable", "no"), || Answer::Hang] {
+        let world = unguarded();
+        world.put(SCHEMAS, schema("one", ".spec"));
+        world.put(FACTS, fact("a"));
+        world.fails(move |request| request.path.contains("/configs").then(answer));
+        let replica = Replica::start_as(&world, signed(), false);
+        sleep(MINUTE / 2).await;
+        assert!(!replica.is_ready());
+        sleep(MINUTE).await;
+        assert!(replica.is_ready(), "it may never answer");
+        drop(replica);
+        world.fails({
+            let mut left = 3;
+            move |request| {
+                let is_asked = request.path.contains("/configs") && left > 0;
+                left -= u64::from(is_asked);
+                is_asked.then(|| Answer::status(503, "ServiceUnavailable", "no"))
+            }
+        });
+        let replica = Replica::start_as(&world, signed(), false);
+        sleep(MINUTE / 2).await;
+        assert!(replica.is_ready(), "{:?}", replica.serving.now()["one"].missing);
+        assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
+    }
 }
 
 /// A schema of objects in each other.

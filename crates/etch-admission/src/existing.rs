@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::compile::Compiled;
 use super::request::{Named, Request};
 use super::run::Run;
-use super::spec::Operation;
+use super::spec::{Operation, Ratcheting};
 use etch_core::crd::Resource;
 use etch_core::field::written_place_in;
 use etch_core::patch::{Change, patch};
@@ -48,7 +48,11 @@ impl Compiled {
         changes.retain(|change| !matches!(change, Change::Remove { .. }));
         let update =
             Request { operation: Operation::Update, object: &with, old_object: Some(object), ..request };
-        let found = if changes.is_empty() { Vec::new() } else { self.found(&update) };
+        let found = match changes.is_empty() {
+            true => Vec::new(),
+            // What it breaks without the defaults does not count, whatever a user's update is refused for.
+            false => self.found_with(Ratcheting::Enabled, &update),
+        };
         let broken = found.iter().find(|found| found.denies());
         let breaks = broken.map(|broken| {
             let place = written_place_in(&broken.error.field, &with).without_keys();
@@ -86,7 +90,8 @@ pub fn existing(
     let mut found = Vec::with_capacity(schemas.len());
     for (schema, facts) in schemas {
         let before = Request { object: &now, facts, ..request };
-        if schema.subject(&before, &mut Run::new(schema)).is_none() {
+        let mut run = Run::new(schema);
+        if schema.subject(&before, &mut run).is_none() && !run.is_spent() {
             found.push(None);
             continue;
         }
@@ -197,14 +202,17 @@ mod tests {
 
     #[test]
     fn a_default_that_breaks_a_rule_is_told_from_a_fault_that_was_there() {
-        let breaks = |rule: &str| {
-            let schema = compiled(json!({ "schema": typed(), "rules": [{ "rule": rule }] }));
-            schema.lacking(&resource(), &json!({ "spec": { "ext": {} } }), &json!({})).breaks
-        };
-        for rule in ["!has(self.size)", "has(oldSelf.size)"] {
-            assert_eq!(breaks(rule).as_deref(), Some("spec.rules[0] at .spec.ext"), "{rule}");
+        for ratcheting in ["Enabled", "Disabled"] {
+            let breaks = |rule: &str| {
+                let rules = json!([{ "rule": rule }]);
+                let schema = compiled(json!({ "schema": typed(), "rules": rules, "ratcheting": ratcheting }));
+                schema.lacking(&resource(), &json!({ "spec": { "ext": {} } }), &json!({})).breaks
+            };
+            for rule in ["!has(self.size)", "has(oldSelf.size)"] {
+                assert_eq!(breaks(rule).as_deref(), Some("spec.rules[0] at .spec.ext"), "{rule}");
+            }
+            assert_eq!((breaks("has(self.name)"), breaks("has(self.size)")), (None, None), "{ratcheting}");
         }
-        assert_eq!((breaks("has(self.name)"), breaks("has(self.size)")), (None, None));
     }
 
     #[test]

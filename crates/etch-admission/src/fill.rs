@@ -49,9 +49,10 @@ impl Compiled {
         if self.ratcheting == Ratcheting::Disabled {
             return self.with_defaults(&current);
         }
+        let Some(target) = self.target(request) else { return Defaulted::default() };
         let sent = self.subject(request, &mut Run::new(self));
         let sent = sent.map_or_else(Vec::new, |subject| subject.extensions);
-        if touch(request, &sent) != Touch::Extension {
+        if touch(request, target, &sent) != Touch::Extension {
             return Defaulted::default();
         }
         let unchanged = sent.into_iter().filter(|extension| is_unchanged(request, extension));
@@ -67,7 +68,12 @@ impl Compiled {
     /// Sets the defaults of the object, and those of some of its extensions.
     fn with_defaults_in(&self, request: &Request<'_>, is_meant: &dyn Fn(&Extension) -> bool) -> Defaulted {
         let mut run = Run::new(self);
-        let Some(mut subject) = self.subject(request, &mut run) else { return Defaulted::default() };
+        let subject = self.subject(request, &mut run);
+        if run.is_spent() {
+            let warning = format!("defaults are not set: cannot evaluate `when`: {}", Failure::OutOfBudget);
+            return Defaulted { object: None, warnings: vec![warning] };
+        }
+        let Some(mut subject) = subject else { return Defaulted::default() };
         subject.extensions.retain(is_meant);
         let mut filling = Filling {
             compiled: self,

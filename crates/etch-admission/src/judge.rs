@@ -209,10 +209,20 @@ impl Compiled {
 
     /// All findings about a request, with those that an old object had already as warnings.
     pub(super) fn found(&self, request: &Request<'_>) -> Vec<Found> {
+        self.found_with(self.ratcheting, request)
+    }
+
+    /// As [`Self::found`], with this in the place of what the schema declares.
+    pub(super) fn found_with(&self, ratcheting: Ratcheting, request: &Request<'_>) -> Vec<Found> {
         let mut run = Run::new(self);
-        let Some(subject) = self.subject(request, &mut run) else { return Vec::new() };
-        let ratchets = self.ratcheting == Ratcheting::Enabled && request.operation == Operation::Update;
-        let touch = if ratchets { touch(request, &subject.extensions) } else { Touch::Extension };
+        let ratchets = ratcheting == Ratcheting::Enabled && request.operation == Operation::Update;
+        let subject = self.subject(request, &mut run);
+        if run.is_spent() {
+            return self.undetermined(request, ratchets).into_iter().collect();
+        }
+        let Some(subject) = subject else { return Vec::new() };
+        let touch =
+            if ratchets { touch(request, subject.target, &subject.extensions) } else { Touch::Extension };
         if touch == Touch::FinalizersOnly {
             return Vec::new();
         }
@@ -244,6 +254,30 @@ impl Compiled {
         one_of_each_group(&mut found);
         found.extend(more);
         found
+    }
+
+    /// That it costs too much to determine what of a request the schema is for. It stands for all that would be
+    /// found there.
+    fn undetermined(&self, request: &Request<'_>, ratchets: bool) -> Option<Found> {
+        let subject = Subject { target: self.target(request)?, extensions: self.all_extensions(request) };
+        let touch =
+            if ratchets { touch(request, subject.target, &subject.extensions) } else { Touch::Extension };
+        let severity = match touch {
+            Touch::FinalizersOnly => return None,
+            Touch::Extension if self.may_refuse() => Severity::Deny,
+            Touch::Terminating | Touch::AroundExtension | Touch::Extension => Severity::Warn,
+        };
+        let detail = format!("cannot evaluate `when`: {}", Failure::OutOfBudget);
+        let error = FieldError { field: subject.field(), kind: Kind::Invalid, detail };
+        Some(Found { error, source: Source::Cost, severity, ..Found::more(severity, &subject) })
+    }
+
+    /// Whether anything that it can find refuses a request.
+    fn may_refuse(&self) -> bool {
+        self.extension.is_some()
+            || self.required.is_some()
+            || self.rules.iter().any(|rule| rule.severity == Severity::Deny)
+            || self.references.iter().any(|reference| reference.severity == Severity::Deny)
     }
 
     pub(super) fn answer(&self, found: Vec<Found>) -> Answer {
@@ -408,16 +442,15 @@ impl Inspection<'_, '_> {
         let check = |old: Option<&Value>, budget: &mut i64| {
             extension.prepared.embedded(&extension.schema, own, old, budget)
         };
-        let found = match self.side {
-            Side::New(_) => check(old, &mut self.run.budget),
-            Side::Old { unevaluated } => {
-                let mut found = check(None, &mut self.run.budget);
-                if unevaluated {
-                    found.misfits = check(old, &mut self.run.budget).misfits;
-                }
-                found
-            }
-        };
+        let was_spent = self.run.is_spent();
+        let is_new = matches!(self.side, Side::New(_));
+        let mut found = check(old.filter(|_| is_new), &mut self.run.budget);
+        // The last rule is the one that cost too much.
+        let exceeds = !was_spent && self.run.is_spent();
+        let too_expensive = exceeds.then(|| found.rules.pop()).flatten();
+        if matches!(self.side, Side::Old { unevaluated: true }) {
+            found.misfits = check(old, &mut self.run.budget).misfits;
+        }
         let error = |finding: &Finding| FieldError {
             field: join(&place.written, relative(finding)),
             kind: finding.kind,
@@ -438,6 +471,9 @@ impl Inspection<'_, '_> {
         for finding in &found.rules {
             let (at, mark) = (relative(finding), finding.asked.as_deref().unwrap_or_default());
             self.report(place.extension, Source::SchemaRule, Severity::Deny, error(finding), at, mark);
+        }
+        if let Some(finding) = &too_expensive {
+            self.too_expensive(Severity::Deny, error(finding));
         }
         for finding in &found.misfits {
             let (at, source) = (relative(finding), Source::Unevaluated(None));
@@ -499,7 +535,9 @@ impl Inspection<'_, '_> {
         let values = Bound { index: number.as_ref(), item, ..place.bound }.values();
         let changes = rule.names_old_self || rule.names_old_object;
         let is_old = matches!(self.side, Side::Old { .. });
-        let (source, kind, detail) = match self.run.holds(&rule.rule, &values) {
+        let holds = self.run.holds(&rule.rule, &values);
+        let is_too_expensive = holds.as_ref().is_err_and(Failure::is_too_expensive);
+        let (source, kind, detail) = match holds {
             Ok(true) => return,
             Err(failure) if failure.is_misfit() => {
                 let source = Source::Unevaluated(Some(index));
@@ -510,17 +548,15 @@ impl Inspection<'_, '_> {
                 )
             }
             Err(Failure::OutOfBudget) => {
-                self.is_spent = true;
                 let field = place.field(rule.declared.field.as_deref(), at);
                 let detail = format!("cannot evaluate the rule: {}", Failure::OutOfBudget);
                 let error = FieldError { field, kind: Kind::Invalid, detail };
-                // It stands for all rules that are not evaluated.
                 let refuses = |rule: &CompiledRule| rule.severity == Severity::Deny;
                 let severity = match self.compiled.rules.iter().any(refuses) {
                     true => Severity::Deny,
                     false => Severity::Warn,
                 };
-                return self.report(None, Source::Cost, severity, error, "", "");
+                return self.too_expensive(severity, error);
             }
             // An update that leaves everything unchanged shows nothing about a change.
             _ if is_old && changes => return,
@@ -538,8 +574,25 @@ impl Inspection<'_, '_> {
             below: written(at),
             mark: String::new(),
             severity: rule.severity,
-            about_change: changes && source == Source::Rule(index),
+            about_change: changes && source == Source::Rule(index)
+                || is_too_expensive && self.touch == Touch::Extension,
             group: rule.declared.group.clone(),
+        });
+    }
+
+    /// Reports that the rules cost too much. This stands for all that are not evaluated, which the old object may
+    /// have kept: that it was as expensive excuses them only where the extensions are as they were.
+    fn too_expensive(&mut self, severity: Severity, error: FieldError) {
+        self.is_spent = true;
+        self.add(Found {
+            error,
+            source: Source::Cost,
+            extension: None,
+            below: String::new(),
+            mark: String::new(),
+            severity,
+            about_change: self.touch == Touch::Extension,
+            group: None,
         });
     }
 
@@ -557,24 +610,40 @@ impl Inspection<'_, '_> {
         for (index, reference) in compiled.references.iter().enumerate() {
             reference.place.visit(own, &Location::new(), &mut |at, name| {
                 let name = name.as_str().unwrap_or_default();
-                if !name.is_empty() && self.is_dangling(reference, place, name) {
-                    let field = place.field(reference.declared.field.as_deref(), at);
-                    let message = reference.declared.message.clone();
-                    let detail =
-                        message.unwrap_or_else(|| format!("no such {}", reference.declared.resource));
-                    let error = FieldError { field, kind: Kind::Invalid, detail };
-                    let (source, severity) = (Source::Reference(index), reference.severity);
-                    self.report(place.extension, source, severity, error, written(at), name);
-                }
+                let found =
+                    if name.is_empty() { Ok(false) } else { self.is_dangling(reference, place, name) };
+                let (detail, mark) = match found {
+                    Ok(false) => return,
+                    Ok(true) => {
+                        let message = reference.declared.message.clone();
+                        let none = || format!("no such {}", reference.declared.resource);
+                        (message.unwrap_or_else(none), name)
+                    }
+                    // It is the same fault with any name.
+                    Err(failure) => (format!("cannot evaluate its namespace: {failure}"), ""),
+                };
+                let field = place.field(reference.declared.field.as_deref(), at);
+                let error = FieldError { field, kind: Kind::Invalid, detail };
+                let (source, severity) = (Source::Reference(index), reference.severity);
+                self.report(place.extension, source, severity, error, written(at), mark);
             });
         }
     }
 
-    fn is_dangling(&mut self, reference: &CompiledReference, place: &Place<'_>, name: &str) -> bool {
+    /// Whether a reference leads nowhere, as far as that is known.
+    ///
+    /// # Errors
+    /// Its namespace cannot be evaluated.
+    fn is_dangling(
+        &mut self,
+        reference: &CompiledReference,
+        place: &Place<'_>,
+        name: &str,
+    ) -> Result<bool, Failure> {
         let namespace = match &reference.namespace {
-            Some(source) => match self.run.text(source, &place.bound.values()) {
-                Ok(namespace) if !namespace.is_empty() => namespace,
-                _ => return false,
+            Some(source) => match self.run.text(source, &place.bound.values())? {
+                namespace if namespace.is_empty() => return Ok(false),
+                namespace => namespace,
             },
             None => {
                 let namespace = self.request.object.pointer("/metadata/namespace").and_then(Value::as_str);
@@ -589,7 +658,7 @@ impl Inspection<'_, '_> {
             namespace: &namespace,
             name,
         };
-        (self.request.exists)(&lookup) == Some(false)
+        Ok((self.request.exists)(&lookup) == Some(false))
     }
 }
 

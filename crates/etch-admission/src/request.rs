@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::compile::{Compiled, Target};
 use super::former::{Extension, extensions};
 use super::place::{Location, value_at};
-use super::run::Run;
+use super::run::{Failure, Run};
 use super::scope::{Bound, SELF};
 use super::spec::{self, Operation};
 
@@ -66,11 +66,10 @@ pub(super) struct Subject<'c> {
 
 impl Compiled {
     /// The part of a request that this schema is about; `None` if there is none. If `when` cannot be
-    /// evaluated, the schema does not apply.
+    /// evaluated, the schema does not apply; whether only its cost is why, the run shows.
     pub(super) fn subject<'c>(&'c self, request: &Request<'_>, run: &mut Run<'_>) -> Option<Subject<'c>> {
         let target = self.target(request)?;
-        let found = extensions(&target.place, request.object, request.old_object);
-        let found: Vec<_> = found.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        let found = extensions_of(target, request);
         let bare = found.is_empty();
         let extensions: Vec<Extension> = found
             .into_iter()
@@ -79,6 +78,12 @@ impl Compiled {
             .collect();
         let applies = if bare { self.applies(request, &Value::Null, run) } else { !extensions.is_empty() };
         applies.then_some(Subject { target, extensions })
+    }
+
+    /// The extensions of a request, whatever `when` is for them.
+    pub(super) fn all_extensions(&self, request: &Request<'_>) -> Vec<Extension> {
+        let target = self.target(request).into_iter();
+        target.flat_map(|target| extensions_of(target, request)).map(|(extension, _)| extension).collect()
     }
 
     /// The target that a request is about.
@@ -121,8 +126,19 @@ impl Compiled {
         let mut values = Bound::of(request).values();
         // In this scope the extension stands in the place of `self`.
         values[SELF] = Some(extension);
-        run.holds(when, &values).ok()
+        let holds = run.holds(when, &values);
+        if holds.as_ref().is_err_and(Failure::is_too_expensive) {
+            run.exhaust();
+        }
+        holds.ok()
     }
+}
+
+/// The extensions that an object has, each with the value there.
+fn extensions_of<'v>(target: &Target, request: &Request<'v>) -> Vec<(Extension, &'v Value)> {
+    let mut found = extensions(&target.place, request.object, request.old_object);
+    found.retain(|(_, value)| !value.is_null());
+    found
 }
 
 impl Subject<'_> {

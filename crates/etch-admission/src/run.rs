@@ -33,6 +33,11 @@ impl<'c> Run<'c> {
         self.budget < 0
     }
 
+    /// Has nothing evaluated any more.
+    pub(super) fn exhaust(&mut self) {
+        self.budget = -1;
+    }
+
     pub(super) fn holds(&mut self, source: &Scoped, values: &[Option<&Value>]) -> Result<bool, Failure> {
         let variables = self.compiled.scopes[source.scope].variables();
         self.spend(|| source.expression.holds(variables, values))
@@ -69,6 +74,11 @@ impl<'c> Run<'c> {
 }
 
 impl Failure {
+    /// Whether it is because the expression alone costs too much.
+    pub(super) fn is_too_expensive(&self) -> bool {
+        matches!(self, Self::Evaluation(error) if error.is_too_expensive())
+    }
+
     /// Whether it is because a value does not fit the schema.
     pub(super) fn is_misfit(&self) -> bool {
         matches!(self, Self::Evaluation(error) if error.is_misfit())

@@ -353,7 +353,7 @@ pub struct Reference {
     #[schemars(length(min = 1, max = 63))]
     pub resource: String,
     /// CEL for the namespace, over `self`, `object` and `facts`; that of the object itself if not set. Etch does not look up
-    /// anything in an empty one.
+    /// anything in an empty one, and reports the reference if the expression cannot be evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000))]
     pub namespace: Option<String>,

@@ -200,6 +200,12 @@ fn what_an_update_leaves_as_it_was_gets_no_default() {
     changed["spec"]["ext"]["size"] = json!(1);
     passes(&schema, &changed, &leaving);
 
+    let mut bare = lacking.clone();
+    bare["spec"] = json!({});
+    let mut labelled_bare = bare.clone();
+    labelled_bare["metadata"]["labels"] = json!({ "a": "b" });
+    passes(&schema, &labelled_bare, &bare);
+
     // What is changed gets its defaults, and of several extensions no other one.
     let free = with_rules(&declared, json!([]));
     let mut changed = lacking.clone();
@@ -320,6 +326,25 @@ fn a_reference_that_leads_nowhere_is_a_warning() {
 }
 
 #[test]
+fn a_reference_whose_namespace_cannot_be_evaluated_is_reported() {
+    let reference = json!([{ "path": ".secret.name", "resource": "secrets", "severity": "Deny",
+                             "namespace": "object.spec.namespace" }]);
+    let schema = compile(json!({ "references": reference }));
+    let holder = |name: &str, namespace: Value| {
+        let mut holder = holder(json!({ "secret": { "name": name } }));
+        holder["spec"]["namespace"] = namespace;
+        holder
+    };
+    let asked = |new: &Value, old: Option<&Value>| errors(&asked(&schema, new, old, &json!({})));
+    let wrong = holder("there", json!(1));
+    assert_eq!(asked(&wrong, None), ["spec.ext.secret.name Invalid"]);
+    assert_eq!(asked(&holder("gone", json!(1)), Some(&wrong)), [""; 0], "so it was before");
+    for namespace in ["ns", ""] {
+        assert_eq!(asked(&holder("there", json!(namespace)), None), [""; 0]);
+    }
+}
+
+#[test]
 fn an_update_is_judged_by_what_it_changes() {
     let rules = json!([
         { "rule": "self.?size.orValue(0) > 0", "field": ".size" },
@@ -341,6 +366,48 @@ fn an_update_is_judged_by_what_it_changes() {
         errors(&updated(&schema, json!({ "size": 0 }), json!({ "size": 0 }))),
         ["spec.ext.size Invalid"]
     );
+}
+
+const EXPENSIVE: [&str; 2] = [
+    // For all parts together, and for each.
+    "object.spec.parts.exists(part, part.ext.name == 'last') && extension.name != 'none'",
+    "object.spec.parts.all(one, object.spec.parts.exists(other, other.ext.name == one.ext.name))",
+];
+
+/// A box whose last part is wrong, with so many others that `when` costs too much.
+fn expensive_box(when: &str) -> (Compiled, Value) {
+    let schema = compile(json!({ "when": when, "defaultOn": ["CREATE", "UPDATE"] }));
+    let mut parts: Vec<_> = (0..3_000).map(|n| json!({ "ext": { "name": n.to_string() } })).collect();
+    parts.push(json!({ "ext": { "name": "last", "size": "wrong" } }));
+    let metadata = json!({ "name": "b", "finalizers": ["a", "b"] });
+    let spec = json!({ "parts": parts });
+    (schema, json!({ "apiVersion": "example.com/v1", "kind": "Box", "metadata": metadata, "spec": spec }))
+}
+
+#[test]
+fn what_costs_too_much_to_be_determined_is_refused() {
+    for when in EXPENSIVE {
+        let ((schema, expensive), facts) = (expensive_box(when), json!({}));
+        let review = asked(&schema, &expensive, None, &facts);
+        assert_eq!(errors(&review), ["spec.parts[*].ext Invalid"], "{when}");
+        assert!(review.answer.warnings.iter().any(|warning| warning.contains("defaults are not set")));
+        let mut changed = expensive.clone();
+        changed["spec"]["parts"][0]["ext"]["size"] = json!(1);
+        let review = asked(&schema, &changed, Some(&expensive), &facts);
+        assert_eq!(errors(&review), ["spec.parts[*].ext Invalid"], "{when}");
+    }
+}
+
+#[test]
+fn what_costs_too_much_is_not_held_back_where_an_update_leaves_it_alone() {
+    let ((schema, expensive), facts) = (expensive_box(EXPENSIVE[0]), json!({}));
+    let mut labelled = expensive.clone();
+    labelled["metadata"]["labels"] = json!({ "a": "b" });
+    let mut released = expensive.clone();
+    released["metadata"]["finalizers"] = json!(["b"]);
+    for left_alone in [labelled, released] {
+        assert!(asked(&schema, &left_alone, Some(&expensive), &facts).answer.is_allowed());
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use super::compile::Target;
 use super::former::Extension;
-use super::place::value_at;
+use super::place::{Location, value_at};
 use super::request::Request;
 use kube_structural_schema::json::same;
 
@@ -14,14 +15,14 @@ pub(super) enum Touch {
     FinalizersOnly,
     /// The object is being deleted: only rules about a change are.
     Terminating,
-    /// The extensions are as they were: rules about the object and about a change are.
+    /// The extensions are as they were, or there is none, as before: rules about the object and about a change are.
     AroundExtension,
     /// All of it.
     Extension,
 }
 
-/// What an update touches.
-pub(super) fn touch(request: &Request<'_>, extensions: &[Extension]) -> Touch {
+/// What an update touches: of the extensions at the place of the target, these are those that count.
+pub(super) fn touch(request: &Request<'_>, target: &Target, extensions: &[Extension]) -> Touch {
     let Some(old) = request.old_object else { return Touch::Extension };
     if only_removes_finalizers(request.object, old) {
         return Touch::FinalizersOnly;
@@ -29,11 +30,13 @@ pub(super) fn touch(request: &Request<'_>, extensions: &[Extension]) -> Touch {
     if request.object.pointer("/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()) {
         return Touch::Terminating;
     }
-    if !extensions.is_empty() && extensions.iter().all(|extension| is_unchanged(request, extension)) {
-        Touch::AroundExtension
-    } else {
-        Touch::Extension
-    }
+    let has_none =
+        |object| target.place.find(object, &Location::new()).iter().all(|(_, value)| value.is_null());
+    let is_as_it_was = match extensions {
+        [] => has_none(request.object) && has_none(old),
+        _ => extensions.iter().all(|extension| is_unchanged(request, extension)),
+    };
+    if is_as_it_was { Touch::AroundExtension } else { Touch::Extension }
 }
 
 /// Whether an extension is as it was.

@@ -22,6 +22,9 @@ const TIMEOUT_SECONDS: u8 = 3;
 /// Never asked about: what Etch itself needs to come up, and what would take the webhooks away.
 const NEVER: [&str; 2] = ["etch-operator.io", "admissionregistration.k8s.io"];
 
+/// The group of CRDs.
+const CRDS: &str = "apiextensions.k8s.io";
+
 /// The namespace of what the cluster itself needs to come up.
 const SYSTEM: &str = "kube-system";
 
@@ -142,6 +145,16 @@ pub fn with_injected(body: &Value, configuration: &Value) -> Value {
     webhooks(body).map(with).collect()
 }
 
+/// The webhooks of a configuration without a CA bundle, by name: no call to these succeeds where the server has
+/// a certificate of the cluster's own.
+pub fn without_authority(configuration: &Value) -> impl Iterator<Item = &str> {
+    let has_none = |webhook: &&Value| {
+        let bundle = webhook["clientConfig"][CA_BUNDLE].as_str();
+        bundle.is_none_or(str::is_empty)
+    };
+    webhooks(configuration).filter(has_none).filter_map(|webhook| webhook["name"].as_str())
+}
+
 /// Whether API servers ever ask about objects of a group.
 pub fn is_asked_about(group: &str) -> bool {
     !NEVER.contains(&group)
@@ -255,7 +268,7 @@ fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_
         "admissionReviewVersions": ["v1"],
         "clientConfig": client.config(&path),
         "failurePolicy": failure_policy.unwrap_or_default(),
-        "matchConditions": settings.match_conditions,
+        "matchConditions": conditions(declared, &settings),
         "matchPolicy": "Equivalent",
         "namespaceSelector": namespaces(&settings, client.endpoint),
         // Also where they are empty: so they are Etch's own, and not left to who adds one.
@@ -271,12 +284,26 @@ fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_
     Some(webhook)
 }
 
+/// What has to be true for the API server to ask. Etch's own CRDs do not wait for Etch, which needs them to come
+/// up.
+fn conditions(declared: &Declaration, settings: &Webhooks) -> Value {
+    let mut conditions = json!(settings.match_conditions);
+    if let (true, Some(conditions)) =
+        (declared.targets.iter().any(|target| target.group == CRDS), conditions.as_array_mut())
+    {
+        let expression =
+            format!("request.resource.group != '{CRDS}' || object.spec.?group.orValue('') != '{}'", NEVER[0]);
+        conditions.push(json!({ "name": "is-not-of-etch", "expression": expression }));
+    }
+    conditions
+}
+
 /// The webhook for upgrades and deletions of CRDs. The API server asks about upgrades that change the spec,
 /// whose generation it raises first (fact C9): a label or a finalizer does not even wait for an answer.
 fn guard_webhook(client: &Client<'_>) -> Value {
     let condition = |name: &str, expression: &str| json!({ "name": name, "expression": expression });
     let rule = json!({
-        "apiGroups": ["apiextensions.k8s.io"],
+        "apiGroups": [CRDS],
         "apiVersions": ["v1"],
         "resources": ["customresourcedefinitions"],
         "operations": ["UPDATE", "DELETE"],
@@ -286,7 +313,8 @@ fn guard_webhook(client: &Client<'_>) -> Value {
     webhook["matchConditions"] = json!([
         condition(
             "spec-changes",
-            "request.operation == 'DELETE' || object.metadata.generation != oldObject.metadata.generation",
+            // One that was put into etcd without the server, or is older than generations, has none.
+            "request.operation == 'DELETE' || object.metadata.?generation != oldObject.metadata.?generation",
         ),
         condition("is-not-deleted", "!has(oldObject.metadata.deletionTimestamp)"),
         condition("is-not-of-etch", &format!("oldObject.spec.group != '{}'", NEVER[0])),
@@ -360,6 +388,7 @@ fn namespaces(settings: &Webhooks, endpoint: &Endpoint) -> Value {
 mod tests {
     use super::super::path_key::{KEY_BYTES, PathKey, keys_in};
     use super::*;
+    use kube_validation_rules::{Expression, Variables, Wanted};
 
     fn declaration(more: Value) -> Declaration {
         let mut declaration = json!({
@@ -446,6 +475,43 @@ mod tests {
         assert_eq!(validating["matchConditions"], json!([{ "name": "aws", "expression": "true" }]));
         assert_eq!(validating["namespaceSelector"]["matchLabels"], json!({ "a": "b" }));
         assert_eq!(validating["namespaceSelector"]["matchExpressions"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn a_schema_of_crds_is_not_asked_about_those_of_etch() {
+        let target = json!({ "group": "apiextensions.k8s.io", "version": "v1",
+                             "resource": "customresourcedefinitions", "path": ".spec" });
+        let one = declaration(json!({
+            "targets": [target],
+            "webhooks": { "matchConditions": [{ "name": "aws", "expression": "true" }] },
+        }));
+        let of = configurations([("one", &one)], &[], &endpoint(Injection::None), None, &keys());
+        for configuration in of {
+            let conditions = &configuration["webhooks"][0]["matchConditions"];
+            let names: Vec<_> = conditions.as_array().into_iter().flatten().map(|one| &one["name"]).collect();
+            assert_eq!(names, ["aws", "is-not-of-etch"]);
+        }
+    }
+
+    #[test]
+    fn the_guard_is_asked_where_a_crd_has_a_new_generation() {
+        let [_, configuration] = configurations([], &[GUARD], &endpoint(Injection::None), None, &keys());
+        let condition = &configuration["webhooks"][0]["matchConditions"][0]["expression"];
+        let variables = Variables::new().dynamic(&["request", "object", "oldObject"]);
+        let condition = condition.as_str().expect("an expression");
+        let condition = Expression::compile(condition, &variables, Wanted::Bool).expect("an expression");
+        let crd = |generation: Value| json!({ "metadata": { "name": "a", "generation": generation } });
+        let bare = json!({ "metadata": { "name": "a" } });
+        for (old, new, expected) in [
+            (&crd(json!(1)), &crd(json!(1)), false),
+            (&crd(json!(1)), &crd(json!(2)), true),
+            (&bare, &crd(json!(1)), true),
+            (&bare, &bare, false),
+        ] {
+            let request = json!({ "operation": "UPDATE" });
+            let (is_asked, _) = condition.holds(&variables, &[Some(&request), Some(new), Some(old)]);
+            assert_eq!(is_asked, Ok(expected), "{old} {new}");
+        }
     }
 
     #[test]

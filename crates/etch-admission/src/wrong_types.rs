@@ -101,6 +101,34 @@ fn rules_of_the_schema_are_evaluated_wherever_types_fit() {
 }
 
 #[test]
+fn rules_that_cost_too_much_excuse_nothing() {
+    let kept = json!({ "rule": "self.size == oldSelf.size", "field": ".size", "message": "cannot change" });
+    let quadratic = "self.v.all(x, self.v.all(y, x <= y))";
+    let for_each = json!({ "rule": quadratic.replace("self", "item"), "forEach": ".l[*]" });
+    let alone = json!({ "rule": "self.l.all(a, self.l.all(b, a.v.all(x, b.v.all(y, x <= y))))" });
+    let of_schema = |rules: Value| {
+        let v = json!({ "type": "array", "items": { "type": "integer" } });
+        let item = json!({ "type": "object", "properties": { "v": v }, "x-kubernetes-validations": rules });
+        json!({ "openAPIV3Schema": { "type": "object", "properties": {
+            "l": { "type": "array", "items": item }, "size": { "type": "string" },
+        } } })
+    };
+    let of = |size: &str| json!({ "size": size, "l": vec![json!({ "v": vec![1; 250] }); 60] });
+    for (declared, expected) in [
+        (json!({ "schema": of_schema(json!([])), "rules": [for_each, kept] }), 1),
+        (json!({ "schema": of_schema(json!([{ "rule": quadratic }])), "rules": [kept] }), 1),
+        (json!({ "schema": of_schema(json!([])), "rules": [alone, kept] }), 2),
+    ] {
+        let schema = compile(declared);
+        let found = refused(&schema, of("small"), of("large"));
+        assert!(found.len() == expected && found[0].contains("cost"), "{found:?}");
+        let (old, mut labelled) = (holder(of("small")), holder(of("small")));
+        labelled["metadata"]["labels"] = json!({ "a": "b" });
+        assert!(asked(&schema, &labelled, Some(&old)).answer.is_allowed());
+    }
+}
+
+#[test]
 fn a_wrong_type_counts_as_old_only_while_it_is_unchanged() {
     let schema = compile(json!({ "rules": network() }));
     let of = |size: Value| json!({ "size": size, "secret": { "name": "there" } });

@@ -65,6 +65,7 @@ pub struct Expression {
 pub struct EvaluationError {
     text: Cow<'static, str>,
     misfit: bool,
+    too_expensive: bool,
 }
 
 impl Variables {
@@ -219,16 +220,21 @@ impl EvaluationError {
     pub fn is_misfit(&self) -> bool {
         self.misfit
     }
+
+    /// Whether it is because it costs more than the API server allows one expression.
+    pub fn is_too_expensive(&self) -> bool {
+        self.too_expensive
+    }
 }
 
 impl From<Fault> for EvaluationError {
     fn from(fault: Fault) -> Self {
-        let misfit = fault.is_misfit();
+        let (misfit, too_expensive) = (fault.is_misfit(), matches!(fault, Fault::TooExpensive));
         let text = match fault {
             Fault::Failed(failure) => failure.plain,
             other => other.to_string().into(),
         };
-        Self { text, misfit }
+        Self { text, misfit, too_expensive }
     }
 }
 

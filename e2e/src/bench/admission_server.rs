@@ -166,7 +166,7 @@ fn handler(metrics: Arc<Metrics>) -> Result<AdmissionHandler> {
     let schema = Arc::new(schemas.pop().context("a schema")?.schema);
     let serving = ServedSchemas::default();
     serving.set([("aws".to_owned(), Served { schema, facts: facts(), missing: Vec::new() })].into());
-    Ok(AdmissionHandler::new(serving, References::new(|_| async { Some(true) }.boxed()), metrics))
+    Ok(AdmissionHandler::new(serving, References::new(|_| async { Some(Some(true)) }.boxed()), metrics))
 }
 
 /// Measures both, in turn.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail};
 use etch::source::Embedded;
-use etch_admission::{Compiled, Lookup, Named, Operation, Request, Review, plural, review};
+use etch_admission::{Answer, Compiled, Lookup, Named, Operation, Request, Review, plural, review};
 use kube_structural_schema::json::{Json, store_numbers};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -21,6 +21,8 @@ pub(super) struct Asked {
     facts: Map<String, Value>,
     secrets: Option<Vec<String>>,
     resource: Option<Resource>,
+    /// An AdmissionReview that no schema is about, as those of a subresource or a deletion: it passes.
+    passes: bool,
 }
 
 /// The resource of an AdmissionReview, which need not be the usual plural of the object's kind.
@@ -67,10 +69,12 @@ impl Asked {
             Json::parse_around(line, 1)?;
         }
         let mut facts = Map::new();
-        let (mut secrets, mut resource) = (None, None);
+        let (mut secrets, mut resource, mut passes) = (None, None, false);
         if let Some(Value::Object(request)) = fields.remove("request") {
             // An AdmissionReview.
             fields = request;
+            let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
+            passes = !text("subResource").is_empty() || ["DELETE", "CONNECT"].contains(&text("operation"));
             resource = match fields.remove("resource") {
                 Some(Value::Null) | None => None,
                 Some(named) => Some(
@@ -93,13 +97,17 @@ impl Asked {
             };
         }
         let operation = match fields.remove("operation") {
+            _ if passes => None,
             Some(Value::Null) | None => None,
             Some(operation) => Some(
                 serde_json::from_value(operation).ok().context("operation is neither CREATE nor UPDATE")?,
             ),
         };
         let mut taken = |name: &str| fields.remove(name).filter(|value| !value.is_null());
-        let object = taken("object").context("has no object")?;
+        let object = match taken("object") {
+            None if !passes => bail!("has no object"),
+            object => object.unwrap_or_default(),
+        };
         Ok(Self {
             id: taken("id").or_else(|| taken("uid")),
             object: object.into(),
@@ -108,6 +116,7 @@ impl Asked {
             facts,
             secrets,
             resource,
+            passes,
         })
     }
 }
@@ -127,7 +136,10 @@ impl Asking {
     /// # Errors
     /// A fact is missing that a schema for this request counts on.
     pub(super) fn answer(&self, asked: Asked) -> Result<Answered> {
-        let Asked { id, object, old_object, operation, facts, secrets, resource } = asked;
+        let Asked { id, object, old_object, operation, facts, secrets, resource, passes } = asked;
+        if passes {
+            return Ok(Answered { answer: printed(Answer::default(), Some(object), id), other: None });
+        }
         let update = if old_object.is_some() { Operation::Update } else { Operation::Create };
         let operation = operation.or(self.operation).unwrap_or(update);
         let secrets = secrets.as_ref().or(self.secrets.as_ref());
@@ -167,16 +179,7 @@ impl Asking {
         let schemas: Vec<(&Compiled, &Value)> =
             schemas.iter().map(|(schema, facts)| (*schema, facts)).collect();
         let Review { object, answer } = review(&schemas, &request);
-        let mut printed = json!({
-            "allowed": answer.is_allowed(),
-            "errors": answer.errors,
-            "warnings": answer.warnings,
-        });
-        printed["object"] = object.map_or(Value::Null, Json::into_inner);
-        if let Some(id) = id {
-            printed["id"] = id;
-        }
-        Ok(Answered { answer: printed.into(), other })
+        Ok(Answered { answer: printed(answer, object, id), other })
     }
 
     /// Why no schema has answered for objects of these types.
@@ -190,6 +193,19 @@ impl Asking {
             listed(&targets)
         )
     }
+}
+
+fn printed(answer: Answer, object: Option<Json>, id: Option<Value>) -> Json {
+    let mut printed = json!({
+        "allowed": answer.is_allowed(),
+        "errors": answer.errors,
+        "warnings": answer.warnings,
+    });
+    printed["object"] = object.map_or(Value::Null, Json::into_inner);
+    if let Some(id) = id {
+        printed["id"] = id;
+    }
+    printed.into()
 }
 
 fn listed(names: &BTreeSet<String>) -> String {
@@ -216,5 +232,28 @@ fn is_named(secret: &str, lookup: &Lookup<'_>) -> bool {
     match secret.split_once('/') {
         Some((namespace, name)) => (namespace, name) == (lookup.namespace, lookup.name),
         None => secret == lookup.name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_review_that_no_schema_is_about_passes() {
+        let asking = Asking::new(Vec::new(), Map::new(), None, None);
+        let object = json!({ "apiVersion": "example.com/v1", "kind": "Thing" });
+        for request in [
+            json!({ "uid": "1", "operation": "UPDATE", "subResource": "status", "object": object }),
+            json!({ "uid": "1", "operation": "DELETE", "oldObject": object }),
+            json!({ "uid": "1", "operation": "CONNECT", "object": null }),
+        ] {
+            let line = json!({ "request": request }).to_string();
+            let Answered { answer, other } =
+                Asked::parse(line.as_bytes()).and_then(|asked| asking.answer(asked)).expect("an answer");
+            assert_eq!((&answer["allowed"], &answer["id"], other), (&json!(true), &json!("1"), None));
+        }
+        let created = json!({ "request": { "operation": "CREATE" } }).to_string();
+        assert!(Asked::parse(created.as_bytes()).is_err(), "it has no object");
     }
 }

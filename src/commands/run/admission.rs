@@ -11,10 +11,12 @@ use etch::cluster::Cluster;
 use etch::operator::{Admission, Clock, PolicyLookup, SelfManaged, UpgradeGuard};
 use etch::server::Readiness;
 use etch::server::admission::{
-    AcceptedKeys, AdmissionHandler, Certificates, Reference, References, ServedSchemas, Upgrades, serve,
+    AcceptedKeys, AdmissionHandler, Certificates, Found, Reference, References, ServedSchemas, Upgrades,
+    serve,
 };
 use etch_admission::renewal::Lifetimes;
 use etch_admission::{Endpoint, Injection, Lookup, SERVICE};
+use etch_core::call_error::CallError;
 use futures::FutureExt;
 use http::Uri;
 use tokio::task::JoinHandle;
@@ -221,8 +223,32 @@ fn references(cluster: Cluster) -> References {
         async move {
             let Reference { group, version, resource, namespace, name } = &reference;
             let lookup = Lookup { group, version, resource, namespace, name };
-            cluster.exists(&lookup).await.ok()
+            found(cluster.exists(&lookup).await)
         }
         .boxed()
     })
+}
+
+/// What an answer shows. What nobody may look up, or no API server serves, stays so.
+fn found(answer: Result<bool, CallError>) -> Option<Found> {
+    match answer {
+        Ok(found) => Some(Some(found)),
+        Err(error) if matches!(error.code(), Some(403 | 404)) => Some(None),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etch_core::refusal::Refusal;
+
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_over_the_next_time_is_left_unanswered() {
+        let refused = |code| Err(CallError::Refused(Box::new(Refusal::read(code, None, b"{}"))));
+        assert_eq!([Ok(true), Ok(false)].map(found), [Some(Some(true)), Some(Some(false))]);
+        assert_eq!([403, 404].map(|code| found(refused(code))), [Some(None); 2]);
+        assert_eq!([429, 500, 503].map(|code| found(refused(code))), [None; 3]);
+    }
 }

@@ -50,8 +50,10 @@ use status::Unserved;
 pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
 
-/// How long a replica that is otherwise ready waits for facts: one that may not be read does not hold it up.
+/// How long a replica that is otherwise ready waits for facts that may not be read: they do not hold it up.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it waits for an API server that does not answer: it would let through what other replicas refuse.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
 /// How often the leader checks whether its webhooks are still there.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The waits after a write that failed.
@@ -185,7 +187,9 @@ impl Admission {
             authority.mark_unchanged();
             checks.mark_unchanged();
             let wait = match self.write().await {
-                Ok(()) => {
+                // An injector takes a moment.
+                Ok(unserved) if unserved.awaits_injector() => backoff.failed(None),
+                Ok(_) => {
                     backoff.succeeded();
                     LOOK_AGAIN
                 }
@@ -207,24 +211,31 @@ impl Admission {
         }
     }
 
-    /// Writes what is not there yet. The statuses name what keeps the API server from asking.
-    async fn write(&self) -> Result<(), CallError> {
+    /// Writes what is not there yet. The statuses name what keeps the API server from asking, which is returned.
+    async fn write(&self) -> Result<Unserved, CallError> {
         if !lock(&self.shared).is_listed {
-            return Ok(());
+            return Ok(Unserved::default());
         }
         let (unserved, written) = match self.write_webhooks().await {
             Ok(unserved) => (unserved, Ok(())),
             Err(error) => (Unserved::unwritten(error.to_string()), Err(error)),
         };
         let statuses = status::statuses(&lock(&self.shared), &unserved, now());
+        let mut refused = None;
         for wanted in statuses {
             match self.cluster.set_embedded_schema_status(&wanted.name, &wanted.uid, &wanted.status).await {
-                Err(error) if !matches!(error.code(), Some(404 | 409)) => return Err(error),
+                Ok(()) => {}
                 // It is gone, or was created again: then the watch reports it.
-                _ => {}
+                Err(error) if matches!(error.code(), Some(404 | 409)) => {}
+                // It may be too large, which is so of this one alone.
+                Err(error) if matches!(error.code(), Some(400 | 403 | 413 | 422)) => {
+                    refused.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
             }
         }
-        written
+        written?;
+        refused.map_or(Ok(unserved), Err)
     }
 
     async fn write_webhooks(&self) -> Result<Unserved, CallError> {
@@ -284,7 +295,7 @@ async fn follow(
     let mut schemas = cluster.watch_embedded_schemas().boxed();
     let (send, mut facts) = mpsc::channel(64);
     let mut watches = Watches { cluster, send, tasks: JoinSet::new(), objects: BTreeMap::new() };
-    let mut overdue = None;
+    let (mut listed, mut due) = (None, None);
     loop {
         tokio::select! {
             Some(event) = schemas.next() => {
@@ -293,16 +304,19 @@ async fn follow(
                 watches.set(&state.fact_objects());
             }
             Some((object, fact)) = facts.recv() => lock(&shared).fact(object, fact),
-            () = sleep_until(overdue.unwrap_or_else(Instant::now)), if overdue.is_some_and(|at| at > Instant::now()) => {}
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             else => return,
         }
         let state = lock(&shared);
         serving.set(state.serving());
         if state.is_listed {
-            let due = *overdue.get_or_insert_with(|| Instant::now() + PATIENCE);
-            if state.is_complete() || due <= Instant::now() {
+            let listed = *listed.get_or_insert_with(Instant::now);
+            let patience = if state.is_settled() { PATIENCE } else { LONGEST_PATIENCE };
+            let is_over = listed.elapsed() >= patience;
+            if state.is_complete() || is_over {
                 ready.knows_the_schemas();
             }
+            due = (!is_over).then(|| listed + patience);
         }
         drop(state);
         changed.send_replace(());
@@ -359,7 +373,11 @@ async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fa
             Err(code) => {
                 let FactObject { group, resource, .. } = &object;
                 let name = if group.is_empty() { resource.clone() } else { format!("{resource}.{group}") };
-                FactState::Unread(unreadable(code, &name))
+                let why = unreadable(code, &name);
+                match code {
+                    None | Some(408 | 429 | 500..) => FactState::Unanswered(why),
+                    Some(_) => FactState::Unread(why),
+                }
             }
         };
         if send.send((object.clone(), fact)).await.is_err() {

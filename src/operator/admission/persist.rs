@@ -31,6 +31,9 @@ const ATTEMPTS: u32 = 6;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
+const NOT_KEPT: &str = "the API server does not keep the defaults: the CRD prunes them, or they are in a \
+                        subresource, or admission removes them";
+
 /// What writes need, whichever the resource.
 pub(super) struct Store {
     pub(super) cluster: Cluster,
@@ -48,6 +51,8 @@ pub(super) struct Writer<'s> {
     former: Vec<FormerDefault>,
     /// Name and labels of the CRD: policies select by them.
     about: Value,
+    /// What the policy allows, beside the pace of all resources.
+    own_pace: Pace,
 }
 
 impl Store {
@@ -84,7 +89,18 @@ impl Store {
         let status = report.and_then(|report| report.status);
         let former = record_of(status.as_ref(), &document, &crd).hidden.former.clone();
         let generation_check = GenerationCheck::new(&crd, Some(asked));
-        let writer = Writer { store: self, resource: resource.clone(), crd, generation_check, former, about };
+        let policy = self.policies.as_ref().and_then(|policies| policies.of(&about));
+        let per_second = policy.and_then(|governing| governing.settings.max_writes_per_second);
+        let own_pace = Pace::of_one_crd(1, per_second, PaceMode::Gentle);
+        let writer = Writer {
+            store: self,
+            resource: resource.clone(),
+            crd,
+            generation_check,
+            former,
+            about,
+            own_pace,
+        };
         match writer.withheld() {
             Some(stop) => Err(stop),
             None => Ok(writer),
@@ -130,10 +146,12 @@ impl Writer<'_> {
                     None => write,
                 },
             };
+            let own = self.own_pace.admit().await;
             let permit = self.store.pace.admit().await;
             let outcome = self.perform(object, &write).await;
             self.store.cluster.metrics().write(counted(&outcome));
-            permit.finish(pressure(&outcome));
+            permit.finish_both(pressure(&outcome), own, pressure(&outcome));
+            let changed_nothing = matches!(outcome, Ok(Outcome::AlreadyStored(_)));
             let asked = match outcome {
                 Ok(Outcome::Written { resource_version, .. }) => {
                     match self.proved(schema, object, &resource_version).await? {
@@ -170,6 +188,12 @@ impl Writer<'_> {
             };
             sleep(backoff.failed(asked)).await;
             match self.read(object).await? {
+                // It lacks the defaults as before: no other client has stored them.
+                Ok(Some(fresh))
+                    if changed_nothing && fresh.resource_version() == object.resource_version() =>
+                {
+                    return Ok(Kept::Rejected(NOT_KEPT.to_owned()));
+                }
                 Ok(Some(fresh)) => *object = fresh,
                 Ok(None) => return Ok(Kept::Gone),
                 Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
@@ -217,10 +241,7 @@ impl Writer<'_> {
                 info!(object = %object.identity(), schema = schema.name, "stored defaults of an extension");
                 Ok(Some(Kept::Stored))
             }
-            Some(false) if is_ours => {
-                let message = "admission removes the defaults again on each write".to_owned();
-                Ok(Some(Kept::Rejected(message)))
-            }
+            Some(false) if is_ours => Ok(Some(Kept::Rejected(NOT_KEPT.to_owned()))),
             Some(false) => Ok(None),
         }
     }

@@ -57,8 +57,10 @@ pub(super) struct Good {
 /// What is known of an object that facts are taken from.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FactState {
-    /// It could not be read, for this reason.
+    /// It may not or cannot be read, for this reason.
     Unread(String),
+    /// The API server does not answer, for this reason, which may pass.
+    Unanswered(String),
     /// There is no such object.
     Absent,
     /// Its present state.
@@ -128,7 +130,7 @@ impl State {
     /// Takes in what is known of an object that facts are taken from. What was known of it stands while it
     /// cannot be read.
     pub(super) fn fact(&mut self, object: FactObject, fact: FactState) {
-        let is_unread = matches!(fact, FactState::Unread(_));
+        let is_unread = matches!(fact, FactState::Unread(_) | FactState::Unanswered(_));
         if !is_unread || !self.is_read(&object) {
             self.facts.insert(object, fact);
         }
@@ -145,9 +147,19 @@ impl State {
 
     /// Whether everything is known that there is to know.
     pub(super) fn is_complete(&self) -> bool {
+        self.is_listed && self.needed().all(|object| self.is_read(object))
+    }
+
+    /// Whether everything is known but what may not or cannot be read.
+    pub(super) fn is_settled(&self) -> bool {
+        let is_unread = |object| matches!(self.facts.get(object), Some(FactState::Unread(_)));
+        self.is_listed && self.needed().all(|object| self.is_read(object) || is_unread(object))
+    }
+
+    /// The objects that facts are taken from.
+    fn needed(&self) -> impl Iterator<Item = &FactObject> {
         let good = self.schemas.values().filter_map(|schema| schema.good.as_ref());
-        let mut objects = good.flat_map(|good| good.compiled.fact_objects().map(|(_, object)| object));
-        self.is_listed && objects.all(|object| self.is_read(object))
+        good.flat_map(|good| good.compiled.fact_objects().map(|(_, object)| object))
     }
 
     /// What is to be served.
@@ -211,7 +223,7 @@ impl State {
         let described = |fact: String| {
             let object = compiled.fact_objects().find(|(name, _)| *name == fact).map(|(_, object)| object);
             match object.and_then(|object| self.facts.get(object)) {
-                Some(FactState::Unread(why)) => format!("{fact} ({why})"),
+                Some(FactState::Unread(why) | FactState::Unanswered(why)) => format!("{fact} ({why})"),
                 _ => fact,
             }
         };
@@ -222,7 +234,7 @@ impl State {
     fn facts(&self, schema: &Compiled) -> (Value, Vec<String>) {
         let known = schema.fact_objects().filter_map(|(name, object)| match self.facts.get(object)? {
             FactState::Found(object) => Some((name.to_owned(), schema.fact_from(name, object)?)),
-            FactState::Unread(_) | FactState::Absent => None,
+            FactState::Unread(_) | FactState::Unanswered(_) | FactState::Absent => None,
         });
         schema.facts_read(&known.collect(), &|object| self.is_read(object))
     }

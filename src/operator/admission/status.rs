@@ -1,14 +1,14 @@
 //! What the status of each EmbeddedSchema is to be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::state::{Schema, State};
-use etch_admission::Problem;
 use etch_admission::api::{EmbeddedSchemaStatus, LastGood, PersistedDefaults, SETTLING};
 use etch_admission::tally::{ALL_PERSISTED, INCOMPLETE};
+use etch_admission::{Problem, is_asked_about};
 
 /// How many problems a message names, and its length at most.
 const NAMED: usize = 3;
@@ -31,6 +31,8 @@ pub(super) struct Unserved {
     refused: BTreeMap<String, String>,
     /// About not all objects of these: the field of their webhook that another client changes.
     altered: BTreeMap<String, String>,
+    /// Without success about these: nobody has put the CA bundle into their webhook.
+    uninjected: BTreeSet<String>,
 }
 
 impl Unserved {
@@ -46,8 +48,17 @@ impl Unserved {
     }
 
     /// The API server does not take some webhooks, and others are not as they should be.
-    pub(super) fn of_some(refused: BTreeMap<String, String>, altered: BTreeMap<String, String>) -> Self {
-        Self { refused, altered, ..Self::default() }
+    pub(super) fn of_some(
+        refused: BTreeMap<String, String>,
+        altered: BTreeMap<String, String>,
+        uninjected: BTreeSet<String>,
+    ) -> Self {
+        Self { all: None, refused, altered, uninjected }
+    }
+
+    /// Whether an injector has something left to do.
+    pub(super) fn awaits_injector(&self) -> bool {
+        !self.uninjected.is_empty()
     }
 
     fn of(&self, name: &str) -> Option<(&'static str, String)> {
@@ -61,7 +72,11 @@ impl Unserved {
                 format!("another client changes the webhook of this schema: {field} is not as declared");
             Some(("WebhookAltered", message))
         };
-        self.all.clone().or(refused).or_else(altered)
+        let uninjected = || {
+            let message = "nobody has put a caBundle into the webhook of this schema: see --admission-inject";
+            self.uninjected.contains(name).then(|| ("NoCaBundle", message.to_owned()))
+        };
+        self.all.clone().or(refused).or_else(altered).or_else(uninjected)
     }
 }
 
@@ -87,6 +102,10 @@ fn status(
     let generation = schema.generation;
     let serving = match (&schema.good, unserved) {
         (None, _) => ("False", "NotServed", "Etch cannot serve any generation of the schema".to_owned()),
+        (Some(good), _) if !good.declared.targets.iter().any(|target| is_asked_about(&target.group)) => {
+            let message = "the targets are in groups whose objects API servers never ask Etch about";
+            ("False", "NotAsked", message.to_owned())
+        }
         (Some(_), Some((reason, message))) => ("False", reason, message),
         (Some(good), None) if good.generation == generation || schema.problems.is_empty() => {
             ("True", "Served", "Etch answers requests by this generation".to_owned())
@@ -171,11 +190,15 @@ mod tests {
     use super::*;
 
     fn schema(generation: i64, path: &str, status: Value) -> Event<DynamicObject> {
+        schema_of_group("", generation, path, status)
+    }
+
+    fn schema_of_group(group: &str, generation: i64, path: &str, status: Value) -> Event<DynamicObject> {
         let object = json!({
             "apiVersion": "etch-operator.io/v1alpha1", "kind": "EmbeddedSchema",
             "metadata": { "name": "a", "uid": "1", "generation": generation },
             "spec": {
-                "targets": [{ "version": "v1", "resource": "things", "path": path }],
+                "targets": [{ "group": group, "version": "v1", "resource": "things", "path": path }],
                 "facts": [{ "name": "id", "path": ".id",
                             "object": { "version": "v1", "resource": "configs", "name": "it" } }],
             },
@@ -206,18 +229,24 @@ mod tests {
         let object = state.fact_objects().pop_first().expect("one");
         state.fact(object, FactState::Found(json!({ "id": 1 })));
         let field = |name: &str| [(name.to_owned(), "rules".to_owned())].into();
-        let refused = |name: &str| Unserved::of_some(field(name), BTreeMap::new());
+        let refused = |name: &str| Unserved::of_some(field(name), BTreeMap::new(), BTreeSet::new());
+        let uninjected = ["a".to_owned()].into();
         for (unserved, reason) in [
             (Unserved::unwritten("it failed".to_owned()), "WebhooksNotWritten"),
             (Unserved::without_certificate(), "NoCertificate"),
             (refused("a"), "WebhookRefused"),
-            (Unserved::of_some(BTreeMap::new(), field("a")), "WebhookAltered"),
+            (Unserved::of_some(BTreeMap::new(), field("a"), BTreeSet::new()), "WebhookAltered"),
+            (Unserved::of_some(BTreeMap::new(), BTreeMap::new(), uninjected), "NoCaBundle"),
         ] {
             let expected = [("True", "AllKnown"), ("True", "Compiled"), ("False", reason)];
             assert_eq!(reasons(&state, &unserved), pairs(expected));
         }
         let expected = [("True", "AllKnown"), ("True", "Compiled"), ("True", "Served")];
         assert_eq!(reasons(&state, &refused("b")), pairs(expected));
+        let mut never = State::default();
+        never.schema_event(schema_of_group("admissionregistration.k8s.io", 1, ".spec", json!({})));
+        let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("False", "NotAsked")];
+        assert_eq!(reasons(&never, &Unserved::default()), pairs(expected));
         state.schema_event(schema(3, "spec[", json!({})));
         let expected = [("True", "AllKnown"), ("False", "Invalid"), ("True", "LastGoodServed")];
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));

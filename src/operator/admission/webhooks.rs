@@ -10,8 +10,8 @@ use super::status::Unserved;
 use crate::cluster::{Cluster, WebhookConfiguration};
 use crate::server::admission::AcceptedKeys;
 use etch_admission::{
-    Declaration, Endpoint, GUARDS, KeyRing, PathKey, altered, configurations, is_applied, schema_of,
-    with_injected,
+    Declaration, Endpoint, GUARDS, Injection, KeyRing, PathKey, altered, configurations, is_applied,
+    schema_of, with_injected, without_authority,
 };
 use etch_core::call_error::CallError;
 use kube_structural_schema::json::Json;
@@ -41,14 +41,14 @@ pub(super) async fn write(
 ) -> Result<Unserved, CallError> {
     let Client { endpoint, authority, accepted, now, new_key } = client;
     let (mut refused, mut refused_guards) = (BTreeMap::new(), BTreeSet::new());
-    let mut altered = BTreeMap::new();
+    let (mut altered, mut uninjected) = (BTreeMap::new(), BTreeSet::new());
     let [mutating, validating] = WebhookConfiguration::BOTH;
     let found =
         [cluster.webhook_configuration(mutating).await?, cluster.webhook_configuration(validating).await?];
     let there = found.each_ref().map(Option::as_deref);
     let keys = KeyRing::next(there, now, || new_key);
     for (index, (which, there)) in WebhookConfiguration::BOTH.into_iter().zip(found).enumerate() {
-        loop {
+        let now = loop {
             let schemas = declared.iter().map(|(name, declared)| (name.as_str(), declared));
             let is_asked =
                 |name: &str| guard.unwrap_or_else(|| there.as_ref().is_some_and(|there| has(there, name)));
@@ -61,13 +61,14 @@ pub(super) async fn write(
                 None => body["webhooks"].as_array().is_some_and(|webhooks| !webhooks.is_empty()),
             };
             if !is_wanted {
-                break;
+                break there;
             }
             accepted.expect(keys.accepted());
             let Err(error) = cluster.apply_webhook_configuration(which, body.clone()).await else {
                 info!(resource = which.resource(), "webhooks applied");
-                altered.extend(without_additions(cluster, which, body).await?);
-                break;
+                let (now, differing) = without_additions(cluster, which, body).await?;
+                altered.extend(differing);
+                break now;
             };
             let mut named = fields(&error, body);
             if named.is_empty() {
@@ -89,21 +90,27 @@ pub(super) async fn write(
                 declared.retain(|(name, _)| *name != schema);
                 refused.insert(schema, field);
             }
+        };
+        if endpoint.inject != Injection::None {
+            let lacking = now.iter().flat_map(|now| without_authority(now));
+            uninjected.extend(lacking.filter_map(schema_of).map(str::to_owned));
         }
     }
-    Ok(Unserved::of_some(refused, altered))
+    Ok(Unserved::of_some(refused, altered, uninjected))
 }
 
 /// Takes out what other clients have added to webhooks: a condition there keeps the API server from asking,
-/// and an apply leaves it. Returns the schemas whose webhooks differ even so, as they do where an admission
-/// webhook changes them, with the first field of each.
+/// and an apply leaves it. Returns the configuration as it is then, and the schemas whose webhooks differ even
+/// so, as they do where an admission webhook changes them, with the first field of each.
 async fn without_additions(
     cluster: &Cluster,
     which: WebhookConfiguration,
     body: &Value,
-) -> Result<BTreeMap<String, String>, CallError> {
-    let there = cluster.webhook_configuration(which).await?;
-    let Some(there) = there.filter(|there| !is_applied(body, there)) else { return Ok(BTreeMap::new()) };
+) -> Result<(Option<Json>, BTreeMap<String, String>), CallError> {
+    let there = match cluster.webhook_configuration(which).await? {
+        Some(there) if !is_applied(body, &there) => there,
+        there => return Ok((there, BTreeMap::new())),
+    };
     warn!(resource = which.resource(), "another client has changed the webhooks: replacing them");
     let version = there["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let now = cluster.replace_webhooks(which, version, with_injected(body, &there)).await?;
@@ -118,7 +125,8 @@ async fn without_additions(
             None
         }
     });
-    Ok(altered.collect())
+    let altered = altered.collect();
+    Ok((Some(now), altered))
 }
 
 /// Whether a configuration has a webhook of this name.

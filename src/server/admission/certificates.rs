@@ -117,7 +117,7 @@ impl Certificates {
     /// Reads `tls.crt`, `tls.key` and, where it is there, `ca.crt` again and again. `ready` is called as soon
     /// as there is a certificate.
     pub async fn follow_folder(&self, folder: PathBuf, ready: impl Fn()) -> Infallible {
-        let (mut last, mut failed) = (Presented::default(), None);
+        let (mut last, mut failed) = (None, None);
         loop {
             let found = folder.clone();
             // Only a runtime that ends does not finish reading.
@@ -137,7 +137,7 @@ impl Certificates {
         mut found: watch::Receiver<Option<Presented>>,
         ready: impl Fn(),
     ) -> Infallible {
-        let (mut last, mut failed) = (Presented::default(), None);
+        let (mut last, mut failed) = (None, None);
         loop {
             let files = found.borrow_and_update().clone();
             if let Some(files) = files {
@@ -151,18 +151,24 @@ impl Certificates {
     }
 
     /// Serves these, where they are not what is served already.
-    fn take(&self, files: Presented, last: &mut Presented) -> Result<(), Unusable> {
-        if files == *last {
+    fn take(&self, files: Presented, last: &mut Option<Presented>) -> Result<(), Unusable> {
+        if last.as_ref() == Some(&files) {
             return Ok(());
         }
         let (certified, validity) = certified(&files, &self.provider)?;
-        if (&files.certificate, &files.key) != (&last.certificate, &last.key) {
+        // Issuers that name no authority, such as those of ACME, leave the file empty.
+        let authority = files.authority.clone().filter(|authority| !authority.is_empty());
+        if authority.as_ref().is_some_and(|authority| !has_certificates(authority)) {
+            return Err(Unusable::Pem(AUTHORITY, "certificate"));
+        }
+        let is_same = |last: &Presented| (&files.certificate, &files.key) == (&last.certificate, &last.key);
+        if !last.as_ref().is_some_and(is_same) {
             *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
             self.metrics.certificate_expiry.set(validity.until.as_second());
             info!(expires = %validity.until, "loaded the admission certificate");
         }
-        self.name_authority(files.authority.clone());
-        *last = files;
+        self.name_authority(authority);
+        *last = Some(files);
         Ok(())
     }
 
@@ -221,6 +227,13 @@ fn files(folder: &Path) -> Result<Presented, Unusable> {
     let read = |name: &'static str| fs::read(folder.join(name)).map_err(|error| Unusable::Read(name, error));
     let authority = fs::read(folder.join(AUTHORITY)).ok();
     Ok(Presented { certificate: read(CERTIFICATE)?, key: read(KEY)?, authority })
+}
+
+/// Whether this is a bundle of certificates in PEM: API servers refuse or distrust any other.
+fn has_certificates(bundle: &[u8]) -> bool {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(bundle).collect();
+    let is_x509 = |certificate: &CertificateDer<'_>| X509Certificate::from_der(certificate).is_ok();
+    certificates.is_ok_and(|all| !all.is_empty() && all.iter().all(is_x509))
 }
 
 /// A certificate with its key, and from when until when it is valid.
@@ -300,5 +313,36 @@ mod tests {
         }
         assert!(!is_ready.into_inner());
         assert_eq!(*certificates.authority().borrow(), Authority::Unknown);
+    }
+
+    #[test]
+    fn empty_files_are_no_certificate() {
+        let certificates = Certificates::new(Arc::default());
+        assert!(certificates.take(Presented::default(), &mut None).is_err());
+    }
+
+    #[test]
+    fn only_certificates_become_the_authority() {
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let (certificate, key) = (cert.pem().into_bytes(), signing_key.serialize_pem().into_bytes());
+        let of = |authority: &[u8]| Presented {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            authority: Some(authority.to_vec()),
+        };
+        let certificates = Certificates::new(Arc::default());
+        let mut last = None;
+        certificates.take(of(b""), &mut last).expect("a certificate");
+        assert_eq!(*certificates.authority().borrow(), Authority::Unnamed);
+        certificates.take(of(&certificate), &mut last).expect("a certificate");
+        let cut = &certificate[..certificate.len() / 2];
+        let not_x509 = b"-----BEGIN CERTIFICATE-----\nY2FuYXJ5\n-----END CERTIFICATE-----\n";
+        for broken in [&b"canary"[..], cut, not_x509] {
+            let error = certificates.take(of(broken), &mut last).expect_err("it is broken");
+            assert_eq!(error.to_string(), "ca.crt holds no certificate in PEM");
+        }
+        certificates.take(of(b""), &mut last).expect("a certificate");
+        assert_eq!(*certificates.authority().borrow(), Authority::Named(certificate.clone()));
     }
 }

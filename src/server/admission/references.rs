@@ -42,7 +42,7 @@ pub type Found = Option<bool>;
 /// What was found out about some objects.
 pub type Answers = HashMap<Reference, Found>;
 
-type Ask = dyn Fn(Reference) -> BoxFuture<'static, Found> + Send + Sync;
+type Ask = dyn Fn(Reference) -> BoxFuture<'static, Option<Found>> + Send + Sync;
 
 /// What is known about objects that requests name; cheap to clone.
 #[derive(Clone)]
@@ -65,8 +65,8 @@ impl From<&Lookup<'_>> for Reference {
 }
 
 impl References {
-    /// Asks `ask` for what is not known.
-    pub fn new(ask: impl Fn(Reference) -> BoxFuture<'static, Found> + Send + Sync + 'static) -> Self {
+    /// Asks `ask` for what is not known; it returns `None` for a failure that may be over the next time.
+    pub fn new(ask: impl Fn(Reference) -> BoxFuture<'static, Option<Found>> + Send + Sync + 'static) -> Self {
         Self { ask: Arc::new(ask), known: Arc::default() }
     }
 
@@ -87,7 +87,7 @@ impl References {
         let mut asked = pin!(asked.buffer_unordered(MOST_AT_ONCE));
         let mut answers = Answers::new();
         while let Ok(Some((reference, found))) = timeout_at(until, asked.next()).await {
-            answers.insert(reference, found);
+            answers.extend(found.map(|found| (reference, found)));
         }
         self.remember(&answers);
         answers
@@ -130,21 +130,23 @@ mod tests {
             async move {
                 match &*reference.name {
                     "late" => std::future::pending().await,
-                    "forbidden" => None,
-                    name => Some(name == "there"),
+                    "failed" => None,
+                    "forbidden" => Some(None),
+                    name => Some(Some(name == "there")),
                 }
             }
             .boxed()
         });
         assert_eq!(references.known(&named("there")), None);
-        let answers = references.find(["there", "gone", "forbidden", "late"].map(named)).await;
+        let answers = references.find(["there", "gone", "forbidden", "failed", "late"].map(named)).await;
         let expected = [("there", Some(true)), ("gone", Some(false)), ("forbidden", None)];
         assert_eq!(answers, expected.map(|(name, found)| (named(name), found)).into());
         assert_eq!(references.known(&named("there")), Some(Some(true)));
         assert_eq!(references.known(&named("forbidden")), Some(None));
         assert_eq!(references.known(&named("gone")), None, "it may exist by now");
+        assert_eq!(references.known(&named("failed")), None);
         assert_eq!(references.known(&named("late")), None);
-        assert_eq!(asked.load(Ordering::SeqCst), 4);
+        assert_eq!(asked.load(Ordering::SeqCst), 5);
         tokio::time::advance(REMEMBERED).await;
         assert_eq!(references.known(&named("there")), None);
     }
@@ -159,7 +161,7 @@ mod tests {
                 most.fetch_max(asking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 tokio::time::sleep(PATIENCE / 4).await;
                 asking.fetch_sub(1, Ordering::SeqCst);
-                Some(true)
+                Some(Some(true))
             }
             .boxed()
         });

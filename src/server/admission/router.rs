@@ -262,7 +262,11 @@ impl Answered {
 /// The warning of references that nothing was found out about in time; none if there are no such references.
 fn unchecked(references: usize) -> Option<String> {
     let these = if references == 1 { "reference" } else { "references" };
-    (references > 0).then(|| format!("Etch did not check {references} {these}: no time was left"))
+    (references > 0).then(|| {
+        format!(
+            "Etch did not check {references} {these}: the API server did not answer in time, or with an error"
+        )
+    })
 }
 
 async fn refused(error: BoxError, metrics: Arc<Metrics>) -> (StatusCode, &'static str) {
@@ -313,7 +317,8 @@ mod tests {
             Served { schema: Arc::new(schema.expect("it compiles")), facts: json!({}), missing: Vec::new() };
         let serving = ServedSchemas::default();
         serving.set([("one".to_owned(), served)].into());
-        let references = References::new(|reference| async move { Some(reference.name == "there") }.boxed());
+        let references =
+            References::new(|reference| async move { Some(Some(reference.name == "there")) }.boxed());
         AdmissionHandler::new(serving, references, Arc::default())
     }
 
@@ -383,7 +388,7 @@ mod tests {
         let handler = AdmissionHandler {
             references: References::new(move |_| {
                 let found = found.load(Ordering::SeqCst);
-                async move { Some(found) }.boxed()
+                async move { Some(Some(found)) }.boxed()
             }),
             ..handler()
         };
@@ -399,13 +404,14 @@ mod tests {
     async fn references_that_were_not_checked_in_time_are_counted() {
         let handler = AdmissionHandler {
             references: References::new(|reference| match &*reference.name {
-                "there" => async { Some(true) }.boxed(),
+                "there" => async { Some(Some(true)) }.boxed(),
                 _ => futures::future::pending().boxed(),
             }),
             ..handler()
         };
         let secrets = ["there", "late", "later"].map(str::to_owned);
-        let expected = ["Etch did not check 2 references: no time was left"];
+        let expected =
+            ["Etch did not check 2 references: the API server did not answer in time, or with an error"];
         assert_eq!(warnings(&handler, &secrets).await, expected);
         let shown = handler.metrics.text();
         assert!(shown.contains(r#"outcome="Warned"} 1"#), "{shown}");

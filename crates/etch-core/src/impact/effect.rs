@@ -52,7 +52,7 @@ impl Open {
 
     /// Whether this is what may happen, and not what does.
     pub fn is_open(&self, effect: EffectKind, place: &Path) -> bool {
-        self.places.iter().any(|(kind, open)| *kind == effect && open == place)
+        self.places.iter().any(|(kind, open)| kind.is_like(effect) && open == place)
     }
 }
 
@@ -78,6 +78,21 @@ pub enum Problem {
     MaybeStoredAt {
         /// The versions that are removed.
         removed: Vec<String>,
+        /// The storage version.
+        storage: String,
+    },
+    /// Nothing shows at which version it is stored: at this one it loses fields before a webhook converts it.
+    MaybeLosesFieldsAt {
+        /// The version, whose schema no longer has them.
+        version: String,
+        /// The storage version.
+        storage: String,
+    },
+    /// Nothing shows at which version it is stored: from another one it was converted by a webhook that the CRD
+    /// no longer names.
+    MaybeUnconverted {
+        /// The other versions.
+        versions: Vec<String>,
         /// The storage version.
         storage: String,
     },
@@ -145,6 +160,8 @@ impl Problem {
         matches!(
             self,
             Self::MaybeStoredAt { .. }
+                | Self::MaybeLosesFieldsAt { .. }
+                | Self::MaybeUnconverted { .. }
                 | Self::NotConverted { .. }
                 | Self::Opaque { .. }
                 | Self::TooDeep
@@ -154,9 +171,14 @@ impl Problem {
 }
 
 impl Effect {
-    /// What may happen where either of two things is stored. What is hidden or held, and so lost, is as in
-    /// the first.
-    pub(super) fn or(mut self, other: Self) -> Self {
+    /// What may happen where either of two things is stored. What Etch then does is as in the first that hides
+    /// anything, and what disappears in the first is not called hidden as well.
+    pub(super) fn or(mut self, mut other: Self) -> Self {
+        other.hidden.retain(|path| !self.disappears.iter().any(|gone| gone.contains(path)));
+        if self.hidden.is_empty() && !other.hidden.is_empty() {
+            self.dropped = other.dropped;
+        }
+        unite(&mut self.hidden, other.hidden);
         unite(&mut self.appears, other.appears);
         unite(&mut self.changes, other.changes);
         unite(&mut self.disappears, other.disappears);
@@ -184,6 +206,12 @@ impl Effect {
 }
 
 impl EffectKind {
+    /// Whether the value at the place fares alike, whatever Etch then does with the object.
+    fn is_like(self, other: Self) -> bool {
+        let is_hidden = |kind| matches!(kind, Self::Hidden | Self::Dropped);
+        self == other || is_hidden(self) && is_hidden(other)
+    }
+
     /// The word for it in reports.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -285,6 +313,15 @@ impl std::fmt::Display for Problem {
                 f,
                 "not known to be stored at {storage}: at {} it cannot be read any more",
                 removed.join(" or ")
+            ),
+            Self::MaybeLosesFieldsAt { version, storage } => write!(
+                f,
+                "not known to be stored at {storage}: at {version} it loses fields that {version} no longer has"
+            ),
+            Self::MaybeUnconverted { versions, storage } => write!(
+                f,
+                "not known to be stored at {storage}: from {} no webhook converts it any more",
+                versions.join(" or ")
             ),
             Self::NotConverted { version, storage } => {
                 write!(

@@ -2,6 +2,7 @@
 
 mod difference;
 mod effect;
+mod elsewhere;
 mod kind;
 mod known;
 mod removed;
@@ -19,13 +20,15 @@ use crate::crd::Crd;
 use crate::decode::{Decoder, Undecodable, View};
 use crate::object::Object;
 use crate::plan::{
-    Broken, Change, FormerDefault, HiddenEvidence, History, Prediction, Record, Terms, has_gap, predict,
+    Broken, Change, FormerDefault, HiddenEvidence, Prediction, Record, StoredAt, Terms, has_gap, predict,
+    stored_at,
 };
 use crate::report::carried::has_all_of;
 use difference::{Difference, difference, place};
 use effect::open;
 use known::known;
 use kube_crd_validation::Validator;
+use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
@@ -52,6 +55,8 @@ pub struct Upgrade<'a> {
     record: Record,
     /// Whether what is proved under the old schema is proved under the new one as well.
     is_carried: bool,
+    /// The problems of an object that may be stored at another version.
+    elsewhere: Vec<Problem>,
 }
 
 /// What is stored in etcd, as far as it is known.
@@ -73,6 +78,7 @@ impl<'a> Upgrade<'a> {
             writes: false,
             record: Record::default(),
             is_carried: old.digest() == new.digest() && old.storage().name == new.storage().name,
+            elsewhere: Problem::if_stored_elsewhere(old, new),
             old,
             new,
             old_decoder: Decoder::new(old),
@@ -104,11 +110,11 @@ impl<'a> Upgrade<'a> {
     /// What happens to an object as a server returned it, if what its owners claim is stored; and to one that
     /// a user wrote (without a uid), as if exactly that were stored.
     pub fn object(&self, object: &Object) -> Effect {
-        self.presumed(object, &History::default())
+        self.presumed(object, &Record::default())
     }
 
-    /// Like [`Self::object`], with the states of the CRD that are known.
-    fn presumed(&self, object: &Object, history: &History) -> Effect {
+    /// Like [`Self::object`], with what is on record.
+    fn presumed(&self, object: &Object, record: &Record) -> Effect {
         if object.is_too_deep() {
             return Effect { problems: vec![Problem::TooDeep], ..Effect::default() };
         }
@@ -116,7 +122,7 @@ impl<'a> Upgrade<'a> {
         let version = version_of(object);
         let is_returned = !object.uid().is_empty();
         if is_returned && version == storage {
-            return self.presumed_effect(object, history);
+            return self.presumed_effect(object, record);
         }
         if !self.old.names_fields_alike(version) {
             let problem = Problem::NotConverted { version: version.to_owned(), storage: storage.clone() };
@@ -127,7 +133,7 @@ impl<'a> Upgrade<'a> {
             Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
         };
         if is_returned {
-            return self.presumed_effect(&Object::from(view), history);
+            return self.presumed_effect(&Object::from(view), record);
         }
         let stored = Stored { value: object.json().clone(), version: version.to_owned() };
         self.effect(&view, &stored)
@@ -141,11 +147,11 @@ impl<'a> Upgrade<'a> {
                 let stored = Stored { value, version: self.old.storage().name.clone() };
                 (self.effect(object.json(), &stored), true)
             }
-            None => (self.presumed(object, &record.history), false),
+            None => (self.presumed(object, record), false),
         };
         self.leave_alone(object, record, &mut effect);
         self.add_owners_at_removed(object, &mut effect);
-        self.add_maybe_stored_at_removed(object, record, &mut effect);
+        self.add_maybe_stored_elsewhere(object, record, &mut effect);
         (effect, is_certain)
     }
 
@@ -185,7 +191,7 @@ impl<'a> Upgrade<'a> {
     }
 
     /// What happens to an object by whatever etcd may hold of it, together.
-    fn presumed_effect(&self, object: &Object, history: &History) -> Effect {
+    fn presumed_effect(&self, object: &Object, record: &Record) -> Effect {
         let storage = &self.old.storage().name;
         // Stored at S, it would show all defaults of S (fact R2).
         let others = self.old.versions().iter().filter(|version| &version.name != storage);
@@ -194,19 +200,26 @@ impl<'a> Upgrade<'a> {
             false => None,
         };
         let first = [(version.unwrap_or(storage).as_str(), self.old.compiled())];
-        // At another version, its own defaults are shown and may change.
-        let elsewhere = self.old.defaults_elsewhere();
-        let presumed = first.into_iter().chain(elsewhere).flat_map(|(version, defaults)| {
+        let at = |(version, defaults): (&str, &Compiled)| -> Vec<Stored> {
             let stored = presumed(object, self.old, defaults).into_iter();
-            stored.map(move |value| Stored { value, version: version.to_owned() })
-        });
-        let mut all: Vec<Stored> = presumed.collect();
+            stored.map(|value| Stored { value, version: version.to_owned() }).collect()
+        };
+        let mut all: Vec<Stored> = first.into_iter().flat_map(at).collect();
+        if self.old.stored_elsewhere() && stored_at(object, self.old, record) != StoredAt::Storage {
+            // At another version, its own defaults are shown and may change. What that version prunes is not
+            // shown, so an object that shows it is not stored there.
+            let elsewhere = self.old.defaults_elsewhere().flat_map(at);
+            all.extend(elsewhere.filter(|stored| {
+                let read = self.old_decoder.view(&stored.value, &stored.version);
+                read.is_ok_and(|view| view.hidden.is_empty())
+            }));
+        }
         // Etcd may hold all that is shown.
         let whole = Stored { value: object.json().clone(), version: all[0].version.clone() };
         if !all.iter().any(|stored| stored.version == whole.version && stored.value == whole.value) {
             all.push(whole);
         }
-        let with_nulls = with_nulls(object, self.old, history);
+        let with_nulls = with_nulls(object, self.old, &record.history);
         all.extend(with_nulls.map(|value| Stored { value, version: all[0].version.clone() }));
         let effects: Vec<Effect> = all.iter().map(|stored| self.effect(object.json(), stored)).collect();
         let open = open(&effects);

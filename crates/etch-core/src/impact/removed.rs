@@ -2,10 +2,8 @@
 
 use super::{Effect, Problem, Upgrade};
 use crate::crd::Crd;
-use crate::decode::Undecodable;
 use crate::object::Object;
 use crate::ownership::owners;
-use crate::plan::{Record, StoredAt, stored_at};
 
 impl Upgrade<'_> {
     /// Adds that no apply to an object goes through where an owner's entry names a removed version (fact
@@ -15,37 +13,16 @@ impl Upgrade<'_> {
         let named = removed(self.old, self.new).filter(is_named);
         effect.problems.extend(named.map(|version| Problem::OwnedAt { version: version.to_owned() }));
     }
-
-    /// Adds that an object, as a server returned it, can no longer be read if it is stored at a removed version,
-    /// where nothing shows that it is not. `status.storedVersions` does not: any client with permission may
-    /// shorten that list.
-    pub(super) fn add_maybe_stored_at_removed(&self, object: &Object, record: &Record, effect: &mut Effect) {
-        let is_unreadable = effect.problems.iter().any(|problem| matches!(problem, Problem::Unreadable(_)));
-        if is_unreadable || stored_at(object, self.old, record) == StoredAt::Storage {
-            return;
-        }
-        if let Some(problem) = Problem::maybe_stored_at_removed(self.old, self.new) {
-            effect.problems.push(problem.clone());
-            effect.open.problems.push(problem);
-        }
-    }
 }
 
 impl Problem {
-    /// The problems that an object no longer has once it is stored at the storage version of `old`.
-    pub fn of_place_in_etcd<'a>(old: &'a Crd, new: &'a Crd) -> impl Iterator<Item = Self> + 'a {
-        let gone =
-            removed(old, new).map(|version| Self::Unreadable(Undecodable::VersionGone(version.to_owned())));
-        gone.chain(Self::maybe_stored_at_removed(old, new))
-    }
-
     /// The problems of objects with owners at a removed version.
     pub fn of_owners<'a>(old: &'a Crd, new: &'a Crd) -> impl Iterator<Item = Self> + 'a {
         removed(old, new).map(|version| Self::OwnedAt { version: version.to_owned() })
     }
 
     /// `None` if no version is removed, or the storage version is.
-    fn maybe_stored_at_removed(old: &Crd, new: &Crd) -> Option<Self> {
+    pub(super) fn maybe_stored_at_removed(old: &Crd, new: &Crd) -> Option<Self> {
         let storage = old.storage().name.clone();
         let removed: Vec<String> = removed(old, new).map(str::to_owned).collect();
         let is_any = !removed.is_empty() && !removed.contains(&storage);
@@ -53,7 +30,7 @@ impl Problem {
     }
 }
 
-fn removed<'a>(old: &'a Crd, new: &'a Crd) -> impl Iterator<Item = &'a str> {
+pub(super) fn removed<'a>(old: &'a Crd, new: &'a Crd) -> impl Iterator<Item = &'a str> {
     let old = old.versions().iter().map(|version| version.name.as_str());
     old.filter(|version| new.version(version).is_none())
 }
@@ -63,6 +40,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::plan::Record;
 
     fn crd(versions: &[&str]) -> Crd {
         let spec = json!({ "type": "object", "properties": { "size": { "type": "integer", "default": 1 } } });

@@ -121,8 +121,8 @@ impl FindingsBuilder {
         }
         lines.extend(places.into_iter().map(|(place, objects)| {
             let named = self.first.get(place).map_or(&[][..], Vec::as_slice);
-            let at_most =
-                if matches!(place.problem, Some(Problem::MaybeStoredAt { .. })) { "up to " } else { "" };
+            let is_upper_limit = place.problem.as_ref().is_some_and(Problem::is_if_stored_elsewhere);
+            let at_most = if is_upper_limit { "up to " } else { "" };
             format!("{at_most}{objects} of {all}: {}: {}", words(place), listed(named, *objects))
         }));
         lines.extend(self.unserved.line(&all));
@@ -152,8 +152,8 @@ fn counts(place: &Place) -> bool {
     matches!(place.kind, Kind::Change | Kind::Loss | Kind::Problem)
 }
 
-/// Whether it is known that something does. What could not be found out about an object does not count as
-/// harm.
+/// Whether it is known that something does, or presumed of what etcd holds. What could not be found out about an
+/// object does not count as harm.
 fn does_harm(effect: &Effect) -> bool {
     let kinds = effect.kinds();
     kinds.contains(&Kind::Change)
@@ -169,6 +169,9 @@ fn words(place: &Place) -> String {
             "not known to be stored at {storage}: at {removed} they become unreadable unless written before, as by \
              `etch persist --every-object`"
         );
+    }
+    if place.problem.as_ref().is_some_and(Problem::is_if_stored_elsewhere) {
+        return text.clone();
     }
     if place.is_open {
         return match place.effect {

@@ -20,8 +20,9 @@ struct Case {
     /// The fields of `spec`, or versions by name.
     old: Value,
     new: Value,
+    /// Whether a webhook converts the objects before, and after.
     #[serde(default)]
-    webhook: bool,
+    webhook: (bool, bool),
     objects: Vec<InShort>,
     /// Whether the update can touch an object.
     #[serde(default = "yes")]
@@ -68,7 +69,7 @@ fn run(file: &str) {
 
 fn check(case: &Case) {
     let name = &case.name;
-    let (old, new) = (document(&case.old, case.webhook), document(&case.new, case.webhook));
+    let (old, new) = (document(&case.old, case.webhook.0), document(&case.new, case.webhook.1));
     assert_eq!(matters(&old, &new), case.matters, "{name}");
     let (before, after) = (Crd::read(&old).expect("the old CRD"), Crd::read(&new).expect("the new CRD"));
     let upgrade = Upgrade::new(&before, &after);

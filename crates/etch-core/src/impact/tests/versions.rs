@@ -55,27 +55,28 @@ fn what_lacks_a_default_of_the_storage_version_may_show_those_of_the_version_tha
 }
 
 #[test]
-fn what_a_webhook_converts_is_not_judged_in_other_terms() {
-    let versions = |beta: Value| {
-        let schema =
-            |spec: Value| json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
-        let stable = spec(json!({ "host": { "type": "integer" } }));
-        Crd::read(&Json::from(json!({
-            "metadata": { "name": "tabs.example.com" },
-            "spec": {
-                "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
-                "conversion": { "strategy": "Webhook" },
-                "versions": [
-                    { "name": "v1beta1", "served": true, "schema": schema(beta) },
-                    { "name": "v1", "served": true, "storage": true, "schema": schema(stable) },
-                ],
-            },
-        })))
-        .expect("a CRD")
+fn fields_that_another_version_loses_may_be_hidden_in_objects_that_are_stored_there() {
+    let crd = |beta: Value| {
+        let storage = json!({ "a": {}, "b": {}, "new": {} });
+        crd(&[("v1beta1", false, spec(beta)), ("v1", true, spec(storage))])
     };
+    let (old, new) = (crd(json!({ "a": {}, "b": {} })), crd(json!({ "a": {} })));
+    let upgrade = Upgrade::new(&old, &new);
+    let object = tab(json!({ "a": 1, "b": 2 }), json!({ "f:a": {}, "f:b": {} }));
+    let effect = upgrade.object(&object);
+    assert_eq!(told(&effect), ["hidden .spec.b"]);
+    assert!(effect.open.is_open(EffectKind::Hidden, &effect.hidden[0]));
+    let moved = Record { all_at_storage_version: true, ..Record::default() };
+    assert_eq!(told(&upgrade.on_record(&object, &moved).0), [""; 0]);
+    let since = tab(json!({ "a": 1, "b": 2, "new": 3 }), json!({ "f:a": {}, "f:b": {}, "f:new": {} }));
+    assert_eq!(told(&upgrade.object(&since)), [""; 0], "read at v1beta1, it would not show the new field");
+}
+
+#[test]
+fn what_a_webhook_converts_is_not_judged_in_other_terms() {
     let (old, new) = (
-        versions(spec(json!({ "host": { "type": "string" } }))),
-        versions(spec(json!({ "host": { "type": "string" }, "port": { "default": 1 } }))),
+        converted(json!({ "host": { "type": "string" } })),
+        converted(json!({ "host": { "type": "string" }, "port": { "default": 1 } })),
     );
     let bytes =
         json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "host": "h" } });
@@ -87,4 +88,37 @@ fn what_a_webhook_converts_is_not_judged_in_other_terms() {
             "problems not known to be valid: it is stored at v1beta1, and a webhook converts it"
         ]
     );
+}
+
+#[test]
+fn what_a_webhook_converts_may_lose_fields_before() {
+    let (old, new) = (converted(json!({ "host": {}, "port": {} })), converted(json!({ "host": {} })));
+    let object = tab(json!({ "host": 1 }), json!({ "f:host": {} }));
+    let (effect, _) = Upgrade::new(&old, &new).on_record(&object, &Record::default());
+    let loses =
+        "problems not known to be stored at v1: at v1beta1 it loses fields that v1beta1 no longer has";
+    assert_eq!(told(&effect), [loses]);
+    let moved = Record { all_at_storage_version: true, ..Record::default() };
+    assert_eq!(told(&Upgrade::new(&old, &new).on_record(&object, &moved).0), [""; 0]);
+    assert_eq!(told(&Upgrade::new(&new, &old).on_record(&object, &Record::default()).0), [""; 0]);
+}
+
+/// A CRD whose objects a webhook converts, with this `spec` at the version that is not the storage version.
+fn converted(beta: Value) -> Crd {
+    let schema =
+        |spec: Value| json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
+    let stable = spec(json!({ "host": { "type": "integer" } }));
+    Crd::read(&Json::from(json!({
+        "metadata": { "name": "tabs.example.com" },
+        "spec": {
+            "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
+            "conversion": { "strategy": "Webhook" },
+            "versions": [
+                { "name": "v1beta1", "served": true, "schema": schema(spec(beta)) },
+                { "name": "v1", "served": true, "storage": true, "schema": schema(stable) },
+            ],
+        },
+        "status": { "storedVersions": ["v1beta1", "v1"] },
+    })))
+    .expect("a CRD")
 }
