@@ -242,26 +242,36 @@ impl Context {
         wait.unwrap_or(Duration::from_secs(1))
     }
 
-    /// Forgets a CRD that is gone, and ends what is under way for it.
+    /// Ends what is under way for a CRD that is gone, and forgets it; waits for its reconciliation, which may
+    /// take minutes. Where it was created again by then, that reconciliation ends what concerned the earlier
+    /// one.
     pub(super) async fn forget(&self, name: &str) {
-        let slot = self.slots.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        let is_gone = || self.index().crd(name).is_none();
+        let slot = self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         if let Some(slot) = slot {
-            slot.lock().await.stop().await;
-        }
-        self.schemas().remove(name);
-        self.cluster.metrics().forget(name);
-    }
-
-    /// Forgets all CRDs that are gone.
-    pub(super) async fn forget_absent(&self) {
-        let known: Vec<String> =
-            self.slots.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
-        for name in known {
-            let is_gone = self.index().crd(&name).is_none();
-            if is_gone {
-                self.forget(&name).await;
+            let mut locked = slot.lock().await;
+            if is_gone() {
+                locked.stop().await;
+            }
+            drop(locked);
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever else has it goes on with it.
+            if is_gone() && Arc::strong_count(&slot) == 2 {
+                slots.remove(name);
             }
         }
+        if is_gone() {
+            self.schemas().remove(name);
+            self.cluster.metrics().forget(name);
+        }
+    }
+
+    /// The CRDs that are gone and not forgotten.
+    pub(super) fn absent(&self) -> Vec<String> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let known: Vec<String> = slots.keys().cloned().collect();
+        drop(slots);
+        known.into_iter().filter(|name| self.index().crd(name).is_none()).collect()
     }
 
     /// Ends everything that is under way.

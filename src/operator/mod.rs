@@ -31,7 +31,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use futures::stream::unfold;
+use futures::stream::{FuturesUnordered, unfold};
 use futures::{FutureExt, Stream, StreamExt};
 use kube::runtime::controller::{Config, applier};
 use kube::runtime::reflector::{ObjectRef, Store, store};
@@ -214,31 +214,41 @@ fn queue(
     ends: mpsc::UnboundedReceiver<String>,
 ) -> impl Stream<Item = ObjectRef<CrdMeta>> {
     let permissions = context.permissions.subscribe();
-    let state = (context, changes, ends, permissions, true);
-    let names = unfold(state, |(context, mut changes, mut ends, mut permissions, is_first)| async move {
-        let names = if is_first {
-            all(&context)
-        } else {
-            tokio::select! {
-                change = changes.recv() => match change {
-                    Ok(Change::Crd(name)) => vec![name],
-                    Ok(Change::Gone(name)) => {
-                        context.forget(&name).await;
-                        Vec::new()
-                    }
-                    Ok(Change::All) | Err(broadcast::error::RecvError::Lagged(_)) => {
-                        context.forget_absent().await;
-                        all(&context)
-                    }
-                    Ok(Change::Nothing | Change::PolicyStatus) => Vec::new(),
-                    Err(broadcast::error::RecvError::Closed) => return None,
-                },
-                Some(name) = ends.recv() => vec![name],
-                Ok(()) = permissions.changed() => all(&context),
-            }
-        };
-        Some((names, (context, changes, ends, permissions, false)))
-    });
+    // What is under way for a CRD that is gone may take long to end, and the others do not wait for it.
+    let forgetting = FuturesUnordered::new();
+    let state = (context, changes, ends, permissions, forgetting, true);
+    let names = unfold(
+        state,
+        |(context, mut changes, mut ends, mut permissions, mut forgetting, is_first)| async move {
+            let forget = |name: String| {
+                let context = context.clone();
+                async move { context.forget(&name).await }
+            };
+            let names = if is_first {
+                all(&context)
+            } else {
+                tokio::select! {
+                    change = changes.recv() => match change {
+                        Ok(Change::Crd(name)) => vec![name],
+                        Ok(Change::Gone(name)) => {
+                            forgetting.push(forget(name));
+                            Vec::new()
+                        }
+                        Ok(Change::All) | Err(broadcast::error::RecvError::Lagged(_)) => {
+                            forgetting.extend(context.absent().into_iter().map(forget));
+                            all(&context)
+                        }
+                        Ok(Change::Nothing | Change::PolicyStatus) => Vec::new(),
+                        Err(broadcast::error::RecvError::Closed) => return None,
+                    },
+                    Some(()) = forgetting.next(), if !forgetting.is_empty() => Vec::new(),
+                    Some(name) = ends.recv() => vec![name],
+                    Ok(()) = permissions.changed() => all(&context),
+                }
+            };
+            Some((names, (context, changes, ends, permissions, forgetting, false)))
+        },
+    );
     names.flat_map(futures::stream::iter).map(|name| ObjectRef::new(&name))
 }
 

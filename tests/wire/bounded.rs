@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::lists::page;
-use super::pass_status::set_policy;
+use super::pass_status::{set_default, set_policy};
 use super::refusals::of_two_versions;
 use super::server::{Answer, Request, gaps};
 use super::world::{CRDS, OTHERS, POLICIES, THINGS, World, crd_named, is_write, operate, thing};
@@ -303,5 +303,26 @@ async fn a_large_object_that_changes_while_it_is_read_again_stops_nothing() {
     world.put(THINGS, large("c", "x"));
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crd_that_goes_while_it_is_read_delays_no_other() {
+    let world = World::with(&["a"]);
+    world.put(CRDS, crd_named(OTHERS));
+    world.fails(|request| {
+        let is_read = request.method == "GET" && request.path.ends_with("/others.example.com");
+        is_read.then_some(Answer::Hang)
+    });
+    let (cluster, _) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    world.remove(CRDS, "others.example.com");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    set_default(&world, 2, Some(7));
+    // Before the read is given up.
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    assert_eq!(world.report(CRD).expect("a report")["status"]["generation"], 2);
     operator.abort();
 }
