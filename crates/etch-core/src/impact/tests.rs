@@ -91,6 +91,22 @@ fn what_is_stored_stays_and_what_is_not_follows_the_default() {
     assert_eq!(effect(old.clone(), new, &other), [""; 0]);
     let gone = json!({ "a": { "type": "integer" } });
     assert_eq!(effect(old, gone, &phantom), ["disappears .spec.a", "protected .spec.a"]);
+#[test]
+fn what_the_new_schema_refuses_is_not_protected() {
+    let old = json!({ "a": { "type": "integer", "default": 10 }, "b": { "type": "integer", "default": 1 } });
+    let phantom = tab(json!({ "a": 10, "b": 1 }), json!({}));
+    let effect = |a: Value| {
+        let new = json!({ "a": a, "b": { "type": "integer", "default": 2 } });
+        let effect = effect(old.clone(), new, &phantom);
+        effect.into_iter().filter(|line| line.starts_with("protected")).collect::<Vec<_>>()
+    };
+    let all = ["protected .spec.a .spec.b"];
+    assert_eq!(effect(json!({ "type": "integer", "default": 5 })), all);
+    // Storing `b` would store the 10 as well.
+    assert_eq!(effect(json!({ "type": "integer", "default": 5, "maximum": 5 })), [""; 0]);
+    assert_eq!(effect(json!({ "type": "string", "default": "10" })), [""; 0]);
+}
+
 }
 
 #[test]

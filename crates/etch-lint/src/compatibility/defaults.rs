@@ -12,7 +12,7 @@ use kube_structural_schema::defaults::read;
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::schema::Schema;
 
-pub(super) const INVALID: Rule = Rule {
+pub(crate) const INVALID: Rule = Rule {
     code: "ETCH315",
     name: "old-default-invalid",
     severity: Severity::Error,

@@ -20,6 +20,7 @@ mod versions;
 
 use super::rule::{Finding, Rule, Severity};
 use compare::upgrade;
+pub(crate) use defaults::INVALID as OLD_DEFAULT_INVALID;
 use kube_structural_schema::json::Json;
 use pair::finding;
 

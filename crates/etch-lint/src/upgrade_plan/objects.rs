@@ -11,6 +11,8 @@ use serde_json::Value;
 
 use super::known::{Upgrade, Words};
 use super::step::{StepKind, UpgradePlan, counted, first};
+use crate::compatibility::OLD_DEFAULT_INVALID;
+use crate::rule::Finding;
 
 /// How long a default is that a reason quotes.
 const VALUE: usize = 100;
@@ -79,9 +81,17 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             ));
         }
     }
-    if let Some(why) = to_persist(upgrade) {
-        let what = "Store the values that objects show now, so that they stay";
-        plan.before(StepKind::Persist, what, first(why), Some(upgrade.persist("")));
+    match (to_persist(upgrade), refused(upgrade)) {
+        (Some(why), None) => {
+            let what = "Store the values that objects show now, so that they stay";
+            plan.before(StepKind::Persist, what, first(why), Some(upgrade.persist("")));
+        }
+        (Some(why), Some(refused)) => plan.unknown.push(format!(
+            "whether to store the values that objects show now ({}): the new schema refuses the old default of \
+             {refused}, so `etch persist` makes objects invalid that do not set it; `etch impact` shows which",
+            first(why).join("; ")
+        )),
+        (None, _) => {}
     }
     let Some(hidden) = to_save(upgrade) else { return };
     let everywhere = upgrade.everywhere();
@@ -201,6 +211,18 @@ fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
             (!why.is_empty()).then_some(why)
         }
     }
+}
+
+/// The places of old defaults that the new schema refuses; `None` if there are none, or if objects were read:
+/// then it is known of each whether storing them harms it.
+fn refused(upgrade: &Upgrade<'_>) -> Option<String> {
+    let (_, old) = upgrade.old.filter(|_| upgrade.objects.is_none())?;
+    let is_so = |finding: &&Finding| {
+        finding.rule.code == OLD_DEFAULT_INVALID.code && finding.version == old.storage().name
+    };
+    let places: Vec<String> =
+        upgrade.incompatible.iter().filter(is_so).map(|finding| finding.path.to_string()).collect();
+    (!places.is_empty()).then(|| first(places).join(", "))
 }
 
 /// What becomes hidden; `None` if nothing does.
