@@ -5,7 +5,7 @@ use crate::crd::Crd;
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::prune::{Field, Pruner};
-use kube_structural_schema::schema::Schema;
+use kube_structural_schema::schema::{Additional, Schema};
 
 /// What is different between two schemas; all lists are sorted by path.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -143,7 +143,8 @@ fn removed(old: &Schema, new: Pruner<'_>, at: &Trail<'_>, changes: &mut SchemaCh
     let values = at.join(TrailStep::Values);
     match (new.undeclared(), old.additional_schema()) {
         (Field::Removed, _) => {
-            if old.additional.is_some() {
+            // Where no key is allowed, none is lost.
+            if !matches!(old.additional, None | Some(Additional::Bool(false))) {
                 changes.fields_removed.push(values.to_path());
             }
             if old.preserve_unknown_fields {
