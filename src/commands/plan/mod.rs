@@ -156,6 +156,7 @@ impl Plan {
             writes: settings.is_some() && rules.idle().is_none(),
             idle: rules.idle(),
             terms: rules.terms(),
+            follow: settings.map(|settings| &settings.follow[..]).unwrap_or_default(),
             settle: settings.map(|settings| settings.settle).unwrap_or_default(),
             canary: settings.and_then(|settings| settings.canary),
         };

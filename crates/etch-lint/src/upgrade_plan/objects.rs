@@ -7,6 +7,7 @@ use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
 use etch_core::shell::quoted;
 
+use kube_structural_schema::path::Path;
 use serde_json::Value;
 
 use super::known::{Upgrade, Words};
@@ -200,11 +201,12 @@ fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
             upgrade.places(is_so)
         }),
         None => {
-            let schemas = &upgrade.of_stored();
-            let changed = schemas.defaults_changed.iter();
+            let (schemas, not_kept) = (&upgrade.of_stored(), upgrade.not_kept());
+            let is_kept = |path: &Path| !not_kept.iter().any(|lost| lost.contains(path));
+            let changed = schemas.defaults_changed.iter().filter(|changed| is_kept(&changed.path));
             let changed = changed
                 .map(|Changed { path, old, new }| format!("{path}: {} becomes {}", shown(old), shown(new)));
-            let removed = schemas.defaults_removed.iter();
+            let removed = schemas.defaults_removed.iter().filter(|(path, _)| is_kept(path));
             let removed =
                 removed.map(|(path, old)| format!("{path}: {} is no longer the default", shown(old)));
             let why: Vec<String> = changed.chain(removed).collect();
