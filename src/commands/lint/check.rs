@@ -58,8 +58,8 @@ pub(super) struct Checked {
     pub(super) known: Vec<Json>,
     /// The CRDs before, by name.
     pub(super) old: BTreeMap<String, Json>,
-    /// Whether a CRD was compared with the one before.
-    pub(super) has_compared: bool,
+    /// The CRDs that were compared with those before.
+    pub(super) compared: BTreeSet<String>,
     /// The CRDs that are not among those before, with their documents.
     pub(super) without_old: BTreeMap<String, Origin>,
     /// The releases that are asked.
@@ -99,7 +99,7 @@ impl Checked {
         let crd = name_of(json);
         let old = self.old.get(&crd);
         match old {
-            Some(_) => self.has_compared = true,
+            Some(_) => drop(self.compared.insert(crd.clone())),
             None if self.old.is_empty() => {}
             None => self.without_old.extend(document.map(|document| (crd.clone(), document.origin.clone()))),
         }
@@ -206,7 +206,15 @@ pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result
     let missing: Vec<String> =
         checked.without_old.iter().map(|(name, origin)| format!("{name} ({origin})")).collect();
     let missing = first(&missing.iter().map(String::as_str).collect::<Vec<_>>());
-    if !missing.is_empty() && checked.has_compared {
+    let gone = checked.old.keys().map(String::as_str).filter(|name| !checked.compared.contains(*name));
+    let gone = first(&gone.collect::<Vec<_>>());
+    if !gone.is_empty() && !checked.compared.is_empty() {
+        let note = format!(
+            "note: only --old contains {gone}: a tool that prunes deletes such a CRD with all its objects"
+        );
+        writeln!(stderr(), "{}", report::plain(&note))?;
+    }
+    if !missing.is_empty() && !checked.compared.is_empty() {
         let note = format!("note: --old does not contain {missing}, so nothing is compared with it");
         return writeln!(stderr(), "{}", report::plain(&note));
     }
