@@ -91,6 +91,8 @@ fn what_is_stored_stays_and_what_is_not_follows_the_default() {
     assert_eq!(effect(old.clone(), new, &other), [""; 0]);
     let gone = json!({ "a": { "type": "integer" } });
     assert_eq!(effect(old, gone, &phantom), ["disappears .spec.a", "protected .spec.a"]);
+}
+
 #[test]
 fn what_the_new_schema_refuses_is_not_protected() {
     let old = json!({ "a": { "type": "integer", "default": 10 }, "b": { "type": "integer", "default": 1 } });
@@ -107,6 +109,25 @@ fn what_the_new_schema_refuses_is_not_protected() {
     assert_eq!(effect(json!({ "type": "string", "default": "10" })), [""; 0]);
 }
 
+#[test]
+fn what_metadata_of_a_new_embedded_resource_drops_is_hidden() {
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let mut resource = any.clone();
+    resource["x-kubernetes-embedded-resource"] = json!(true);
+    let metadata = json!({ "name": "a", "labels": { "a": 5 }, "foo": 1, "creationTimestamp": null });
+    let object: Object = json!({
+        "apiVersion": "example.com/v1", "kind": "Tab", "metadata": { "name": "a" },
+        "spec": { "t": { "apiVersion": "v1", "kind": "Pod", "metadata": metadata } },
+    })
+    .into();
+    let found = effect(json!({ "t": any }), json!({ "t": resource }), &object);
+    assert_eq!(
+        found,
+        [
+            "disappears .spec.t.metadata.creationTimestamp",
+            "hidden .spec.t.metadata.foo .spec.t.metadata.labels"
+        ]
+    );
 }
 
 #[test]
