@@ -300,14 +300,16 @@ pub(super) fn live(checked: &mut Checked, global: &Global) -> Result<()> {
     })
 }
 
-/// Checks the EmbeddedSchemas that were met, in view of the CRDs of their targets, as far as these are there.
-pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
+/// Checks the EmbeddedSchemas that were met, in view of the CRDs of their targets, as far as these are there. Where
+/// there are CRDs, a note names the targets that have none: their names may be wrong.
+pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) -> io::Result<()> {
     let (schemas, mut known) = (std::mem::take(&mut checked.embedded), std::mem::take(&mut checked.known));
     let targets = targets(&schemas);
-    let is_target = |crd: &Json| {
+    let target = |crd: &Json| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        targets.contains(&(text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["plural"])))
+        (text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["plural"]))
     };
+    let is_target = |crd: &Json| targets.contains(&target(crd));
     if !schemas.is_empty() {
         known.extend(checked.held.iter().cloned());
         // Once more, for one document is held at a time. What cannot be read was reported.
@@ -319,11 +321,23 @@ pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
             ControlFlow::Continue(())
         });
     }
+    let with_crd: BTreeSet<_> = known.iter().map(target).collect();
+    let without: Vec<String> = targets
+        .difference(&with_crd)
+        .map(|(group, resource)| format!("{resource}.{group}").trim_end_matches('.').to_owned())
+        .collect();
+    if checked.crds > 0 && !without.is_empty() {
+        let without = first(&without.iter().map(String::as_str).collect::<Vec<_>>());
+        let note =
+            format!("note: none of the CRDs is {without}, so nothing shows whether these targets exist");
+        writeln!(stderr(), "{}", report::plain(&note))?;
+    }
     for (json, document) in schemas {
         checked.schemas += 1;
         let name = format!("EmbeddedSchema {}", name_of(&json));
         checked.add(document.as_ref(), &name, etch_lint::lint_embedded(&json, &known));
     }
+    Ok(())
 }
 
 /// Group and resource of all targets.
