@@ -88,6 +88,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             "ETCH203 spec.targets[0].path things.example.com v1 knows nothing below .spec",
             json!({ "targets": [target(".spec.every[*]")] }),
             json!({ "targets": [target(".spec.all[*]")] }),
+        ),
         (
             "ETCH203 spec.targets[0].path things.example.com v1 has type array there, and the schema type object; to name its items, write [*] behind it",
             json!({ "targets": [target(".spec.all")] }),
@@ -103,6 +104,10 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({ "targets": [target(".spec.closed")] }),
             json!({ "targets": [target(".spec.ext")] }),
         ),
+        (
+            "ETCH401 spec.schema.openAPIV3Schema.properties.size.defualt unknown field \"defualt\": nobody refuses it here, and it says nothing; did you mean default?",
+            json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "size": { "type": "string", "defualt": "a" } } } } }),
+            json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "size": { "type": "string", "x-own": "a" } } } } }),
         ),
         (
             "ETCH203 spec.targets[0].version things.example.com has no version v2",
