@@ -126,8 +126,9 @@ impl Audit {
             || self.etcd.in_document(document(&all, &scope)),
             |out| {
                 scope::write(out, &scope)?;
-                print::table(out, &global.style(), &all, self.objects)?;
-                self.etcd.of_snapshot(false).iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
+                let of_snapshot = self.etcd.of_snapshot(false);
+                print::table(out, &global.style(), &all, self.objects, of_snapshot.is_some())?;
+                of_snapshot.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
             },
         )?;
         ended(failed(&all, &scope), all.iter().all(|audited| audited.totals.is_clean()))

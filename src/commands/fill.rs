@@ -107,7 +107,7 @@ impl Fill {
                 }
                 is_empty = false;
                 let filled = document
-                    .and_then(source::object)
+                    .and_then(source::manifest)
                     .map_err(|error| error.to_string())
                     .and_then(|(origin, object)| types.fill(&origin, &object));
                 match filled {

@@ -161,9 +161,23 @@ pub fn is_current_crd(document: &Document) -> Result<(), SourceError> {
 /// # Errors
 /// It lacks `apiVersion`, `kind` or `metadata.name`.
 pub fn object(document: Document) -> Result<(Origin, Object), SourceError> {
+    named(document, &["name"])
+}
+
+/// The document as what `kubectl create` makes an object of: the API server may give it its name.
+///
+/// # Errors
+/// It lacks `apiVersion`, `kind`, or both of `metadata.name` and `metadata.generateName`.
+pub fn manifest(document: Document) -> Result<(Origin, Object), SourceError> {
+    named(document, &["name", "generateName"])
+}
+
+/// The document as an object that has a name in one of these fields.
+fn named(document: Document, fields: &[&str]) -> Result<(Origin, Object), SourceError> {
     let is_named = |document: &Document| {
         let metadata = document.json.get("metadata");
-        metadata.and_then(|metadata| metadata.get("name")).is_some_and(Value::is_string)
+        let mut names = fields.iter().filter_map(|field| metadata?.get(field));
+        names.any(Value::is_string)
     };
     let missing = match &document {
         document if document.api_version().is_empty() => "apiVersion",

@@ -54,7 +54,11 @@ fn documents_become_crds_and_objects() {
             .contains("spec is missing")
     );
     let lacking = super::object(of("kind: K\napiVersion: g/v1\nmetadata: {}")).expect_err("no name");
-    assert_eq!(lacking.to_string(), "stdin: is not a Kubernetes object: metadata.name is missing");
+    let unnamed = "stdin: is not a Kubernetes object: metadata.name is missing";
+    assert_eq!(lacking.to_string(), unnamed);
+    let generated = || of("kind: K\napiVersion: g/v1\nmetadata: {generateName: a-}");
+    assert_eq!(super::object(generated()).expect_err("no name").to_string(), unnamed);
+    assert!(super::manifest(generated()).is_ok());
 }
 
 #[test]

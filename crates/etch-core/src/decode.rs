@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::crd::{Crd, Version};
 use crate::field::place_in;
 use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults::meta::dropped;
 use kube_structural_schema::defaults::{ReadError, hand_over, hand_over_preserving, read, read_preserving};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step, Trail};
@@ -74,6 +75,7 @@ impl<'a> Decoder<'a> {
             false => read(&mut object, &at.schema, compiled, &mut hide),
         };
         read.map_err(|_| Undecodable::Malformed)?;
+        dropped(stored, &object, &at.schema, &Trail::ROOT, &mut hide);
         if self.crd.names_fields_alike(version) {
             let schema = &self.crd.storage().schema;
             let handed_over = match keeps_all {
@@ -90,10 +92,12 @@ impl<'a> Decoder<'a> {
             if let Value::Object(fields) = &mut *object {
                 fields.insert("apiVersion".to_owned(), Value::from(self.crd.api_version()));
             }
+            dropped(stored, &object, schema, &Trail::ROOT, &mut hide);
             // Values that reading at the stored version filled in were never stored.
             hidden.retain(|path| holds(stored, path.steps()));
         }
         hidden.sort();
+        hidden.dedup();
         Ok(View { object, hidden })
     }
 }

@@ -1,5 +1,6 @@
 //! ETCH013: defaults that together break a rule of the object they are in.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
@@ -234,13 +235,21 @@ fn unusable(schema: &Schema, constraints: &Constraints, filled: &Value) -> Optio
         let others: Vec<_> = names.iter().filter(|name| !filled.contains_key(*name)).cloned().collect();
         return Some(format!("its defaults and {} meet the clause of not", others.join(" and ")));
     }
-    let other = schema.properties.iter().find(|(name, _)| !filled.contains_key(*name));
-    match (constraints.max_properties, other) {
-        (Some(max), Some((other, _))) if i64::try_from(filled.len()) == Ok(max) => {
-            Some(format!("its defaults leave no room for {other}: maxProperties: {max}"))
-        }
-        _ => None,
+    let max = constraints.max_properties?;
+    let is_required = |name: &str| constraints.required.iter().any(|other| other == name);
+    let is_by_default = |(name, field): (&str, &Schema)| field.default.is_some() && !is_required(name);
+    if !schema.properties.iter().any(is_by_default) {
+        return None;
     }
+    // A required field takes a place, too, whoever gives it.
+    let others = schema.properties.iter().map(|(name, _)| name).filter(|name| !filled.contains_key(*name));
+    let (given, optional): (Vec<&str>, Vec<&str>) = others.partition(|name| is_required(name));
+    let other = match max.cmp(&i64::try_from(filled.len() + given.len()).ok()?) {
+        Ordering::Less => given.first(),
+        Ordering::Equal => optional.first(),
+        Ordering::Greater => None,
+    };
+    other.map(|other| format!("its defaults leave no room for {other}: maxProperties: {max}"))
 }
 
 /// How many of the fields that a clause requires are there, and all of them; `None` if it requires more than

@@ -388,6 +388,21 @@ fn fields_alone_can_break_a_clause() {
     };
     let room = "ETCH013 .spec.c its defaults leave no room for b: maxProperties: 1".to_owned();
     assert!(limited(Value::Null).contains(&room), "{:?}", limited(Value::Null));
+    let two = |required: Value| {
+        let properties = json!({"a": {"type": "integer", "default": 1}, "b": {"type": "integer"}, "c": {"type": "integer"},
+            "d": {"type": "object", "properties": {"x": {"type": "integer", "default": 1}}}});
+        found(json!({"type": "object", "maxProperties": 2, "required": required, "properties": properties}))
+    };
+    let leaves = |found: Vec<String>| -> Vec<String> {
+        let texts = found
+            .iter()
+            .filter_map(|text| text.strip_prefix("ETCH013 .spec its defaults leave no room for "));
+        texts.map(str::to_owned).collect()
+    };
+    assert_eq!(leaves(two(json!(["c"]))), ["b: maxProperties: 2"]);
+    assert_eq!(leaves(two(json!(["b", "c"]))), ["b: maxProperties: 2"]);
+    assert_eq!(leaves(two(json!([]))), [""; 0]);
+    assert_eq!(leaves(two(json!(["a", "d"]))), [""; 0], "it would be the same without the default");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod budget;
 mod document;
+mod indentation;
 mod json;
 mod lines;
 mod malformed;

@@ -143,6 +143,14 @@ fn texts_mean_what_kubectl_reads() {
 }
 
 #[test]
+fn a_tab_may_stand_where_no_line_is_indented() {
+    assert_eq!(
+        read("a:\t1\t# c\nb: {x: 1,\n\tz: 2}\nc: |\n  x\n  \tz\nd: x\n"),
+        r#"stdin: {"a":1,"b":{"x":1,"z":2},"c":"x\n\tz\n","d":"x"}"#
+    );
+}
+
+#[test]
 fn what_kubectl_refuses_is_refused_with_its_line() {
     let cases = [
         ("a: 1\nb: !!int 5.0\n", "line 2: the value does not fit its tag !!int"),
@@ -153,6 +161,26 @@ fn what_kubectl_refuses_is_refused_with_its_line() {
         (
             "a: 1\nb: x\u{2028}y\n",
             "line 2: kubectl takes the invisible character U+0085, U+2028 or U+2029 in it for the end of a line: remove it",
+        ),
+        (
+            "a: 1\n\t\nb: 1\n",
+            "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "a: 1\n# c\n \t# d\n",
+            "line 3: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "e: |\n  x\n\t\nf: 1\n",
+            "line 3: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "a: {b: 1}\n\t\n",
+            "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "? a\n:\tb\n",
+            "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
         ),
         ("# c\n%YAML 1.2\n---\na: 1\n", "line 2: kubectl refuses directives such as %YAML"),
         ("--- !!map\na: 1\n", "line 1: only a comment may stand behind the --- that separates documents"),

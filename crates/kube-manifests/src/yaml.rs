@@ -10,6 +10,7 @@ use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Tag};
 use serde_json::{Map, Value};
 
 use super::budget::Budget;
+use super::indentation::refused_tab;
 use super::json::begins_list;
 use super::parts::Part;
 use super::scalar::{Scalar, resolve};
@@ -36,6 +37,10 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
     };
     // Each part may have a mark, as in files that were put together.
     let text = part.text.strip_prefix('\u{feff}').unwrap_or(part.text);
+    if let Some(line) = refused_tab(text, &options) {
+        let problem = "kubectl refuses a tab in the white space that a line begins with: write spaces";
+        return Err(Malformed::Yaml { line: part.lines + line, problem: problem.to_owned() });
+    }
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| {
             let line = part.lines + error.marker().line();

@@ -77,6 +77,7 @@ fn files_are_compared_with_a_revision_of_their_repository() -> Result<()> {
             .collect();
         ensure!(steps.contains(&"persist") && steps.contains(&"apply"), "{folder} {file}: {planned:#}");
         ensure!(planned["dryRun"]["answer"].is_null() && planned["unknown"][0].is_string(), "{planned:#}");
+        ensure!(planned.get("objects") == Some(&Value::Null), "nobody read them: {planned:#}");
     }
     let impact = repository.etch(".", &["impact", "-f", "config/crd", "--old", "git:HEAD", "-o", "json"])?;
     ensure!(impact.json()?["crds"][0]["defaultsChanged"][0]["old"] == 1, "{impact:?}");

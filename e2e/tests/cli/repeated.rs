@@ -182,6 +182,10 @@ fn a_crd_that_the_old_ones_lack_is_named() -> Result<()> {
     ensure!(ended.code == Some(0) && ended.err == says, "{ended:?}");
     let ended = folder.etch(&["lint", "--old", "old.json", "old.json"])?;
     ensure!(ended.code == Some(0) && ended.err.is_empty(), "{ended:?}");
+    let ended = folder.etch(&["lint", "--old", "old.json", "--old", "gadget.json", "old.json"])?;
+    let says = "note: only --old contains gadgets.stable.example.com: a tool that prunes deletes such a CRD with all its \
+                objects\n";
+    ensure!(ended.code == Some(0) && ended.err == says, "{ended:?}");
     Ok(())
 }
 

@@ -248,7 +248,7 @@ mod tests {
         let missing = Missing { path: Path::root(), state };
         audited.add(&crd(), &object, vec![missing], Vec::new());
         let mut out = Vec::new();
-        Unknown::write([&audited.unknown].into_iter(), &mut out).expect("memory");
+        Unknown::write([&audited.unknown].into_iter(), false, &mut out).expect("memory");
         String::from_utf8(out).expect("text")
     }
 

@@ -33,6 +33,7 @@ pub(super) fn table(
     style: &Style,
     all: &[Audited],
     objects: bool,
+    is_snapshot: bool,
 ) -> std::io::Result<()> {
     if all.is_empty() {
         return writeln!(out, "No CRD has defaults.");
@@ -87,7 +88,7 @@ pub(super) fn table(
         writeln!(out, "Etch leaves {objects} alone: nested more than {DEPTH} levels deep.")?;
     }
     if all.iter().any(|audited| audited.totals.unknown > audited.totals.too_deep) {
-        Unknown::write(all.iter().map(|audited| &audited.unknown), out)?;
+        Unknown::write(all.iter().map(|audited| &audited.unknown), is_snapshot, out)?;
     }
     let not_selected: u64 = all.iter().map(|audited| audited.totals.not_selected).sum();
     if not_selected > 0 {

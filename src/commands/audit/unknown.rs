@@ -47,8 +47,19 @@ impl Unknown {
         }
     }
 
-    /// Writes what to do about those of all CRDs.
-    pub(super) fn write<'a>(all: impl Iterator<Item = &'a Self>, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes what to do about those of all CRDs. In a snapshot they are what a conversion webhook converts.
+    pub(super) fn write<'a>(
+        all: impl Iterator<Item = &'a Self>,
+        is_snapshot: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        if is_snapshot {
+            return writeln!(
+                out,
+                "Only the conversion webhook shows what becomes of unknown objects. With --etcd-endpoints `etch audit` has the \
+                 API server ask it."
+            );
+        }
         let mut sum = Self::default();
         for Self { writable, held, refused, named } in all {
             sum.writable += writable;
@@ -100,8 +111,16 @@ mod tests {
             unknown.add("things.example.com", &identity, *unwritable);
         }
         let mut out = Vec::new();
-        Unknown::write([&unknown, &Unknown::default()].into_iter(), &mut out).expect("memory");
+        Unknown::write([&unknown, &Unknown::default()].into_iter(), false, &mut out).expect("memory");
         String::from_utf8(out).expect("text").lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn whoever_has_a_snapshot_is_not_asked_for_one() {
+        let mut out = Vec::new();
+        Unknown::write([&Unknown::default()].into_iter(), true, &mut out).expect("memory");
+        let text = String::from_utf8(out).expect("text");
+        assert!(text.contains("--etcd-endpoints") && !text.contains("snapshot"), "{text}");
     }
 
     #[test]

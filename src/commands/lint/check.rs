@@ -58,8 +58,8 @@ pub(super) struct Checked {
     pub(super) known: Vec<Json>,
     /// The CRDs before, by name.
     pub(super) old: BTreeMap<String, Json>,
-    /// Whether a CRD was compared with the one before.
-    pub(super) has_compared: bool,
+    /// The CRDs that were compared with those before.
+    pub(super) compared: BTreeSet<String>,
     /// The CRDs that are not among those before, with their documents.
     pub(super) without_old: BTreeMap<String, Origin>,
     /// The releases that are asked.
@@ -99,7 +99,7 @@ impl Checked {
         let crd = name_of(json);
         let old = self.old.get(&crd);
         match old {
-            Some(_) => self.has_compared = true,
+            Some(_) => drop(self.compared.insert(crd.clone())),
             None if self.old.is_empty() => {}
             None => self.without_old.extend(document.map(|document| (crd.clone(), document.origin.clone()))),
         }
@@ -206,7 +206,15 @@ pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result
     let missing: Vec<String> =
         checked.without_old.iter().map(|(name, origin)| format!("{name} ({origin})")).collect();
     let missing = first(&missing.iter().map(String::as_str).collect::<Vec<_>>());
-    if !missing.is_empty() && checked.has_compared {
+    let gone = checked.old.keys().map(String::as_str).filter(|name| !checked.compared.contains(*name));
+    let gone = first(&gone.collect::<Vec<_>>());
+    if !gone.is_empty() && !checked.compared.is_empty() {
+        let note = format!(
+            "note: only --old contains {gone}: a tool that prunes deletes such a CRD with all its objects"
+        );
+        writeln!(stderr(), "{}", report::plain(&note))?;
+    }
+    if !missing.is_empty() && !checked.compared.is_empty() {
         let note = format!("note: --old does not contain {missing}, so nothing is compared with it");
         return writeln!(stderr(), "{}", report::plain(&note));
     }
@@ -292,14 +300,16 @@ pub(super) fn live(checked: &mut Checked, global: &Global) -> Result<()> {
     })
 }
 
-/// Checks the EmbeddedSchemas that were met, in view of the CRDs of their targets, as far as these are there.
-pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
+/// Checks the EmbeddedSchemas that were met, in view of the CRDs of their targets, as far as these are there. Where
+/// there are CRDs, a note names the targets that have none: their names may be wrong.
+pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) -> io::Result<()> {
     let (schemas, mut known) = (std::mem::take(&mut checked.embedded), std::mem::take(&mut checked.known));
     let targets = targets(&schemas);
-    let is_target = |crd: &Json| {
+    let target = |crd: &Json| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        targets.contains(&(text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["plural"])))
+        (text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["plural"]))
     };
+    let is_target = |crd: &Json| targets.contains(&target(crd));
     if !schemas.is_empty() {
         known.extend(checked.held.iter().cloned());
         // Once more, for one document is held at a time. What cannot be read was reported.
@@ -311,11 +321,23 @@ pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) {
             ControlFlow::Continue(())
         });
     }
+    let with_crd: BTreeSet<_> = known.iter().map(target).collect();
+    let without: Vec<String> = targets
+        .difference(&with_crd)
+        .map(|(group, resource)| format!("{resource}.{group}").trim_end_matches('.').to_owned())
+        .collect();
+    if checked.crds > 0 && !without.is_empty() {
+        let without = first(&without.iter().map(String::as_str).collect::<Vec<_>>());
+        let note =
+            format!("note: none of the CRDs is {without}, so nothing shows whether these targets exist");
+        writeln!(stderr(), "{}", report::plain(&note))?;
+    }
     for (json, document) in schemas {
         checked.schemas += 1;
         let name = format!("EmbeddedSchema {}", name_of(&json));
         checked.add(document.as_ref(), &name, etch_lint::lint_embedded(&json, &known));
     }
+    Ok(())
 }
 
 /// Group and resource of all targets.

@@ -135,7 +135,7 @@ impl Lint {
             not_compared(&mut checked, &self.old)?;
         }
         if !self.openapi {
-            embedded(&mut checked, &self.files);
+            embedded(&mut checked, &self.files)?;
         }
         go(&mut checked, &self.go);
         for part in &checked.parts {

@@ -72,6 +72,8 @@ pub(crate) struct Plan {
 /// What is planned for one CRD.
 struct Planned {
     impact: CrdImpact,
+    /// Whether the objects were looked at.
+    has_objects: bool,
     dry_run: DryRun,
     plan: UpgradePlan,
 }
@@ -156,6 +158,7 @@ impl Plan {
             writes: settings.is_some() && rules.idle().is_none(),
             idle: rules.idle(),
             terms: rules.terms(),
+            follow: settings.map(|settings| &settings.follow[..]).unwrap_or_default(),
             settle: settings.map(|settings| settings.settle).unwrap_or_default(),
             canary: settings.and_then(|settings| settings.canary),
         };
@@ -175,7 +178,7 @@ impl Plan {
             policy,
             words: &words,
         });
-        Ok(Planned { impact, dry_run, plan })
+        Ok(Planned { impact, has_objects: self.live, dry_run, plan })
     }
 
     /// The words of the commands that a plan names. `installed` is the CRD that the cluster has, if the new

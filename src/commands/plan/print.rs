@@ -17,7 +17,7 @@ pub(super) fn document(all: &[Planned]) -> Value {
     json!({ "crds": all.iter().map(crd).collect::<Vec<_>>() })
 }
 
-fn crd(Planned { impact, dry_run, plan }: &Planned) -> Value {
+fn crd(Planned { impact, has_objects, dry_run, plan }: &Planned) -> Value {
     let (dry_run, why) = match dry_run {
         DryRun::NotAsked => (Value::Null, None),
         DryRun::SameAsInstalled => ("same".into(), None),
@@ -34,15 +34,18 @@ fn crd(Planned { impact, dry_run, plan }: &Planned) -> Value {
     };
     let findings = |findings: &[Finding]| findings.iter().map(finding).collect::<Vec<_>>();
     let Counts { total, protected, hidden, invalid, open, .. } = impact.tally.counts;
+    let objects = has_objects.then(|| {
+        json!({
+            "total": total, "protectedByPersist": protected, "hidden": hidden, "invalid": invalid, "unknown": open,
+        })
+    });
     json!({
         "crd": impact.crd,
         "storageVersion": { "old": impact.old_version, "new": impact.new_version },
         "dryRun": { "answer": dry_run, "message": why },
         "refused": findings(&impact.refusals),
         "incompatible": findings(&impact.incompatible),
-        "objects": {
-            "total": total, "protectedByPersist": protected, "hidden": hidden, "invalid": invalid, "unknown": open,
-        },
+        "objects": objects,
         "steps": plan.steps.iter().map(step).collect::<Vec<_>>(),
         "unknown": plan.unknown,
     })

@@ -241,11 +241,11 @@ impl<'a> Upgrade<'a> {
             .into_iter()
             .filter(|path| !hidden.iter().any(|hidden| hidden.contains(path)))
             .collect();
-        let protected = self.protected(view, &changes, &disappears);
         let problems = match self.new.names_fields_alike(&stored.version) {
             true => self.problems(view, &after),
             false => vec![Problem::NotJudged { version: stored.version.clone() }],
         };
+        let protected = self.protected(view, &changes, &disappears, &problems);
         let effect =
             Effect { appears, changes, disappears, hidden, protected, problems, ..Effect::default() };
         match self.written(after) {
@@ -278,14 +278,26 @@ impl<'a> Upgrade<'a> {
         paths.iter().map(|path| place(path, old, new)).collect()
     }
 
-    /// Of these places, those whose value stays if etcd holds all that is shown now.
-    fn protected(&self, view: &Value, changes: &[Path], disappears: &[Path]) -> Vec<Path> {
+    /// Of these places, those whose value stays if etcd holds all that is shown now. None, if the object then has
+    /// a problem that is not one of those which it has without that.
+    fn protected(
+        &self,
+        view: &Value,
+        changes: &[Path],
+        disappears: &[Path],
+        problems: &[Problem],
+    ) -> Vec<Path> {
         if changes.is_empty() && disappears.is_empty() {
             return Vec::new();
         }
         let Ok(View { object: after, hidden }) = self.decoder.view(view, &self.old.storage().name) else {
             return Vec::new();
         };
+        let is_new = |problem: &Problem| !problem.is_known() && !problems.contains(problem);
+        // What the old default gave may be a value that the new schema refuses.
+        if self.problems(view, &after).iter().any(is_new) {
+            return Vec::new();
+        }
         let (left, hidden) = (self.difference(view, &after), self.places(&hidden));
         let follows = self.written(after).map(|written| written.moved).unwrap_or_default();
         let is_lost = |path: &&Path| {

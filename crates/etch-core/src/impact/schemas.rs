@@ -1,18 +1,25 @@
 //! Two schemas compared: defaults that appear, change and go, and fields that go. Whether an object is
 //! touched is decided elsewhere.
 
+use std::collections::BTreeMap;
+
 use crate::crd::Crd;
+use kube_structural_schema::compile::{Compiled, DefaultSite};
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::prune::{Field, Pruner};
-use kube_structural_schema::schema::Schema;
+use kube_structural_schema::schema::{Additional, Schema};
+
+/// How many values the defaults of a schema may give together, to be compared as they are filled in: those of
+/// lists multiply. Others are compared as they stand.
+const ROOM: usize = 100_000;
 
 /// What is different between two schemas; all lists are sorted by path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SchemaChanges {
     /// Defaults that only the new schema has, as they stand there.
     pub defaults_added: Vec<(Path, Json)>,
-    /// Defaults whose value is another; `1.0` and `1` are the same.
+    /// Defaults that give another value, with the defaults below them; `1.0` and `1` are the same.
     pub defaults_changed: Vec<Changed>,
     /// Defaults that only the old schema has.
     pub defaults_removed: Vec<(Path, Json)>,
@@ -89,6 +96,13 @@ pub fn compare_other_defaults(old: &Crd, new: &Crd) -> Vec<(String, SchemaChange
 pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
     let mut changes = SchemaChanges::default();
     defaults(Some(old), Some(new), &Trail::ROOT, &mut changes);
+    if !changes.defaults_changed.is_empty() {
+        let (before, after) = (given(old), given(new));
+        let is_same = |path: &Path| {
+            before.get(path).zip(after.get(path)).is_some_and(|(before, after)| same(before, after))
+        };
+        changes.defaults_changed.retain(|changed| !is_same(&changed.path));
+    }
     removed(old, Pruner::root(new), &Trail::ROOT, &mut changes);
     changes.defaults_added.sort_by(|(a, _), (b, _)| a.cmp(b));
     changes.defaults_changed.sort_by(|a, b| a.path.cmp(&b.path));
@@ -96,6 +110,14 @@ pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
     changes.fields_removed.sort();
     changes.unknown_removed.sort();
     changes
+}
+
+/// What each default gives, with the defaults below it, as far as there is room for them.
+fn given(schema: &Schema) -> BTreeMap<Path, Json> {
+    let mut room = ROOM;
+    let compiled = Compiled::new(schema);
+    let value = |site: DefaultSite<'_>| Some((site.path.clone(), site.value_within(&mut room)?));
+    compiled.defaults().into_iter().filter_map(value).collect()
 }
 
 /// The defaults below a place. What only one schema declares by its name is a value of a map for the other, if
@@ -143,7 +165,8 @@ fn removed(old: &Schema, new: Pruner<'_>, at: &Trail<'_>, changes: &mut SchemaCh
     let values = at.join(TrailStep::Values);
     match (new.undeclared(), old.additional_schema()) {
         (Field::Removed, _) => {
-            if old.additional.is_some() {
+            // Where no key is allowed, none is lost.
+            if !matches!(old.additional, None | Some(Additional::Bool(false))) {
                 changes.fields_removed.push(values.to_path());
             }
             if old.preserve_unknown_fields {
@@ -216,6 +239,21 @@ mod tests {
         assert_eq!(gone(&items, &bare), [""; 0]);
         let map = object(json!({ "type": "object", "additionalProperties": { "type": "string" } }));
         assert_eq!(gone(&map, &object(json!({ "type": "object" }))), [".a{}"]);
+    }
+
+    #[test]
+    fn a_default_that_moves_to_the_fields_is_the_same() {
+        let object = |default: Value, x: Value| {
+            let a = json!({ "type": "object", "default": default, "properties": { "x": { "default": x } } });
+            Schema::parse(&json!({ "type": "object", "properties": { "a": a } })).expect("a schema")
+        };
+        let changed = |old: &Schema, new: &Schema| -> Vec<String> {
+            compare(old, new).defaults_changed.iter().map(|changed| changed.path.to_string()).collect()
+        };
+        let (outer, inner) = (object(json!({ "x": 1 }), json!(1)), object(json!({}), json!(1)));
+        assert_eq!(changed(&outer, &inner), [""; 0]);
+        assert_eq!(changed(&outer, &object(json!({}), json!(2))), [".a", ".a.x"]);
+        assert_eq!(changed(&inner, &object(json!({ "x": 2 }), json!(1))), [".a"]);
     }
 
     /// For random pairs of schemas: of an object that has a value in every place which the old schema

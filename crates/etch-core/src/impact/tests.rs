@@ -94,6 +94,43 @@ fn what_is_stored_stays_and_what_is_not_follows_the_default() {
 }
 
 #[test]
+fn what_the_new_schema_refuses_is_not_protected() {
+    let old = json!({ "a": { "type": "integer", "default": 10 }, "b": { "type": "integer", "default": 1 } });
+    let phantom = tab(json!({ "a": 10, "b": 1 }), json!({}));
+    let effect = |a: Value| {
+        let new = json!({ "a": a, "b": { "type": "integer", "default": 2 } });
+        let effect = effect(old.clone(), new, &phantom);
+        effect.into_iter().filter(|line| line.starts_with("protected")).collect::<Vec<_>>()
+    };
+    let all = ["protected .spec.a .spec.b"];
+    assert_eq!(effect(json!({ "type": "integer", "default": 5 })), all);
+    // Storing `b` would store the 10 as well.
+    assert_eq!(effect(json!({ "type": "integer", "default": 5, "maximum": 5 })), [""; 0]);
+    assert_eq!(effect(json!({ "type": "string", "default": "10" })), [""; 0]);
+}
+
+#[test]
+fn what_metadata_of_a_new_embedded_resource_drops_is_hidden() {
+    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let mut resource = any.clone();
+    resource["x-kubernetes-embedded-resource"] = json!(true);
+    let metadata = json!({ "name": "a", "labels": { "a": 5 }, "foo": 1, "creationTimestamp": null });
+    let object: Object = json!({
+        "apiVersion": "example.com/v1", "kind": "Tab", "metadata": { "name": "a" },
+        "spec": { "t": { "apiVersion": "v1", "kind": "Pod", "metadata": metadata } },
+    })
+    .into();
+    let found = effect(json!({ "t": any }), json!({ "t": resource }), &object);
+    assert_eq!(
+        found,
+        [
+            "disappears .spec.t.metadata.creationTimestamp",
+            "hidden .spec.t.metadata.foo .spec.t.metadata.labels"
+        ]
+    );
+}
+
+#[test]
 fn of_defaults_in_one_another_the_outer_one_may_be_stored_alone() {
     let object = |default: Option<Value>, inner: Option<i64>| {
         let mut x = json!({ "type": "integer" });

@@ -13,6 +13,7 @@ use super::places::gaps;
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, is_named, owners};
+use kube_structural_schema::defaults::meta::is_field;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Trail, TrailStep};
 use kube_structural_schema::prune::{Field, Pruner};
@@ -93,6 +94,11 @@ fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut
     for (element, inner) in elements {
         if let Some(name) = element.strip_prefix("f:") {
             match pruner.field(name) {
+                Field::Kept if is_embedded(name, pruner) => {
+                    let elements = inner.as_object().into_iter().flatten();
+                    let names = elements.filter_map(|(element, _)| element.strip_prefix("f:"));
+                    no_metadata(names, &at.join(TrailStep::Field(name)), found);
+                }
                 Field::Kept => {}
                 Field::Pruned(inside) => {
                     unknown_owned(inner, inside, &at.join(pruner.step(name)), found);
@@ -107,11 +113,27 @@ fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut
     }
 }
 
+/// Whether a name of what is kept is the metadata of an embedded resource, and not of the object. Where unknown fields
+/// are kept it may be any field of that name.
+fn is_embedded(name: &str, pruner: Pruner<'_>) -> bool {
+    name == "metadata" && pruner.schema().is_some_and(|schema| schema.embedded_resource)
+}
+
+/// The names that metadata does not have, of an embedded resource: a read drops what has one, and so does a write
+/// (`kube_structural_schema::defaults::meta::coerce`).
+fn no_metadata<'n>(names: impl Iterator<Item = &'n str>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
+    found.extend(names.filter(|name| !is_field(name)).map(|name| at.join(TrailStep::Field(name)).to_path()));
+}
+
 fn unknown_values(value: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match pruner.field(name) {
+                    Field::Kept if is_embedded(name, pruner) => {
+                        let names = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+                        no_metadata(names, &at.join(TrailStep::Field(name)), found);
+                    }
                     Field::Kept => {}
                     Field::Pruned(inside) => {
                         unknown_values(value, inside, &at.join(pruner.step(name)), found)

@@ -26,7 +26,8 @@ const CHECKS: [Check; 12] = [
 
 /// What the schemas of one version before and after are compared for as well. An object that was written at
 /// another version holds what the defaults there filled in.
-const OF_UPGRADES: [Check; 2] = [required::default_gone, limits::default_gone];
+const OF_UPGRADES: [Check; 4] =
+    [required::default_gone, limits::default_gone, nulls::refused, lists::key_default_changed];
 
 /// Compares the schemas of one version before and after an upgrade.
 pub(super) fn upgrade(old: &Value, new: &Value) -> Vec<Change> {

@@ -12,7 +12,7 @@ use kube_structural_schema::defaults::read;
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::schema::Schema;
 
-pub(super) const INVALID: Rule = Rule {
+pub(crate) const INVALID: Rule = Rule {
     code: "ETCH315",
     name: "old-default-invalid",
     severity: Severity::Error,
@@ -60,7 +60,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         (Some(old), None) => {
             changes.add(&CHANGED, pair.path.clone(), format!("the default {} is gone", shown(old)));
         }
-        (Some(old), Some(new)) if !same(old, new) => {
+        (Some(old), Some(new)) if !same(old, new) && !give_the_same((old, pair.old), (new, pair.new)) => {
             let message = format!("the default was {} and is {}", shown(old), shown(new));
             changes.add(&CHANGED, pair.path.clone(), message);
         }
@@ -73,15 +73,29 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-/// What is wrong with a value at its place, by the schema: with what a read makes of it, which drops unknown
-/// fields and nulls and fills in the defaults below.
-fn problem(value: &Value, schema: &Value) -> Option<String> {
-    const FIELD: &str = "value";
+/// The field that holds a value which is judged by itself.
+const FIELD: &str = "value";
+
+/// A value at its place as a read makes it, which drops unknown fields and nulls and fills in the defaults below;
+/// with the schema of the object around it. `None` if the schema cannot be parsed.
+fn as_read(value: &Value, schema: &Value) -> Option<(Json, Schema)> {
     let document = Json::from(json!({ "type": "object", "properties": { FIELD: schema } }));
     let schema = Schema::parse(&document).ok()?;
     let mut object = Json::from(json!({ FIELD: value }));
     // What cannot be read at all, the steps before this one report.
     let _ = read(&mut object, &schema, &Compiled::new(&schema), &mut |_| {});
+    Some((object, schema))
+}
+
+/// Whether objects get the same from two defaults, each with those below it in its schema.
+fn give_the_same(old: (&Value, &Value), new: (&Value, &Value)) -> bool {
+    let given = |(default, schema)| as_read(default, schema).map(|(object, _)| object);
+    given(old).zip(given(new)).is_some_and(|(old, new)| same(&old, &new))
+}
+
+/// What is wrong with a value at its place, by the schema.
+fn problem(value: &Value, schema: &Value) -> Option<String> {
+    let (object, schema) = as_read(value, schema)?;
     let found = Validator::new(&schema).object(&object);
     let first = found.values.into_iter().chain(found.rules).next()?;
     let inside = first.field.strip_prefix(FIELD).unwrap_or(&first.field).trim_start_matches('.');

@@ -44,9 +44,11 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         changes.add(&NARROWED, pair.path.clone(), format!("only {} are allowed now", listed(new.iter())));
         return;
     }
-    let gone: Vec<&Value> =
-        old.iter().copied().filter(|value| !new.iter().any(|other| same(value, other))).collect();
-    let came: Vec<&Value> = new.iter().filter(|value| !old.iter().any(|other| same(value, other))).collect();
+    // A null in an enum allows nothing: see ETCH313.
+    let gone = old.iter().copied().filter(|value| !new.iter().any(|other| same(value, other)));
+    let gone: Vec<&Value> = gone.filter(|value| !value.is_null()).collect();
+    let came = new.iter().filter(|value| !old.iter().any(|other| same(value, other)));
+    let came: Vec<&Value> = came.filter(|value| !value.is_null()).collect();
     if !gone.is_empty() {
         changes.add(&NARROWED, pair.path.clone(), format!("the enum no longer has {}", listed(gone)));
     }

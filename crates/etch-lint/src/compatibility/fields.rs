@@ -1,7 +1,9 @@
 //! ETCH310: fields, and values of maps, that the schema no longer has.
 
+use super::defaults::CHANGED;
 use super::pair::{Changes, LOOSENED, Pair, fields, keeps_unknown, property, values};
 use crate::rule::{Rule, Severity};
+use crate::site::shown;
 use etch_core::impact::{SchemaChanges, compare};
 use kube_structural_schema::path::Step;
 use kube_structural_schema::schema::Schema;
@@ -15,6 +17,8 @@ pub(super) const REMOVED: Rule = Rule {
     help: "\
 `kubectl apply` and `kubectl create` refuse a manifest with a field that the schema does not have. Other clients lose the value:
 no reader sees it, and the next write of the object removes it from etcd. With --live, `etch impact` shows the objects.
+
+So goes a field that a new storage version lacks, unless a webhook converts: objects are stored without it.
 
 Keep the field in the schema and mark it as deprecated in its description.",
     check: None,
@@ -36,7 +40,15 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
 pub(super) fn removed(old: &Value, new: &Value, changes: &mut Changes) {
     // A schema that cannot be parsed is refused.
     let (Ok(old), Ok(new)) = (Schema::parse(old), Schema::parse(new)) else { return };
-    let SchemaChanges { fields_removed, unknown_removed, .. } = compare(&old, &new);
+    let SchemaChanges { fields_removed, unknown_removed, defaults_removed, .. } = compare(&old, &new);
+    // A field that the new schema keeps without declaring it loses its default, and so does what is in it.
+    for (path, default) in defaults_removed {
+        let is_found =
+            changes.found.iter().any(|known| known.rule.code == CHANGED.code && known.path == path);
+        if !is_found && !fields_removed.iter().any(|gone| gone.contains(&path)) {
+            changes.add(&CHANGED, path, format!("the default {} is gone", shown(&default)));
+        }
+    }
     for path in fields_removed {
         let message = match path.steps().last() {
             Some(Step::Values) => "values of the map are no longer kept",

@@ -4,10 +4,13 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, before, fields, is_set, present, text};
+use super::pair::{
+    Changes, LOOSENED, Pair, before, fields, is_set, keeps_unknown, present, refuses_undeclared, text, values,
+};
 use super::required;
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
+use kube_structural_schema::path::Step;
 
 pub(super) const RANGE_NARROWED: Rule = Rule {
     code: "ETCH304",
@@ -26,8 +29,8 @@ pub(super) const LENGTH_NARROWED: Rule = Rule {
     severity: Severity::Error,
     summary: "an upgrade narrows how long a text, list or map may be",
     help: "\
-minLength, maxLength, minItems, maxItems, uniqueItems, minProperties or maxProperties is stricter than before, so a value that was
-valid may be invalid. The API server refuses to create such an object again, and every update that changes the field. An object
+minLength, maxLength, minItems, maxItems, uniqueItems, minProperties or maxProperties is stricter than before, or
+`additionalProperties: false` allows no further fields, so a value that was valid may be invalid. The API server refuses to create such an object again, and every update that changes the field. An object
 that reached minProperties by a default has too few fields if the default goes.
 
 Limits are often added to bring the cost of a validation rule down. Choose one that no existing object exceeds.",
@@ -56,6 +59,19 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     match (is_set(pair.old, "uniqueItems"), is_set(pair.new, "uniqueItems")) {
         (false, true) => changes.add(&LENGTH_NARROWED, pair.path.clone(), "items must be unique now"),
         (true, false) => changes.add(&LOOSENED, pair.path.clone(), "items need not be unique any more"),
+        _ => {}
+    }
+    match (refuses_undeclared(pair.old), refuses_undeclared(pair.new)) {
+        (false, true) => {
+            let message =
+                "fields that the schema does not declare are refused now (additionalProperties: false)";
+            changes.add(&LENGTH_NARROWED, pair.path.join(Step::Values), message);
+        }
+        // Where they are kept, that is the finding.
+        (true, false) if values(pair.new).is_none() && !keeps_unknown(pair.new) => {
+            let message = "fields that the schema does not declare are dropped now, and were refused";
+            changes.add(&LOOSENED, pair.path.join(Step::Values), message);
+        }
         _ => {}
     }
 }

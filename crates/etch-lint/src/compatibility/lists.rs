@@ -2,16 +2,20 @@
 
 use serde_json::Value;
 
-use super::pair::{Changes, Pair, list, text};
+use super::pair::{Changes, Pair, list, present, text};
+use super::required::default;
 use crate::rule::{Rule, Severity};
+use crate::site::shown;
+use kube_structural_schema::json::same;
 
 pub(super) const NARROWED: Rule = Rule {
     code: "ETCH309",
     name: "list-type-narrowed",
     severity: Severity::Error,
-    summary: "an upgrade makes a list a set or a map, or replaces or removes one of its keys",
+    summary: "an upgrade makes a list a set or a map, replaces or removes one of its keys, or changes the default of one",
     help: "\
-Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. An object whose list was valid
+Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. With another default of a key,
+an item without it becomes another item, which may be there already. An object whose list was valid
 before may be invalid: the API server refuses to create it again, and every update that changes the list. Server-side apply cannot
 read such a list, and forgets who owns the fields of the object.",
     check: None,
@@ -62,6 +66,22 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     let (old, new) = (map_type(pair.old), map_type(pair.new));
     if old != new {
         changes.add(&MERGE, pair.path.clone(), format!("the object was {old} and is {new}"));
+    }
+}
+
+/// Keys whose default is another. An object that was written at another version holds the one of that version.
+pub(super) fn key_default_changed(pair: &Pair<'_>, changes: &mut Changes) {
+    let (Some(old), Some(new)) = (present(pair.old, "items"), present(pair.new, "items")) else { return };
+    if list_type(pair.old) != "map" || list_type(pair.new) != "map" {
+        return;
+    }
+    for key in list(pair.new, "x-kubernetes-list-map-keys").iter().filter_map(Value::as_str) {
+        if let (Some(old), Some(new)) = (default(old, key), default(new, key))
+            && !same(old, new)
+        {
+            let message = format!("the default of the key {key} was {} and is {}", shown(old), shown(new));
+            changes.add(&NARROWED, pair.path.clone(), message);
+        }
     }
 }
 

@@ -20,6 +20,7 @@ mod versions;
 
 use super::rule::{Finding, Rule, Severity};
 use compare::upgrade;
+pub(crate) use defaults::INVALID as OLD_DEFAULT_INVALID;
 use kube_structural_schema::json::Json;
 use pair::finding;
 
@@ -69,6 +70,13 @@ pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
         let found = upgrade(versions::schema(before), versions::schema(after));
         findings.extend(found.into_iter().map(|change| finding(change, name, Some(index))));
     }
+    let is_known = |lost: &Finding| {
+        let mut of_version = findings.iter().filter(|finding| finding.version == lost.version);
+        of_version.any(|finding| finding.rule.code == lost.rule.code && finding.path == lost.path)
+    };
+    let mut lost = versions::lost_in_storage(&old["spec"], &new["spec"]);
+    lost.retain(|lost| !is_known(lost));
+    findings.extend(lost);
     findings.extend(served::check(&old["spec"], &new["spec"]));
     findings.sort_by_cached_key(|finding| {
         (finding.version_index, finding.path.to_string(), finding.rule.code, finding.message.clone())

@@ -234,12 +234,18 @@ pub(super) fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     schema.get("properties").and_then(|properties| properties.get(name))
 }
 
-/// The schema of values that are not declared by name.
+/// The schema of values that are not declared by name; `None` if there is none, or no such value is allowed.
 pub(super) fn values(schema: &Value) -> Option<&Value> {
     match present(schema, "additionalProperties")? {
-        Value::Bool(_) => Some(&*ANYTHING),
+        Value::Bool(true) => Some(&*ANYTHING),
+        Value::Bool(false) => None,
         values => Some(values),
     }
+}
+
+/// Whether the API server refuses fields that are not declared, which it drops or keeps otherwise.
+pub(super) fn refuses_undeclared(schema: &Value) -> bool {
+    schema.get("additionalProperties") == Some(&Value::Bool(false))
 }
 
 /// Whether fields that are not declared are kept.

@@ -66,12 +66,28 @@ pub(super) fn default_gone(pair: &Pair<'_>, changes: &mut Changes) {
     for (name, _) in fields(pair.old) {
         let is_gone = default(pair.old, name).is_some() && default(pair.new, name).is_none();
         let is_required = before.contains(name.as_str()) && after.contains(name.as_str());
+        let path = || pair.path.join(Step::Field(name.clone()));
         // A field that is new among the required ones is reported as such.
         if is_gone && is_required && !is_new(name) {
-            let path = pair.path.join(Step::Field(name.clone()));
-            changes.add(&ADDED, path, "the field is required and has no default any more");
+            changes.add(&ADDED, path(), "the field is required and has no default any more");
+        } else if is_gone
+            && !after.contains(name.as_str())
+            && let Some(keyword) =
+                ["anyOf", "oneOf"].into_iter().find(|keyword| holds_by(pair, keyword, name))
+        {
+            let message = format!("a clause of {keyword} requires the field, which has no default any more");
+            changes.add(&ADDED, path(), message);
         }
     }
+}
+
+/// Whether a field could make a clause hold by its default, and no clause holds any more without a field of the
+/// manifest.
+fn holds_by(pair: &Pair<'_>, keyword: &str, name: &str) -> bool {
+    let requires = |schema| list(schema, keyword).iter().any(|clause| in_all_of(clause).contains(name));
+    let needs_a_field =
+        |clause: &Value| in_all_of(clause).into_iter().any(|name| default(pair.new, name).is_none());
+    requires(pair.old) && requires(pair.new) && list(pair.new, keyword).iter().all(needs_a_field)
 }
 
 /// The names that a schema itself requires.

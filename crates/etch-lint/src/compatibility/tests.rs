@@ -74,6 +74,34 @@ fn what_a_crd_serves_is_compared() {
 }
 
 #[test]
+fn a_new_storage_version_loses_what_it_does_not_have() {
+    let (wide, narrow) =
+        (json!({"properties": {"a": {}, "b": {}}, "required": ["a"]}), json!({"properties": {"a": {}}}));
+    let both = |is_moved: bool| {
+        crd(&[version("v1", true, !is_moved, &wide), version("v2", true, is_moved, &narrow)])
+    };
+    let moved = "ETCH316 : the storage version was v1 and is v2";
+    assert_eq!(
+        found(both(false), both(true)),
+        [moved, "ETCH310 .spec.b: the field is gone: objects are stored at v2, and were at v1"]
+    );
+    assert_eq!(found(both(true), both(false)), ["ETCH316 : the storage version was v2 and is v1"]);
+    // One that the version itself loses is a finding once.
+    let mut old = both(false);
+    old["spec"]["versions"][1] = version("v2", true, false, &wide);
+    let lost = ["ETCH310 .spec.b: the field is gone"];
+    assert_eq!(
+        found(old, both(true)).into_iter().filter(|text| text.starts_with("ETCH310")).collect::<Vec<_>>(),
+        lost
+    );
+    let converted = |mut crd: Value| {
+        crd["spec"]["conversion"] = json!({"strategy": "Webhook"});
+        crd
+    };
+    assert_eq!(found(converted(both(false)), converted(both(true))), [moved]);
+}
+
+#[test]
 fn names_and_endpoints_are_compared() {
     let version = version("v1", true, true, &json!({"type": "object"}));
     let (mut old, mut new) = (crd(std::slice::from_ref(&version)), crd(&[version]));

@@ -17,7 +17,7 @@ pub(super) const ADDED: Rule = Rule {
 An object that was valid may break the new rule. The API server refuses to create it again, and every update that changes the
 object around the rule. A rule with oldSelf refuses updates only.
 
-A rule whose text differs in more than spaces counts as new: whether one rule allows all that another does is not worked out. If
+A rule whose text differs in more than spaces and comments counts as new: whether one rule allows all that another does is not worked out. If
 the new one does, record that with --exceptions.",
     check: None,
 };
@@ -41,7 +41,7 @@ fn beside(these: &Rules<'_>, others: &Rules<'_>) -> Vec<String> {
     these.iter().filter(|(key, _)| !others.contains_key(*key)).map(|(_, text)| shown(text)).collect()
 }
 
-/// The rules by what they evaluate to, whatever the spaces between their words.
+/// The rules by what they evaluate to, whatever the spaces and comments between their words.
 fn rules(schema: &Value) -> Rules<'_> {
     list(schema, "x-kubernetes-validations")
         .iter()
@@ -49,25 +49,74 @@ fn rules(schema: &Value) -> Rules<'_> {
         .collect()
 }
 
-/// The rule with one space for each run of them, outside of texts.
+/// The words of a rule without the spaces and comments between them, other than a space that separates two.
+///
+/// Source: cel-go `parser/gen/CEL.g4`.
 fn normalized(rule: &str) -> String {
-    let mut text = String::with_capacity(rule.len());
-    let mut quote = None;
-    let mut escaped = false;
-    for character in rule.trim().chars() {
-        match quote {
-            None if character.is_whitespace() => {
-                if !text.ends_with(' ') {
-                    text.push(' ');
-                }
-                continue;
-            }
-            None if matches!(character, '\'' | '"') => quote = Some(character),
-            Some(end) if character == end && !escaped => quote = None,
-            _ => {}
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    let (mut text, mut rest, mut is_apart) = (String::with_capacity(rule.len()), rule, false);
+    while let Some(first) = rest.chars().next() {
+        let is_space = matches!(first, ' ' | '\t' | '\n' | '\r' | '\u{c}');
+        if is_space || rest.starts_with("//") {
+            let length = if is_space { 1 } else { rest.find('\n').unwrap_or(rest.len()) };
+            (rest, is_apart) = (&rest[length..], true);
+            continue;
         }
-        escaped = quote.is_some() && character == '\\' && !escaped;
-        text.push(character);
+        let is_quote = matches!(first, '\'' | '"' | '`');
+        let prefix = &text[text.trim_end_matches(is_word).len()..];
+        let is_raw =
+            first == '`' || !is_apart && ["r", "br"].iter().any(|raw| prefix.eq_ignore_ascii_case(raw));
+        let length = if is_quote { quoted(rest, first, is_raw) } else { first.len_utf8() };
+        if is_apart && !prefix.is_empty() && (is_quote || is_word(first)) {
+            text.push(' ');
+        }
+        text.push_str(&rest[..length]);
+        (rest, is_apart) = (&rest[length..], false);
     }
     text
+}
+
+/// How long the text is that a rule begins with, with its quotes. A raw one has no escapes.
+fn quoted(rule: &str, quote: char, is_raw: bool) -> usize {
+    let thrice = String::from(quote).repeat(3);
+    let end = if rule.starts_with(&thrice) { thrice.as_str() } else { &thrice[..1] };
+    let mut at = end.len();
+    while let Some(character) = rule[at..].chars().next() {
+        if rule[at..].starts_with(end) {
+            return at + end.len();
+        }
+        at += character.len_utf8();
+        if character == '\\' && !is_raw {
+            at += rule[at..].chars().next().map_or(0, char::len_utf8);
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normalized;
+
+    #[test]
+    fn only_what_stands_between_words_does_not_count() {
+        for (rule, same) in [
+            ("self>1", " self  > 1\n"),
+            ("self > 1 // positive", "// positive\nself > 1"),
+            ("size(self.a)==0||self.b in ['x']", "size( self.a ) == 0 || self.b in [ 'x' ]"),
+            (r"self != r'\'&&self != 'a b'", r"self != r'\' && self != 'a b'"),
+            ("self != '''it's''' ", "self != '''it's'''"),
+        ] {
+            assert_eq!(normalized(rule), normalized(same), "{rule}");
+        }
+        for (rule, other) in [
+            (r"self != r'\' && self != 'a  b'", r"self != r'\' && self != 'a b'"),
+            ("self > 1 // x && self < 5", "self > 1 // x\n&& self < 5"),
+            ("self != '// a'", "self != '// b'"),
+            (r"self != 'it\'s  a'", r"self != 'it\'s a'"),
+            ("self.`a b`", "self.`a  b`"),
+            ("a in b", "ain b"),
+        ] {
+            assert_ne!(normalized(rule), normalized(other), "{rule}");
+        }
+    }
 }

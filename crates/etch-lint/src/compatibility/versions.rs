@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::fields;
-use super::pair::{self, Change, finding, is_set, present, text};
+use super::pair::{self, Change, Changes, finding, is_set, present, text};
 use crate::rule::{Finding, Rule, Severity};
 use kube_structural_schema::path::Path;
 
@@ -82,6 +82,30 @@ pub(super) fn schema(version: &Value) -> &Value {
     &version["schema"]["openAPIV3Schema"]
 }
 
+/// The version at which objects are stored.
+fn storage(spec: &Value) -> Option<&Value> {
+    list(spec).find(|version| is_set(version, "storage"))
+}
+
+/// What objects lose because a version without it stores them: the API server prunes by the schema of the storage
+/// version what is written at another one (facts R12 and R16). What a conversion webhook makes of it is not known.
+pub(super) fn lost_in_storage(old: &Value, new: &Value) -> Vec<Finding> {
+    let (Some(before), Some(after)) = (storage(old), storage(new)) else { return Vec::new() };
+    if name(before) == name(after) || new["conversion"]["strategy"] == "Webhook" {
+        return Vec::new();
+    }
+    let mut changes = Changes::checked_by(&[]);
+    fields::removed(schema(before), schema(after), &mut changes);
+    changes.found.retain(|change| change.rule.code == fields::REMOVED.code);
+    let index = list(new).position(|version| name(version) == name(after));
+    let found = changes.found.into_iter().map(|Change { rule, path, message }| {
+        let message =
+            format!("{message}: objects are stored at {}, and were at {}", name(after), name(before));
+        finding(Change { rule, path, message }, name(after), index)
+    });
+    found.collect()
+}
+
 /// Whether a version is served or stored.
 pub(super) fn is_in_use(version: &Value) -> bool {
     is_set(version, "served") || is_set(version, "storage")
@@ -101,8 +125,8 @@ pub(super) fn check(old: &Value, new: &Value, findings: &mut Vec<Finding>) {
     if strategy(old) != strategy(new) {
         add(&ENDPOINT, format!("spec.conversion.strategy was {} and is {}", strategy(old), strategy(new)));
     }
-    let storage = |spec| list(spec).find(|version| is_set(version, "storage")).map(name);
-    if let (Some(before), Some(after)) = (storage(old), storage(new))
+    let (before, after) = (storage(old).map(name), storage(new).map(name));
+    if let (Some(before), Some(after)) = (before, after)
         && before != after
     {
         add(&STORAGE, format!("the storage version was {before} and is {after}"));

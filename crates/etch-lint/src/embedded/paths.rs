@@ -11,20 +11,25 @@ pub(super) const RULE: Rule = Rule {
     code: "ETCH205",
     name: "embedded-path-unknown",
     severity: Severity::Warning,
-    summary: "a path of a default, rule or reference is not in the schema",
+    summary: "a path of a default, rule or reference is not in the schema, or a field of it not in the CRD",
     help: "\
 Expressions are checked against the schema of the extension. The paths of `defaults`, `forEach` and `references` are
 not, because a schema need not describe everything. If it describes an object and not the field in it, the name is
 usually mistyped: the default is set where nobody reads it, the rule never runs, and the reference is never looked up.
+
+A field of the schema that the CRD of a target does not keep at its path is lost: the API server drops it from requests, and after Etch
+has set it by default.
 
 Declare the field, or correct the path. `field` of a rule is not checked: it may name a field that is in no schema.",
     check: None,
 };
 
 /// Where a path leads to in a schema.
-pub(super) enum Reached {
-    /// A schema, or where anything may be.
-    Something,
+pub(super) enum Reached<'s> {
+    /// A schema.
+    Schema(&'s Schema),
+    /// Where anything may be.
+    Anything,
     /// Nowhere; with the last place that is known.
     Nothing(Path),
 }
@@ -34,7 +39,7 @@ pub(super) fn steps(text: &str) -> Option<Vec<Step>> {
     Path::with_stars(text).ok().map(|path| path.steps().to_vec())
 }
 
-pub(super) fn reach(schema: &Schema, steps: &[Step]) -> Reached {
+pub(super) fn reach<'s>(schema: &'s Schema, steps: &[Step]) -> Reached<'s> {
     let mut schema = schema;
     for (index, step) in steps.iter().enumerate() {
         let next = match step {
@@ -45,11 +50,11 @@ pub(super) fn reach(schema: &Schema, steps: &[Step]) -> Reached {
         };
         match next {
             Some(next) => schema = next,
-            None if is_open(schema) => return Reached::Something,
+            None if is_open(schema) => return Reached::Anything,
             None => return Reached::Nothing(Path::from(steps[..index].to_vec())),
         }
     }
-    Reached::Something
+    Reached::Schema(schema)
 }
 
 /// Whether anything may be below a place.

@@ -2,10 +2,13 @@
 
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
-use super::paths::{Reached, reach, steps};
+use super::paths::{RULE as PATH_UNKNOWN, Reached, reach, steps};
+use etch_admission::spec::Target;
 use etch_admission::{Declaration, is_asked_about};
 use etch_core::crd::Crd;
+use etch_core::impact::compare;
 use kube_structural_schema::json::Json;
+use kube_structural_schema::schema::Schema;
 
 pub(super) const UNKNOWN: Rule = Rule {
     code: "ETCH203",
@@ -14,7 +17,8 @@ pub(super) const UNKNOWN: Rule = Rule {
     summary: "a target does not exist in its CRD",
     help: "\
 The CRD of the target, which is among the files, does not have the version or the path. The API server removes fields
-that a schema does not have, so there is never an extension at such a path, and Etch never judges anything.
+that a schema does not have, so there is never an extension at such a path, and Etch never judges anything. If the CRD has a value of
+another type there than the schema, each extension is refused.
 
 Targets whose CRD is not among the files are not checked. API servers never send requests about objects of Etch's own
 group and of admissionregistration.k8s.io.",
@@ -35,8 +39,13 @@ Write a path with [*] if the objects hold several extensions, or a second Embedd
 };
 
 pub(super) fn check(declared: &Declaration, crds: &[Json], found: &mut Vec<Finding>) {
+    let schema = declared.schema.as_ref().map(|schema| &schema.open_api_v3_schema);
+    let extension = schema.and_then(|schema| Schema::parse(schema).ok());
     for (index, target) in declared.targets.iter().enumerate() {
         let here = format!("spec.targets[{index}]");
+        if let Some((field, message)) = misnamed(target) {
+            found.push(at(&UNKNOWN, format!("{here}.{field}"), message));
+        }
         if !is_asked_about(&target.group) {
             let message = format!("API servers never ask about objects of the group {}", target.group);
             found.push(at(&UNKNOWN, format!("{here}.group"), message));
@@ -52,9 +61,50 @@ pub(super) fn check(declared: &Declaration, crds: &[Json], found: &mut Vec<Findi
         };
         let Some(steps) = steps(&target.path) else { continue };
         let is_metadata = target.path.starts_with(".metadata");
-        if let (Reached::Nothing(known), false) = (reach(&version.schema, &steps), is_metadata) {
-            let message = format!("{} {} knows nothing below {known}", crd.name(), target.version);
-            found.push(at(&UNKNOWN, format!("{here}.path"), message));
+        let in_crd = format!("{} {}", crd.name(), target.version);
+        match reach(&version.schema, &steps) {
+            _ if is_metadata => {}
+            Reached::Nothing(known) => {
+                let message = format!("{in_crd} knows nothing below {known}");
+                found.push(at(&UNKNOWN, format!("{here}.path"), message));
+            }
+            Reached::Schema(there) => {
+                if let Some(extension) = &extension {
+                    let mut add = |rule, message: String| {
+                        found.push(at(rule, format!("{here}.path"), in_crd.clone() + &message))
+                    };
+                    fits(there, extension, &mut add);
+                }
+            }
+            Reached::Anything => {}
         }
     }
+}
+
+/// Whether the place that a path leads to can hold the extension, and what of it the API server drops there.
+fn fits(there: &Schema, extension: &Schema, add: &mut dyn FnMut(&'static Rule, String)) {
+    let (there_kind, kind) = (there.kind.as_str(), extension.kind.as_str());
+    if ![there_kind, kind].contains(&"") && there_kind != kind {
+        let each = if there_kind == "array" { "; to name its items, write [*] behind it" } else { "" };
+        return add(&UNKNOWN, format!(" has type {there_kind} there, and the schema type {kind}{each}"));
+    }
+    for lost in compare(extension, there).fields_removed {
+        add(&PATH_UNKNOWN, format!(" does not keep {lost} there, which the schema declares"));
+    }
+}
+
+/// What is wrong with the name of a resource or a group, which are those of a CRD.
+fn misnamed(target: &Target) -> Option<(&'static str, &'static str)> {
+    let is_of = |text: &str, more: &[char]| {
+        text.chars().all(|character| {
+            character.is_ascii_lowercase() || character.is_ascii_digit() || more.contains(&character)
+        })
+    };
+    if !is_of(&target.resource, &['-']) {
+        return Some((
+            "resource",
+            "no resource has this name: write its plural, in lower case and without a subresource",
+        ));
+    }
+    (!is_of(&target.group, &['-', '.'])).then_some(("group", "no group has this name"))
 }

@@ -19,7 +19,8 @@ fn document(more: Value) -> Json {
 fn crd() -> Json {
     let ext = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let schema = json!({ "type": "object", "properties": {
-        "spec": { "type": "object", "properties": { "ext": ext, "all": { "type": "array", "items": ext } } },
+        "spec": { "type": "object", "properties": { "ext": ext, "all": { "type": "array", "items": ext },
+            "closed": { "type": "object", "properties": { "size": { "type": "string" }, "disks": ext } } } },
     } });
     Json::from(json!({
         "metadata": { "name": "things.example.com" },
@@ -87,6 +88,26 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             "ETCH203 spec.targets[0].path things.example.com v1 knows nothing below .spec",
             json!({ "targets": [target(".spec.every[*]")] }),
             json!({ "targets": [target(".spec.all[*]")] }),
+        ),
+        (
+            "ETCH203 spec.targets[0].path things.example.com v1 has type array there, and the schema type object; to name its items, write [*] behind it",
+            json!({ "targets": [target(".spec.all")] }),
+            json!({ "targets": [target(".spec.all[*]")] }),
+        ),
+        (
+            "ETCH203 spec.targets[0].resource no resource has this name: write its plural, in lower case and without a subresource",
+            json!({ "targets": [{ "group": "example.com", "version": "v1", "resource": "things/status", "path": ".spec" }] }),
+            json!({ "targets": [{ "group": "other.com", "version": "v1", "resource": "things", "path": ".spec" }] }),
+        ),
+        (
+            "ETCH205 spec.targets[0].path things.example.com v1 does not keep .count there, which the schema declares",
+            json!({ "targets": [target(".spec.closed")] }),
+            json!({ "targets": [target(".spec.ext")] }),
+        ),
+        (
+            "ETCH401 spec.schema.openAPIV3Schema.properties.size.defualt unknown field \"defualt\": nobody refuses it here, and it says nothing; did you mean default?",
+            json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "size": { "type": "string", "defualt": "a" } } } } }),
+            json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "size": { "type": "string", "x-own": "a" } } } } }),
         ),
         (
             "ETCH203 spec.targets[0].version things.example.com has no version v2",

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::site::{Report, effective};
-use crate::go_types::{Field, MarkedDefault, Package, Packages, Resolved, Shape, Source, Struct, Type};
+use crate::go_types::{
+    Declaration, Field, MarkedDefault, Package, Packages, Resolved, Shape, Source, Struct, Type,
+};
 use crate::rule::{GoPlace, Rule, Severity};
 use crate::site::shown;
 use kube_structural_schema::json::{Json, same};
@@ -177,7 +179,17 @@ impl<'a> Compare<'a, '_> {
                 }
                 _ => return,
             },
-            (None, None) => return,
+            (None, None) => {
+                let Some(unread) = resolved.declared.iter().find_map(|(_, of)| kubebuilders(of)) else {
+                    return;
+                };
+                (
+                    &LACKS,
+                    format!(
+                        "+{unread} of its type has no default in the CRD at {at}; controller-gen reads it on fields alone"
+                    ),
+                )
+            }
         };
         let place = GoPlace {
             package: package.path.clone(),
@@ -189,6 +201,12 @@ impl<'a> Compare<'a, '_> {
             self.report.place(rule, place, self.version, message);
         }
     }
+}
+
+/// The marker of controller-gen above a type, which reads it on fields alone.
+fn kubebuilders(declaration: &Declaration) -> Option<&'static str> {
+    let mut sources = declaration.markers.iter().filter_map(Source::of);
+    sources.find(|source| *source == Source::Kubebuilder).map(Source::marker)
 }
 
 /// Why controller-gen does not take a marker in, where that is known.

@@ -14,6 +14,7 @@ use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
 
 pub use duplicate_key::duplicate_key;
+pub(crate) use strict::{RULE as UNKNOWN_KEYWORD, ignored_keywords};
 
 /// The rules about the way in which kubectl applies a CRD, in the order of their codes.
 pub const KUBECTL_RULES: [&Rule; 6] = [

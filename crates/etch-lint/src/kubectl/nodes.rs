@@ -19,6 +19,11 @@ pub(super) fn schemas(document: &Value, visit: &mut dyn FnMut(&Value, &[Part])) 
     });
 }
 
+/// Visits every object of a schema.
+pub(super) fn of_schema(schema: &Value, visit: &mut dyn FnMut(Type, &Value, &[Part])) {
+    walk(schema, Type::Schema, &mut Vec::new(), visit);
+}
+
 fn walk(value: &Value, of: Type, place: &mut Vec<Part>, visit: &mut dyn FnMut(Type, &Value, &[Part])) {
     match value {
         Value::Array(items) => {

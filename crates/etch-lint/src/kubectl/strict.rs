@@ -5,10 +5,11 @@ use super::super::rule::{Finding, Rule, Severity};
 use super::super::spelling::distance;
 use super::nodes;
 use super::site::at;
-use super::types::fields;
+use super::types::{Type, fields};
 use kube_structural_schema::json::Json;
+use serde_json::Value;
 
-pub(super) const RULE: Rule = Rule {
+pub(crate) const RULE: Rule = Rule {
     code: "ETCH401",
     name: "unknown-keyword",
     severity: Severity::Error,
@@ -16,7 +17,10 @@ pub(super) const RULE: Rule = Rule {
     help: "\
 kubectl asks the API server to decode strictly: create, apply and replace fail with `strict decoding error: unknown field`, and
 apply --server-side with `field not declared in schema`. Case counts: `Default` is no `default`. With --validate=ignore or warn the
-field is dropped, and so is what it was meant to say; the same happens to clients that do not ask for strict decoding.",
+field is dropped, and so is what it was meant to say; the same happens to clients that do not ask for strict decoding.
+
+The schema of an EmbeddedSchema may have any field, so nobody refuses it there, and it says nothing. Fields that begin with `x-` are
+not reported there, unless they begin with `x-kubernetes-`.",
     check: None,
 };
 
@@ -25,23 +29,46 @@ const FAR: usize = 2;
 
 pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
     nodes::each(crd, &mut |of, value, place| {
-        let Some(known) = fields(of) else { return };
-        for name in value.as_object().into_iter().flatten().map(|(name, _)| name) {
-            if known.iter().any(|(known, _)| known == name) {
-                continue;
-            }
-            let mut place = place.to_vec();
-            place.push(Part::Field(name.clone()));
-            let meant =
-                known.iter().map(|(known, _)| *known).filter(|known| distance(name, known, FAR) <= FAR);
-            let hint = match meant.min_by_key(|known| distance(name, known, FAR)) {
-                Some(meant) => format!("; did you mean {meant}?"),
-                None => String::new(),
-            };
+        unknown(of, value, &mut |name, hint| {
+            let place = [place, &[Part::Field(name.to_owned())]].concat();
             let message = format!(
                 "unknown field {name:?}: kubectl refuses the CRD, other clients drop the field{hint}"
             );
             found.push(at(&RULE, crd, place, message));
-        }
+        });
     });
+}
+
+/// The unknown fields of a schema that nobody decodes strictly: their places in it, and what is wrong.
+pub(crate) fn ignored_keywords(schema: &Value) -> Vec<(Vec<Part>, String)> {
+    let mut found = Vec::new();
+    nodes::of_schema(schema, &mut |of, value, place| {
+        unknown(of, value, &mut |name, hint| {
+            let is_own = name.starts_with("x-") && !name.starts_with("x-kubernetes-");
+            if !is_own {
+                let place = [place, &[Part::Field(name.to_owned())]].concat();
+                found.push((
+                    place,
+                    format!("unknown field {name:?}: nobody refuses it here, and it says nothing{hint}"),
+                ));
+            }
+        });
+    });
+    found
+}
+
+/// The fields of an object that its type does not have, each with a hint at what was meant.
+fn unknown(of: Type, value: &Value, report: &mut dyn FnMut(&str, String)) {
+    let Some(known) = fields(of) else { return };
+    for name in value.as_object().into_iter().flatten().map(|(name, _)| name) {
+        if known.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        let meant = known.iter().map(|(known, _)| *known).filter(|known| distance(name, known, FAR) <= FAR);
+        let hint = match meant.min_by_key(|known| distance(name, known, FAR)) {
+            Some(meant) => format!("; did you mean {meant}?"),
+            None => String::new(),
+        };
+        report(name, hint);
+    }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use etch_core::api::Canary;
 use etch_core::crd::Crd;
 use etch_core::impact::{EffectKind, Place, Problem, SchemaChanges, Tally, compare};
-use etch_core::plan::Terms;
+use etch_core::plan::{Change, Terms, changes, past_of};
 use etch_core::shell::quoted;
 use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
 use serde_json::Value;
 
 use super::step::counted;
@@ -75,6 +76,8 @@ pub struct Policy<'a> {
     pub idle: Option<String>,
     /// What writes may do.
     pub terms: Terms,
+    /// The places where it asks stored values to follow a changed default (`onChange`).
+    pub follow: &'a [Path],
     /// How long it waits after a schema has changed.
     pub settle: Duration,
     /// How many objects it writes before all others.
@@ -161,6 +164,20 @@ impl<'a> Upgrade<'a> {
         let before = old.storage();
         let after = self.new.1.version(&before.name);
         after.map(|after| compare(&before.schema, &after.schema)).unwrap_or_default()
+    }
+
+    /// The places where `etch persist` keeps no value, because none that is stored before the upgrade is read
+    /// after it: fields that go, and defaults that the operator has stored values follow.
+    pub(super) fn not_kept(&self) -> Vec<Path> {
+        let mut places = self.of_stored().fields_removed;
+        if !self.is_moved_by_webhook() {
+            places.extend(self.schemas.fields_removed.iter().cloned());
+        }
+        if let (Some((_, old)), true) = (self.old, self.policy.writes) {
+            let changes = changes(&past_of(old), self.new.1, self.policy.follow);
+            places.extend(changes.iter().filter(|change| change.is_followed()).map(Change::path).cloned());
+        }
+        places
     }
 
     /// The versions that the upgrade takes out of the CRD, and at which objects may be stored.

@@ -7,10 +7,15 @@ use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
 use etch_core::shell::quoted;
 
+use kube_structural_schema::path::{Path, Step};
+use kube_structural_schema::schema::Schema;
+use kube_validation_rules::OwnRule;
 use serde_json::Value;
 
 use super::known::{Upgrade, Words};
 use super::step::{StepKind, UpgradePlan, counted, first};
+use crate::compatibility::OLD_DEFAULT_INVALID;
+use crate::rule::Finding;
 
 /// How long a default is that a reason quotes.
 const VALUE: usize = 100;
@@ -79,9 +84,28 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             ));
         }
     }
-    if let Some(why) = to_persist(upgrade) {
-        let what = "Store the values that objects show now, so that they stay";
-        plan.before(StepKind::Persist, what, first(why), Some(upgrade.persist("")));
+    if upgrade.objects.is_none() {
+        let added = upgrade.schemas.defaults_added.iter().map(|(path, _)| path);
+        let read = added.filter(|path| is_read_by_rule(&upgrade.new.1.storage().schema, path));
+        let read = first(read.map(ToString::to_string)).join(", ");
+        if !read.is_empty() {
+            plan.unknown.push(format!(
+                "whether objects stay valid with new defaults that a rule around them reads: {read}; `etch impact` with \
+                 objects shows it"
+            ));
+        }
+    }
+    match (to_persist(upgrade), refused(upgrade)) {
+        (Some(why), None) => {
+            let what = "Store the values that objects show now, so that they stay";
+            plan.before(StepKind::Persist, what, first(why), Some(upgrade.persist("")));
+        }
+        (Some(why), Some(refused)) => plan.unknown.push(format!(
+            "whether to store the values that objects show now ({}): the new schema refuses the old default of \
+             {refused}, so `etch persist` makes objects invalid that do not set it; `etch impact` shows which",
+            first(why).join("; ")
+        )),
+        (None, _) => {}
     }
     let Some(hidden) = to_save(upgrade) else { return };
     let everywhere = upgrade.everywhere();
@@ -190,17 +214,55 @@ fn to_persist(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
             upgrade.places(is_so)
         }),
         None => {
-            let schemas = &upgrade.of_stored();
-            let changed = schemas.defaults_changed.iter();
+            let (schemas, not_kept) = (&upgrade.of_stored(), upgrade.not_kept());
+            let is_kept = |path: &Path| !not_kept.iter().any(|lost| lost.contains(path));
+            let changed = schemas.defaults_changed.iter().filter(|changed| is_kept(&changed.path));
             let changed = changed
                 .map(|Changed { path, old, new }| format!("{path}: {} becomes {}", shown(old), shown(new)));
-            let removed = schemas.defaults_removed.iter();
+            let removed = schemas.defaults_removed.iter().filter(|(path, _)| is_kept(path));
             let removed =
                 removed.map(|(path, old)| format!("{path}: {} is no longer the default", shown(old)));
             let why: Vec<String> = changed.chain(removed).collect();
             (!why.is_empty()).then_some(why)
         }
     }
+}
+
+/// The places of old defaults that the new schema refuses; `None` if there are none, or if objects were read:
+/// then it is known of each whether storing them harms it.
+fn refused(upgrade: &Upgrade<'_>) -> Option<String> {
+    let (_, old) = upgrade.old.filter(|_| upgrade.objects.is_none())?;
+    let is_so = |finding: &&Finding| {
+        finding.rule.code == OLD_DEFAULT_INVALID.code && finding.version == old.storage().name
+    };
+    let places: Vec<String> =
+        upgrade.incompatible.iter().filter(is_so).map(|finding| finding.path.to_string()).collect();
+    (!places.is_empty()).then(|| first(places).join(", "))
+}
+
+/// Whether a rule of an object around a place may read what is there.
+fn is_read_by_rule(schema: &Schema, path: &Path) -> bool {
+    let (mut at, mut is_root) = (Some(schema), true);
+    for step in path.steps() {
+        let Some(here) = at else { return false };
+        let is_whole = is_root || here.embedded_resource;
+        at = match step {
+            Step::Field(name) | Step::Key(name) => {
+                let reads = |rule: &OwnRule| {
+                    rule.fields().is_none_or(|fields| fields.iter().any(|field| field.name == *name))
+                };
+                let mut rules = here.rules.iter().filter_map(|rule| OwnRule::compile(rule, here, is_whole));
+                if rules.any(|rule| reads(&rule)) {
+                    return true;
+                }
+                here.child(name)
+            }
+            Step::Items | Step::Index(_) => here.items.as_deref(),
+            Step::Values => here.additional_schema(),
+        };
+        is_root = false;
+    }
+    false
 }
 
 /// What becomes hidden; `None` if nothing does.

@@ -9,6 +9,7 @@ use etch_core::report::former_defaults::of_upgrade;
 use etch_core::selection::ObjectSelector;
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Path;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -71,6 +72,8 @@ struct GivenPolicy {
     repairs: bool,
     #[serde(default)]
     selects: Option<ObjectSelector>,
+    #[serde(default)]
+    follow: Vec<String>,
     #[serde(default)]
     idle: Option<String>,
     /// In hours.
@@ -156,6 +159,7 @@ fn planned(case: &Case) -> UpgradePlan {
         }
         tally
     });
+    let follow: Vec<Path> = case.policy.follow.iter().map(|path| path.parse().expect("a path")).collect();
     let words = Words {
         etch: "etch".to_owned(),
         new: "-f new.yaml".to_owned(),
@@ -190,6 +194,7 @@ fn planned(case: &Case) -> UpgradePlan {
             writes: case.policy.writes,
             idle: case.policy.idle.clone(),
             terms,
+            follow: &follow,
             settle: Duration::from_hours(case.policy.settle),
             canary: case.policy.canary,
         },

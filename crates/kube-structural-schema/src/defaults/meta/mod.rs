@@ -8,9 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::finding::{Finding, Kind};
 use crate::json::Json;
+use crate::path::{Trail, TrailStep};
 use crate::schema::{Place, Schema};
 
-pub use object_meta::{Malformed, Misfit, decode};
+pub use object_meta::{Malformed, Misfit, decode, is_field};
 
 /// Coerces `apiVersion`, `kind` and `metadata` of every embedded resource, and of the value itself if it is a
 /// whole object.
@@ -50,6 +51,65 @@ pub fn coerce(
             None => Ok(()),
         },
         _ => Ok(()),
+    }
+}
+
+/// Reports the topmost places of the type and the metadata of embedded resources that an object shows no longer, once
+/// [`coerce`] has dropped what is malformed. A value that says nothing, such as `creationTimestamp: null`, does not
+/// count. `given` is the object before, `left` the one after.
+pub fn dropped(
+    given: &Value,
+    left: &Value,
+    schema: &Schema,
+    at: &Trail<'_>,
+    report: &mut impl FnMut(&Trail<'_>),
+) {
+    match (given, left) {
+        (Value::Object(given), Value::Object(left)) => {
+            for (name, value) in given {
+                let (below, at) = match schema.properties.get(name) {
+                    Some(property) => (Some(property), at.join(TrailStep::Field(name))),
+                    None => (schema.additional_schema(), at.join(TrailStep::Key(name))),
+                };
+                let is_coerced = matches!(name.as_str(), "apiVersion" | "kind" | "metadata");
+                match (left.get(name), below) {
+                    (left, _) if schema.embedded_resource && is_coerced => lost(value, left, &at, report),
+                    (Some(left), Some(below)) => dropped(value, left, below, &at, report),
+                    _ => {}
+                }
+            }
+        }
+        (Value::Array(given), Value::Array(left)) if given.len() == left.len() => {
+            for (index, (given, left)) in given.iter().zip(left).enumerate() {
+                let Some(items) = schema.items.as_deref() else { continue };
+                dropped(given, left, items, &at.join(TrailStep::Index(index)), report);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn lost(given: &Value, left: Option<&Value>, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
+    match (given, left) {
+        (Value::Object(given), Some(Value::Object(left))) => {
+            for (name, value) in given {
+                lost(value, left.get(name), &at.join(TrailStep::Field(name)), report);
+            }
+        }
+        (given, None) if !says_nothing(given) => report(at),
+        _ => {}
+    }
+}
+
+/// Whether Go leaves a value out as it leaves out an absent one.
+fn says_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(value) => value.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.iter().all(says_nothing),
+        Value::Object(fields) => fields.values().all(says_nothing),
     }
 }
 

@@ -156,6 +156,11 @@ const MANAGED_FIELDS_ENTRY_FIELDS: &[Field] = &[
     field("time", Form::OptionalTime),
 ];
 
+/// Whether metadata has such a field.
+pub fn is_field(name: &str) -> bool {
+    OBJECT_META_FIELDS.iter().any(|field| field.name == name)
+}
+
 /// Reads metadata and gives it back as the server writes it. What it gives may nest as deep as what it was
 /// given.
 ///

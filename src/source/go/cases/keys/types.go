@@ -36,6 +36,14 @@ type Lists struct {
 	// +listType=map
 	// +listMapKey=anything
 	Unsure []Embedding `json:"unsure"`
+	// +listMapKey=name
+	Untyped []Item `json:"untyped"` // want ETCH105
+	// +listType=map
+	// +listMapKey=name
+	Texts []string `json:"texts"` // want ETCH105
+	// +listType=map
+	// +listMapKey=inner
+	Nested []Nesting `json:"nested"` // want ETCH105
 	// +listType=atomic
 	Atomic []Item `json:"atomic"`
 	OfType Typed  `json:"ofType"` // want ETCH105
@@ -57,6 +65,10 @@ type Item struct {
 	// +optional
 	// +default="TCP"
 	Protocol string `json:"protocol,omitempty"`
+}
+
+type Nesting struct {
+	Inner Common `json:"inner"`
 }
 
 type Common struct {

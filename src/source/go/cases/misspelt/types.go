@@ -43,6 +43,6 @@ type Spec struct {
 	Argument string `json:"argument,omitempty"`
 	// The default=1 is set elsewhere, and +kubebuilder:default=1 would be wrong here.
 	Prose string `json:"prose,omitempty"` // the default is a
-	// +listMapKey=default
-	Other []string `json:"other,omitempty"`
+	// +kubebuilder:validation:Enum=default
+	Other string `json:"other,omitempty"`
 }

@@ -26,6 +26,7 @@ type WidgetSpec struct {
 	// +k8s:default="a"
 	Declarative string `json:"declarative,omitempty"` // want ETCH109
 	OfType      Kind   `json:"ofType,omitempty"`      // want ETCH109
+	OfMode      Mode   `json:"ofMode,omitempty"`      // want ETCH109
 	// +kubebuilder:default={}
 	EmptyList []string `json:"emptyList,omitempty"`
 	// +kubebuilder:default=a
@@ -48,3 +49,8 @@ type Item struct {
 
 // +default="a"
 type Kind string
+
+// controller-gen reads its own marker on fields alone.
+//
+// +kubebuilder:default=a
+type Mode string
