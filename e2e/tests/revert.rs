@@ -136,7 +136,21 @@ async fn values_of_a_field_that_is_gone_go_once_the_field_is_back_without_its_de
     let free = "default/free";
     assert_eq!(without_generation(&after[free]), without_generation(&at_first[free]));
     assert_eq!(after["default/owned"], before["default/owned"]);
-    operator.stop().await
+    operator.stop().await?;
+
+    // Nothing else names what had a default once.
+    let said = |arguments: &[&str]| -> Result<String> {
+        let output = run(&scene, arguments)?;
+        let (told, noted) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        ensure!(output.status.success(), "{told}{noted}");
+        Ok(format!("{told}{noted}"))
+    };
+    ensure!(said(&["clean"])?.contains(&format!("defaultsreport/{WIDGETS} stays")), "it is gone");
+    scene.report(WIDGETS).await?;
+    ensure!(said(&["clean", "--force"])?.contains(&format!("defaultsreport/{WIDGETS}: removed")), "it stays");
+    ensure!(scene.report(WIDGETS).await.is_err(), "it is still there");
+    Ok(())
 }
 
 /// Rolls the CRD back to a schema without defaults, and waits until the operator has seen it.

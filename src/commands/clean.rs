@@ -10,6 +10,7 @@ use etch_admission::{CONFIGURATION, MANAGED_BY};
 use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
 use etch_core::condition;
+use etch_core::object::Object;
 use etch_core::plan::PERSISTED_ANNOTATION;
 use futures::TryFutureExt;
 
@@ -23,6 +24,9 @@ use crate::commands::streams::stderr;
 ///
 /// Use this command to uninstall Etch. Stop the operator first: while one runs, it would create them again,
 /// so the command removes nothing. Objects do not change: they keep their stored defaults.
+///
+/// Reports stay that name fields which once had a default: etcd may still hold their values, reads may no longer
+/// show them, and a later installation of Etch learns of them from there alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch clean --dry-run
@@ -31,7 +35,7 @@ pub(crate) struct Clean {
     /// Show what the command would remove, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// Remove them also while an operator runs
+    /// Remove them also while an operator runs, and all reports
     #[arg(long)]
     force: bool,
 }
@@ -94,9 +98,14 @@ impl Clean {
                 removal.remove(&crd, &what, cluster.set_resumed(&name, &uid, None)).await?;
             }
         }
+        let mut kept = Vec::new();
         match cluster.all_reports().await {
             Ok(reports) => {
                 for report in reports {
+                    if !self.force && names_former_defaults(&report) {
+                        kept.push(report.name().to_owned());
+                        continue;
+                    }
                     let deleted = cluster.delete_report(report.name(), report.uid());
                     removal.remove(&format!("defaultsreport/{}", report.name()), "", deleted).await?;
                 }
@@ -104,7 +113,15 @@ impl Clean {
             Err(error) => removal.failed(&format!("list {}", reports()), &error),
         }
         let Removal { out, found, failures, .. } = removal;
-        if found == 0 && failures.is_empty() {
+        for name in &kept {
+            writeln!(
+                stderr(),
+                "note: defaultsreport/{} stays: it alone names fields that once had a default, and whose values etcd may still hold; to \
+                 remove it as well: etch clean --force",
+                plain(name)
+            )?;
+        }
+        if found == 0 && failures.is_empty() && kept.is_empty() {
             writeln!(out, "No conditions or reports of Etch found.")?;
         }
         if let Some(note) = note {
@@ -112,6 +129,10 @@ impl Clean {
         }
         ended(failures, true)
     }
+}
+
+fn names_former_defaults(report: &Object) -> bool {
+    report.json()["status"]["formerDefaults"].as_array().is_some_and(|former| !former.is_empty())
 }
 
 /// What is removed, and what cannot be.
