@@ -78,7 +78,9 @@ impl Dispatch {
     pub async fn run(mut self) {
         while let Some(event) = self.queued.recv().await {
             let sent = tokio::time::timeout(PATIENCE, self.send(&event)).await;
-            match sent.unwrap_or_else(|_| Err(self.cluster.timed_out(PATIENCE))) {
+            let sent = sent.unwrap_or_else(|_| Err(self.cluster.timed_out(PATIENCE)));
+            let asked = sent.as_ref().err().and_then(CallError::retry_after);
+            match sent {
                 Ok(()) => self.failing = false,
                 Err(error) if self.failing => debug!(%error, "cannot send an event"),
                 Err(error) => {
@@ -86,7 +88,7 @@ impl Dispatch {
                     self.failing = true;
                 }
             }
-            tokio::time::sleep(GAP).await;
+            tokio::time::sleep(GAP.max(asked.unwrap_or_default())).await;
         }
     }
 

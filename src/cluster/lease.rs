@@ -86,12 +86,15 @@ impl Lease {
     /// Gives the lease up if it is ours, so that another need not wait for it to run out.
     pub async fn release(&mut self) {
         let given_up = async {
-            let lease = self.read().await?;
             let is_ours = |lease: &Json| lease["spec"]["holderIdentity"] == self.claim.identity();
-            let Some(lease) = lease.filter(is_ours) else {
-                return Ok(false);
-            };
-            self.write(&lease, "", 1, micro_time()).await.map(|()| true)
+            while let Some(lease) = self.read().await?.filter(is_ours) {
+                match self.write(&lease, "", 1, micro_time()).await {
+                    // A renewal was under way, and came in between.
+                    Err(error) if error.code() == Some(409) => {}
+                    written => return written.map(|()| true),
+                }
+            }
+            Ok(false)
         };
         match timeout(PATIENCE, given_up).await {
             Ok(Ok(true)) => info!("released the lease"),

@@ -1,5 +1,6 @@
 //! The Lease, on a server that shows what a real one does seldom.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -145,4 +146,22 @@ async fn who_leads_is_found_by_its_renewals_and_by_nothing_else() {
     let since = Some(SINCE.to_owned());
     assert_eq!(leader().await, Some(Leader { namespace, instance, since }));
     renewals.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_comes_in_between_does_not_keep_the_lease() {
+    let leases = Leases::default();
+    let (served, is_late) = (leases.clone(), AtomicBool::new(false));
+    let (cluster, _) = serve(move |request| {
+        let releases = request.body["spec"]["holderIdentity"] == "";
+        if releases && !is_late.swap(true, Relaxed) {
+            let renewed = served.lease();
+            served.stored().put(renewed);
+        }
+        served.answer(request)
+    });
+    let mut lease = Lease::new(cluster, "etch-system", "etch", "me");
+    lease.acquire(|| ()).await;
+    lease.release().await;
+    assert_eq!(leases.lease()["spec"]["holderIdentity"], "");
 }

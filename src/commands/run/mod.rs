@@ -157,7 +157,8 @@ async fn lead(
     mut leads: watch::Receiver<bool>,
     working: &watch::Sender<bool>,
 ) {
-    while leads.wait_for(|leads| *leads).await.is_ok() {
+    // Where `hold` has panicked, the last value is still there.
+    while leads.wait_for(|leads| *leads).await.is_ok() && leads.has_changed().is_ok() {
         // This order matters: the Lease cannot be released between the two lines.
         working.send_replace(true);
         if *leads.borrow() {
