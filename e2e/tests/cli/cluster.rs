@@ -301,10 +301,19 @@ async fn what_is_not_granted_is_told_in_one_line(stage: &Stage) -> Result<()> {
         (&["lint", "--live"], "list", crds),
         (&["rbac"], "list", crds),
         (&["rbac", "now.json", "--policy", "default"], "list", "defaultspolicies.etch-operator.io"),
-        (&["clean"], "list", crds),
     ] {
         stage.fails(&nobody, line, &format!("no permission to {verb} {resource}"))?;
     }
+    // What is in the way of one thing keeps no other.
+    let ended = stage.etch_as(&nobody, &["clean"])?;
+    let refused = [
+        ("get", "mutatingwebhookconfigurations.admissionregistration.k8s.io"),
+        ("get", "validatingwebhookconfigurations.admissionregistration.k8s.io"),
+        ("list", crds),
+        ("list", "defaultsreports.etch-operator.io"),
+    ];
+    let says = |(verb, resource)| ended.err.contains(&format!("no permission to {verb} {resource}"));
+    ensure!(ended.code == Some(2) && refused.into_iter().all(says), "{ended:?}");
     Ok(())
 }
 
