@@ -75,9 +75,6 @@ struct UnderWay {
     backoff: Backoff,
     /// When to attempt it again; none while a request is under way.
     again_at: Option<Instant>,
-    /// Whether the request follows right after a read. What changes more often than we wait would conflict with
-    /// every other one.
-    is_fresh: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -283,7 +280,7 @@ impl Status {
         if let Some(what) = what {
             let [first, last] = ATTEMPT_AGAIN;
             let backoff = Backoff::new(first, last, self.seed);
-            self.under_way = Some(UnderWay { what, attempts: 0, backoff, again_at: None, is_fresh: false });
+            self.under_way = Some(UnderWay { what, attempts: 0, backoff, again_at: None });
             self.attempt();
         }
     }
@@ -424,7 +421,7 @@ impl Status {
                 match self.conditions.stand(&conditions) {
                     // The answer to the write was lost.
                     true => self.conditions_stand(),
-                    false => self.attempt_afresh(now),
+                    false => self.rest(now, None),
                 }
             }
             (_, Ok(Some(_))) => self.rest(now, None),
@@ -447,16 +444,6 @@ impl Status {
 
     fn attempt_failed(&mut self, now: Instant, error: &CallError) {
         self.rest(now, error.retry_after());
-    }
-
-    /// Repeats a request for the CRD that was just read; where it conflicts again, waits.
-    fn attempt_afresh(&mut self, now: Instant) {
-        let Some(write) = &mut self.under_way else { return };
-        write.is_fresh = !write.is_fresh && write.attempts < ATTEMPTS;
-        match write.is_fresh {
-            true => self.attempt(),
-            false => self.rest(now, None),
-        }
     }
 
     /// Waits for the next attempt, unless it was the last in this row.
