@@ -7,7 +7,10 @@ use super::words::words;
 use kube_structural_schema::json::Json;
 
 /// The condition types, always written together (fact C1).
-pub const TYPES: [&str; 3] = ["NonStructural", "InvalidDefaults", "DefaultsPersisted"];
+pub const TYPES: [&str; 3] = ["NonStructural", "InvalidDefaults", PERSISTED];
+
+/// The type of the condition that tells whether the defaults are stored.
+pub const PERSISTED: &str = "DefaultsPersisted";
 
 /// How a message counts objects that the policy does not select, at its beginning: what it claims is not
 /// about these.

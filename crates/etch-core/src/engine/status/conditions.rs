@@ -8,7 +8,7 @@ use kube_structural_schema::json::Json;
 use serde_json::Value;
 
 use super::command::Subject;
-use crate::condition::{self, Condition, CrdStatus, Reason, same};
+use crate::condition::{self, Condition, CrdStatus, PERSISTED, Reason, same};
 use crate::engine::Now;
 use crate::event::{self, Event};
 use crate::message::OLD_CRDS;
@@ -75,6 +75,11 @@ pub(super) enum Desired {
     None,
 }
 
+/// Whether these conditions claim that the defaults are stored.
+pub(super) fn claims_storage(conditions: &[Condition]) -> bool {
+    conditions.iter().any(|condition| condition.r#type == PERSISTED && condition.status == "True")
+}
+
 /// What brings the desired conditions there.
 pub(super) struct Change {
     /// The reason under which the CRD counts.
@@ -108,6 +113,11 @@ impl Conditions {
     /// Whether the CRD carries this reason.
     pub(super) fn has_reason(&self, reason: Reason) -> bool {
         self.present.iter().any(|condition| condition.reason == reason.as_str())
+    }
+
+    /// Whether the CRD should carry conditions that claim that its defaults are stored.
+    pub(super) fn claim_storage(&self) -> bool {
+        matches!(&self.desired, Desired::Status(crd_status) if crd_status.persisted == Some(true))
     }
 
     /// The conditions that the CRD should carry.

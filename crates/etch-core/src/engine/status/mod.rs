@@ -25,7 +25,7 @@ use kube_structural_schema::json::Json;
 
 pub use self::command::{Command, Subject};
 pub use self::conditions::CrdRevision;
-use self::conditions::{Change, Conditions, Desired};
+use self::conditions::{Change, Conditions, Desired, claims_storage};
 use self::recheck::Recheck;
 use self::report::{Report, ReportWrite, Step};
 use super::Now;
@@ -146,6 +146,11 @@ impl Status {
     /// Whether the CRD carries this reason.
     pub fn has_reason(&self, reason: Reason) -> bool {
         self.conditions.has_reason(reason)
+    }
+
+    /// The reason of the CRD's conditions, if it is a hold: a pause, or a canary.
+    pub fn held_for(&self) -> Option<Reason> {
+        Reason::ALL.iter().copied().find(|reason| reason.is_hold() && self.has_reason(*reason))
     }
 
     /// Whether the CRD's defaults are reported as stored.
@@ -408,25 +413,36 @@ impl Status {
         let is_this = |document: &Json| document["metadata"]["uid"] == self.subject.uid.as_str();
         let answer = answer.map(|document| document.filter(is_this));
         match (what, answer) {
-            (What::Recheck, Ok(Some(document))) => self.rechecked(now, &document),
-            (What::Recheck, Err(_)) => {
-                self.end();
-                self.recheck.write_failed(now);
-            }
+            (What::Recheck, Err(_)) => self.give_up(now),
             (_, Ok(None)) => self.end(),
+            (What::Recheck, Ok(Some(document))) => self.rechecked(now, &document),
             (What::Conditions { conditions, .. }, Ok(Some(document))) => {
                 let conditions = conditions.clone();
-                self.conditions.read(&document);
+                let is_overwritten = self.conditions.read(&document);
                 self.is_shown();
-                match self.conditions.stand(&conditions) {
+                if self.conditions.stand(&conditions) {
                     // The answer to the write was lost.
-                    true => self.conditions_stand(),
-                    false => self.rest(now, None),
+                    self.conditions_stand();
+                } else if claims_storage(&conditions) && !self.is_of_subject(&document) {
+                    self.give_up(now);
+                } else if is_overwritten {
+                    // Maybe by a replica that leads by now. Two writes in our name within a second look alike
+                    // to both, see [`CrdRevision::entry`].
+                    self.end();
+                    self.recheck.conditions_changed(now);
+                } else {
+                    self.send_again(now);
                 }
             }
             (_, Ok(Some(_))) => self.rest(now, None),
             (_, Err(error)) => self.attempt_failed(now, &error),
         }
+    }
+
+    /// Whether the CRD is at the generation that everything wanted is about. The machine of another generation
+    /// finds out what is stored then.
+    fn is_of_subject(&self, document: &Json) -> bool {
+        document["metadata"]["generation"].as_i64().unwrap_or_default() == self.subject.generation
     }
 
     fn rechecked(&mut self, now: Instant, document: &Json) {
@@ -438,8 +454,20 @@ impl Status {
         if let Some(unwritten) = self.report.take_unwritten() {
             self.wanted.push_front(Wanted::Report(unwritten));
         }
+        if self.conditions.claim_storage() && !self.is_of_subject(document) {
+            return self.give_up(now);
+        }
         self.wanted.push_front(Wanted::Conditions(self.conditions.desired()));
         self.end();
+    }
+
+    /// Sends what has met a change of the CRD, at once: a CRD that changes all the time may have changed after
+    /// any wait.
+    fn send_again(&mut self, now: Instant) {
+        match self.under_way.as_ref().is_some_and(|write| write.attempts < ATTEMPTS) {
+            true => self.attempt(),
+            false => self.give_up(now),
+        }
     }
 
     fn attempt_failed(&mut self, now: Instant, error: &CallError) {
@@ -448,12 +476,17 @@ impl Status {
 
     /// Waits for the next attempt, unless it was the last in this row.
     fn rest(&mut self, now: Instant, asked: Option<Duration>) {
-        let Some(write) = &mut self.under_way else { return };
-        if write.attempts < ATTEMPTS {
-            write.again_at = Some(now + write.backoff.failed(now, asked));
-            return;
+        match &mut self.under_way {
+            Some(write) if write.attempts < ATTEMPTS => {
+                write.again_at = Some(now + write.backoff.failed(now, asked));
+            }
+            _ => self.give_up(now),
         }
-        if let What::Report(report) = &write.what {
+    }
+
+    /// Ends what is under way without its having been done: a recheck follows.
+    fn give_up(&mut self, now: Instant) {
+        if let Some(UnderWay { what: What::Report(report), .. }) = &self.under_way {
             self.report.set_unwritten(report.status.clone());
         }
         self.end();

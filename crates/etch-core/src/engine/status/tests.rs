@@ -12,7 +12,9 @@ use crate::refusal::Refusal;
 fn crd(version: u64, second: u8, conditions: &[Condition]) -> Json {
     let time = format!("2026-01-01T00:00:{second:02}Z");
     let entry = json!({ "manager": "etch", "subresource": "status", "time": time, "fieldsV1": {} });
-    let metadata = json!({ "uid": "crd", "resourceVersion": version.to_string(), "managedFields": [entry] });
+    let metadata = json!({
+        "uid": "crd", "generation": 1, "resourceVersion": version.to_string(), "managedFields": [entry],
+    });
     Json::from(json!({ "metadata": metadata, "status": { "conditions": conditions } }))
 }
 
@@ -26,10 +28,14 @@ fn now() -> Now {
 
 /// A CRD at revision 7, and the conditions that are about to be written.
 fn writes() -> (Status, Arc<[Condition]>) {
+    writes_of(message::unreadable(&Default::default()))
+}
+
+fn writes_of(crd_status: CrdStatus) -> (Status, Arc<[Condition]>) {
     let (name, uid) = ("things.example.com".to_owned(), "crd".to_owned());
     let subject = Subject { name, uid, generation: 1, objects: None };
     let mut status = Status::new(subject, Vec::new(), at(7, 7), 0);
-    status.set_conditions(message::unreadable(&Default::default()));
+    status.set_conditions(crd_status);
     let wanted = loop {
         if let Command::SetConditions(conditions, version) = status.poll(now()).expect("a write") {
             assert_eq!(version, "7");
@@ -65,21 +71,87 @@ fn another_write_in_our_name_asks_for_a_recheck() {
     assert!(status.recheck_due().is_some());
 }
 
+/// The write was answered with a conflict.
+fn meets_a_change() -> (Status, Arc<[Condition]>) {
+    meets_a_change_of(message::unreadable(&Default::default()))
+}
+
+fn meets_a_change_of(crd_status: CrdStatus) -> (Status, Arc<[Condition]>) {
+    let (mut status, wanted) = writes_of(crd_status);
+    let conflict = CallError::Refused(Box::new(Refusal::read(409, None, b"{}")));
+    status.written(start(), Err(conflict));
+    assert!(matches!(status.poll(now()), Some(Command::ReadCrd)));
+    (status, wanted)
+}
+
+/// The version for which conditions are sent at once; `None` if they are not.
+fn sent_at_once(status: &mut Status) -> Option<String> {
+    std::iter::from_fn(|| status.poll(now())).find_map(|command| match command {
+        Command::SetConditions(_, version) => Some(version),
+        _ => None,
+    })
+}
+
 #[test]
-fn a_write_that_meets_a_change_is_repeated_for_the_crd_as_it_is_then() {
+fn a_write_that_meets_a_change_is_repeated_at_once_for_the_crd_as_it_is_then() {
     for was_carried_out in [true, false] {
-        let (mut status, wanted) = writes();
+        let (mut status, wanted) = meets_a_change();
+        let conditions = if was_carried_out { &wanted[..] } else { &[] };
+        status.crd_read(start(), Ok(Some(crd(9, 9, conditions))));
+        let sent = sent_at_once(&mut status);
+        assert_eq!(sent.as_deref(), (!was_carried_out).then_some("9"), "the answer was lost");
+    }
+}
+
+#[test]
+fn a_crd_that_changes_before_each_write_is_left_alone_after_a_few() {
+    let (mut status, _) = meets_a_change();
+    for version in 9.. {
+        status.crd_read(start(), Ok(Some(crd(version, 9, &[]))));
+        if sent_at_once(&mut status).is_none() {
+            break;
+        }
         let conflict = CallError::Refused(Box::new(Refusal::read(409, None, b"{}")));
         status.written(start(), Err(conflict));
         assert!(matches!(status.poll(now()), Some(Command::ReadCrd)));
-        let conditions = if was_carried_out { &wanted[..] } else { &[] };
-        status.crd_read(start(), Ok(Some(crd(9, 9, conditions))));
-        let again_at = status.timeout();
-        assert_eq!(again_at.is_none(), was_carried_out, "the answer was lost");
-        let Some(again_at) = again_at else { continue };
-        match status.poll(Now { at: again_at, ..now() }) {
-            Some(Command::SetConditions(_, version)) => assert_eq!(version, "9"),
-            command => panic!("{command:?}"),
-        }
     }
+    assert!(status.recheck_due().is_some());
+}
+
+#[test]
+fn what_another_writer_has_put_there_in_between_is_not_overwritten_at_once() {
+    let (mut status, wanted) = meets_a_change();
+    let others: Vec<Condition> =
+        wanted.iter().map(|wanted| Condition { reason: "Paused".to_owned(), ..wanted.clone() }).collect();
+    status.crd_read(start(), Ok(Some(crd(9, 9, &others))));
+    assert_eq!(sent_at_once(&mut status), None);
+    assert!(status.recheck_due().is_some());
+    status.recheck();
+    assert!(matches!(status.poll(now()), Some(Command::ReadCrd)));
+    status.crd_read(start(), Ok(Some(crd(9, 9, &others))));
+    assert_eq!(sent_at_once(&mut status).as_deref(), Some("9"));
+}
+
+#[test]
+fn what_is_stored_at_one_generation_is_not_claimed_of_another() {
+    let stored = || {
+        let message = "all 1 objects store their defaults".to_owned();
+        message::crd_status(&Default::default(), Some(true), Reason::AllPersisted, message)
+    };
+    let upgraded = || {
+        let mut document = crd(9, 9, &[]).into_inner();
+        document["metadata"]["generation"] = 2.into();
+        Json::from(document)
+    };
+    let (mut status, _) = meets_a_change();
+    status.crd_read(start(), Ok(Some(upgraded())));
+    assert_eq!(sent_at_once(&mut status).as_deref(), Some("9"), "that claims nothing");
+    let (mut status, _) = meets_a_change_of(stored());
+    status.crd_read(start(), Ok(Some(upgraded())));
+    assert_eq!(sent_at_once(&mut status), None);
+    assert!(status.recheck_due().is_some(), "nothing else shows that the change is not noticed");
+    status.recheck();
+    assert!(matches!(status.poll(now()), Some(Command::ReadCrd)));
+    status.crd_read(start(), Ok(Some(upgraded())));
+    assert_eq!(sent_at_once(&mut status), None);
 }
