@@ -139,24 +139,52 @@ fn proved_by_condition(document: &Json, crd: &Crd) -> Option<u64> {
     })?;
     // It does not show which objects it is about otherwise, and the policy may select others by now.
     let is_of_all = !condition.message.contains(NOT_SELECTED);
-    let is_of_now = condition.observed_generation.is_none_or(|generation| generation == crd.generation());
+    // Servers before 1.35 drop it. Without it, nothing shows that the schema has not changed since.
+    let is_of_now = condition.observed_generation == Some(crd.generation());
     let metadata = document.get("metadata")?;
     let entries = metadata.get("managedFields")?.as_array()?;
     let time = |entry: &serde_json::Value| entry["time"].as_str().unwrap_or_default().to_owned();
     let said =
         entries.iter().find(|entry| entry["manager"] == MANAGER && entry["subresource"] == "status")?;
     let is_last = entries.iter().all(|entry| time(entry) <= time(said));
-    let is_after_spec = entries
-        .iter()
-        .filter(|entry| entry["fieldsV1"].get("f:spec").is_some())
-        .all(|entry| time(entry) < time(said) || condition.observed_generation.is_some());
     let may_lack = crd.versions_disagree() || crd.creates_drop_status();
     let through = metadata.get("resourceVersion")?.as_str()?.parse().ok()?;
-    Some(through).filter(|_| is_of_all && is_of_now && is_last && is_after_spec && !may_lack)
+    Some(through).filter(|_| is_of_all && is_of_now && is_last && !may_lack)
 }
 
 /// A record that proves nothing of later writes: they may have been made through a server that did not serve
 /// the schema yet.
 fn unproved_since(crd: &Crd) -> Record {
     Record { servers_lag: true, ..Record::empty(crd) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::crd::sample::{things_document, with_spec};
+
+    #[test]
+    fn a_condition_proves_nothing_of_a_generation_that_it_does_not_name() {
+        for (observed, expected) in [(json!(2), Some(7)), (json!(1), None), (json!(null), None)] {
+            let mut document =
+                things_document(with_spec(json!({ "size": { "type": "integer", "default": 1 } })));
+            let entry = |manager: &str, subresource: &str, second: u8, fields: &str| {
+                json!({ "manager": manager, "subresource": subresource, "fieldsV1": { fields: {} },
+                        "time": format!("2026-01-01T00:00:0{second}Z") })
+            };
+            document["metadata"]["generation"] = json!(2);
+            document["metadata"]["resourceVersion"] = json!("7");
+            document["metadata"]["managedFields"] =
+                json!([entry("user", "", 1, "f:spec"), entry(MANAGER, "status", 2, "f:status")]);
+            document["status"]["conditions"] = json!([{
+                "type": "DefaultsPersisted", "status": "True", "reason": "AllPersisted", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:02Z", "observedGeneration": observed,
+            }]);
+            let document = Json::from(document);
+            let crd = Crd::read(&document).expect("a CRD");
+            assert_eq!(Shown::by(&document, &crd).through, expected, "{observed}");
+        }
+    }
 }
