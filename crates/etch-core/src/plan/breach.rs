@@ -10,14 +10,16 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use super::places::may_be_cut;
 use crate::crd::Crd;
 use crate::field::place_in;
 use crate::without::remove;
 use kube_structural_schema::finding::{Finding, Kind};
 use kube_structural_schema::json::Json;
-use kube_structural_schema::path::Path;
+use kube_structural_schema::path::{Path, Trail};
 use kube_structural_schema::schema::Schema;
 use kube_validation_rules::RUNTIME_BUDGET;
+use serde_json::Value;
 
 /// Up to how many places every selection of them is tried.
 const FEW: usize = 4;
@@ -60,9 +62,13 @@ pub(super) fn breach(object: &Json, crd: &Crd, missing: &[Path]) -> Option<Breac
     let mut is_new = vec![false; found.len()];
     let mut involved = Vec::new();
     let mut budget = ASKING_BUDGET;
+    let is_cut = may_be_cut(missing);
     for left_out in trials(&candidates) {
         let mut without = with.clone();
         left_out.iter().for_each(|path| remove(&mut without, path.steps()));
+        if is_cut && left_out.len() == candidates.len() {
+            leave_out_alike(&mut without, object, crd, &candidates);
+        }
         let cured = new(&found, &judged(&without, crd, &mut budget));
         if budget < 0 {
             break;
@@ -79,6 +85,19 @@ pub(super) fn breach(object: &Json, crd: &Crd, missing: &[Path]) -> Option<Breac
     involved.sort();
     let paths = if involved.is_empty() { candidates.into_iter().cloned().collect() } else { involved };
     Some(Breach { paths, broken })
+}
+
+/// Leaves out every default at the same places of the schema, too: not each was collected.
+fn leave_out_alike(without: &mut Json, object: &Json, crd: &Crd, places: &[&Path]) {
+    let of_schema: HashSet<Path> = places.iter().map(|path| path.to_schema()).collect();
+    let mut leave_out = |trail: &Trail<'_>, _: &Value| {
+        let place = trail.to_path();
+        if of_schema.contains(&place.to_schema()) {
+            remove(without, place.steps());
+        }
+    };
+    crd.compiled().gaps(object, &mut leave_out);
+    crd.compiled().filled(object, &mut leave_out);
 }
 
 /// Which of the places are left out at a time: all of them, each by itself, and every other selection of a

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::places::unclaimed;
+use super::places::each_unclaimed;
 use crate::absent::absent;
 use crate::crd::Crd;
 use crate::object::Object;
@@ -22,9 +22,14 @@ pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path
     let mut found = absent(before.json(), answer.json(), &crd.storage().schema);
     if !found.is_empty() {
         // An owner shows that a client wrote the value.
-        let phantoms = unclaimed(before, crd);
-        let is_ours = |path: &Path| moved.iter().chain(&phantoms).any(|other| other.contains(path));
-        found.retain(|path| !is_ours(path));
+        found.retain(|path| !moved.iter().any(|moved| moved.contains(path)));
+        let mut phantoms = BTreeSet::new();
+        each_unclaimed(before, crd, |trail| {
+            let place = trail.to_path();
+            let below = found.partition_point(|path| *path < place);
+            phantoms.extend(found[below..].iter().take_while(|path| place.contains(path)).cloned());
+        });
+        found.retain(|path| !phantoms.contains(path));
     }
     found
 }

@@ -27,6 +27,7 @@ mod proof;
 mod record;
 mod repeat;
 mod rewrite;
+mod room;
 mod stored_at;
 mod through_status;
 mod unstore;

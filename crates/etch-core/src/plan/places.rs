@@ -4,31 +4,36 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::room::Room;
 use super::{Skip, Terms};
 use crate::crd::Crd;
 use crate::object::{IgnoreRequest, Object};
 use crate::ownership::{Claims, owners};
 use kube_structural_schema::path::{Path, Step, Trail};
 
-/// How many bytes the places that are collected of one object may take. Each names the keys above it again,
-/// and an object may have a hundred thousand: that may be many times the object.
+/// How many bytes the places that are collected of one object may take.
 pub(super) const ROOM: usize = 2 << 20;
 
 /// Places of one object. Once there is no room for more, only the first one of each place in the schema is
 /// added: what decides by them decides by where they are in the schema.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Places {
     pub(super) paths: Vec<Path>,
-    taken: usize,
+    room: Room,
     /// The places in the schema of all so far; empty while there is room.
     known: HashSet<Path>,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { paths: Vec::new(), room: Room::of(ROOM), known: HashSet::new() }
+    }
 }
 
 impl Places {
     pub(super) fn add(&mut self, trail: &Trail<'_>) {
         let path = trail.to_path();
-        if self.taken < ROOM {
-            self.taken += size(&path);
+        if self.room.take(size(&path)) {
             self.paths.push(path);
             return;
         }
@@ -39,6 +44,12 @@ impl Places {
             self.paths.push(path);
         }
     }
+}
+
+/// Whether these may be no more than some of an object's places: no single one takes half of the room.
+pub(super) fn may_be_cut(places: &[Path]) -> bool {
+    let mut room = Room::of(ROOM / 2);
+    !places.iter().all(|place| room.take(size(place)))
 }
 
 /// How many bytes a place takes.
@@ -121,17 +132,16 @@ pub(super) fn filled(object: &Object, crd: &Crd) -> Vec<Path> {
     places.paths
 }
 
-/// Of these places, those that no owner names as a whole.
-pub(super) fn unclaimed(object: &Object, crd: &Crd) -> Vec<Path> {
+/// Calls `found` with each of these places that no owner names as a whole, in order.
+pub(super) fn each_unclaimed(object: &Object, crd: &Crd, mut found: impl FnMut(&Trail<'_>)) {
     let schema = &crd.storage().schema;
     let speaking = owners(object).filter(|owner| crd.names_fields_alike(owner.version()));
-    let (mut claims, mut places) = (Claims::default(), Places::default());
+    let mut claims = Claims::default();
     crd.compiled().filled(object.json(), &mut |trail: &Trail<'_>, _: &Value| {
         if !claims.cover(speaking.clone(), object.json(), schema, trail) {
-            places.add(trail);
+            found(trail);
         }
     });
-    places.paths
 }
 
 #[cfg(test)]

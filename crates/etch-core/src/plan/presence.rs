@@ -7,6 +7,7 @@
 
 use serde_json::{Value, json};
 
+use super::room::Room;
 use super::{Body, Write, has_gap};
 use crate::crd::Crd;
 use crate::object::Object;
@@ -62,7 +63,7 @@ pub(super) fn checked(write: &Write, object: &Object, crd: &Crd) -> Option<Json>
 /// Operations, and ahead of them one for each field of the object; `None` if these are too many or too long.
 pub(super) fn with_checks(changes: Vec<Value>, object: &Object) -> Option<Json> {
     let fields = object.json().as_object()?;
-    let (mut path, mut checks) = (String::new(), Checks::default());
+    let (mut path, mut checks) = (String::new(), Checks { operations: Vec::new(), room: Room::of(BYTES) });
     for (name, value) in fields {
         if !matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
             within(&mut path, name, |path| checks.check(value, path))?;
@@ -74,10 +75,9 @@ pub(super) fn with_checks(changes: Vec<Value>, object: &Object) -> Option<Json> 
 }
 
 /// The checks so far. Building them ends with the first that is too much.
-#[derive(Default)]
 struct Checks {
     operations: Vec<Value>,
-    bytes: usize,
+    room: Room,
 }
 
 impl Checks {
@@ -87,8 +87,7 @@ impl Checks {
         let before = self.operations.len();
         self.below(value, path)?;
         if self.operations.len() == before {
-            self.bytes += 2 * in_json(path) + FRAME;
-            if self.bytes > BYTES || before == OPERATIONS {
+            if !self.room.take(2 * in_json(path) + FRAME) || before == OPERATIONS {
                 return None;
             }
             self.operations.push(json!({ "op": "move", "from": &*path, "path": &*path }));

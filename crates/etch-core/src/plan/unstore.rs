@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 
 use super::clock::created;
 use super::follow::{Unowned, each_place, held, is_followable, part, pointer};
-use super::places::skip;
+use super::places::{ROOM, size, skip};
+use super::room::Room;
 use super::{Body, Exceptions, HiddenEvidence, Plan, Record, Skip, Strategy, Terms, Write};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::words::words;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::{Json, same};
-use kube_structural_schema::path::{Path, Step};
-use kube_structural_schema::prune::{Field, Pruner};
-use kube_structural_schema::schema::Schema;
+use kube_structural_schema::path::Path;
+use kube_structural_schema::prune::keeps;
 
 /// The most values that one write removes: each takes two operations, and a server accepts 10,000. Etch
 /// decides about the object again after each write.
@@ -138,7 +138,7 @@ impl Unstorable {
             let still = sites.iter().find(|(path, _)| *path == default.path);
             match still {
                 Some((_, version)) => Standing::StillDefault(version.clone()),
-                None if !is_shown(&default.path, schema) => Standing::FieldGone,
+                None if !keeps(schema, default.path.steps()) => Standing::FieldGone,
                 None if !is_followable(&default.path, schema) => Standing::NotRemovable,
                 None if !default.stored.is_empty() => Standing::Removable,
                 None if default.is_too_long => Standing::NoValue,
@@ -175,22 +175,30 @@ impl Unstorable {
         if why == Some(Skip::TooDeep) {
             return Unstoring { plan: why.map(Plan::Skip), ..Unstoring::default() };
         }
-        let mut found: Vec<(Path, &Value, &RecordedDefault)> = Vec::new();
+        let mut found: Vec<(Path, &Value, Result<u64, KeptBecause>)> = Vec::new();
+        let mut unowned = Unowned::of(object, crd);
+        // What stays leaves room for what goes.
+        let (mut to_go, mut to_stay) = (Room::of(ROOM), Room::of(ROOM));
         for (default, _) in self.defaults.iter().filter(|(_, standing)| *standing == Standing::Removable) {
-            each_place(object.json(), &default.path, &mut |place, value| found.push((place, value, default)));
+            each_place(object.json(), &default.path, &mut |place, value| {
+                let judged = self.judge(object, place, value, default, &mut unowned);
+                let room = if judged.is_ok() { &mut to_go } else { &mut to_stay };
+                if room.take(size(place)) {
+                    found.push((place.clone(), value, judged));
+                }
+            });
         }
         if found.is_empty() {
             return Unstoring::default();
         }
         found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-        let mut unowned = Unowned::of(object, crd);
         let (mut removed, mut kept) = (Vec::<(Path, &Value)>::new(), Vec::new());
         let (mut is_unchanged, mut passes) = (true, BTreeSet::new());
-        for (place, value, default) in found {
+        for (place, value, judged) in found {
             if removed.last().is_some_and(|(above, _)| above.contains(&place)) {
                 continue;
             }
-            match self.judge(object, &place, value, default, &mut unowned) {
+            match judged {
                 Err(why) => kept.push((place, why)),
                 Ok(through) => {
                     is_unchanged &= object.revision().is_some_and(|revision| revision <= through);
@@ -267,28 +275,6 @@ impl Unstorable {
         }
         false
     }
-}
-
-/// Whether a read shows what is at a place of the schema.
-fn is_shown(path: &Path, schema: &Schema) -> bool {
-    let mut pruner = Pruner::root(schema);
-    for step in path.steps() {
-        let field = match step {
-            Step::Field(name) | Step::Key(name) => pruner.field(name),
-            // A name that no schema declares.
-            Step::Values => pruner.field(""),
-            Step::Items | Step::Index(_) => match pruner.item() {
-                Some(item) => Field::Pruned(item),
-                None => Field::Kept,
-            },
-        };
-        match field {
-            Field::Kept => return true,
-            Field::Pruned(inside) => pruner = inside,
-            Field::Removed => return false,
-        }
-    }
-    true
 }
 
 /// What stays, without the places that another one lies below: those are more precise.

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::places::size;
+use super::places::{ROOM, size};
+use super::room::Room;
 use super::{
     Body, Broken, Held, HiddenFields, Hold, Plan, Record, Strategy, Terms, Write, breach, misfit,
     still_hidden,
@@ -52,29 +53,34 @@ pub fn follow(object: &Object, crd: &Crd, terms: &Terms, changes: &[Change], rec
     if terms.skip(object).is_some() {
         return Following::default();
     }
+    // What stays leaves room for what is moved.
+    let (mut to_move, mut to_stay) = (Room::of(ROOM), Room::of(ROOM));
     let mut found = Vec::new();
+    let mut unowned = Unowned::of(object, crd);
     for change in changes {
         places::each(object.json(), change.path(), &mut |place, value| {
             if change.is_past(value) {
-                found.push((place, change));
+                let may_move = change.is_followed() && unowned.has(place);
+                let room = if may_move { &mut to_move } else { &mut to_stay };
+                if room.take(size(place)) {
+                    found.push((place.clone(), change, may_move));
+                }
             }
         });
     }
     if found.is_empty() {
         return Following::default();
     }
-    found.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let mut unowned = Unowned::of(object, crd);
+    found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
     let mut moves: Vec<(Path, Option<&Json>)> = Vec::new();
-    let mut bytes = 0;
+    let mut room = Room::of(BYTES);
     let mut kept = BTreeSet::new();
-    for (place, change) in found {
+    for (place, change, may_move) in found {
         let is_moved_already = moves.last().is_some_and(|(above, _)| above.contains(&place));
         if is_moved_already {
             continue;
         }
-        if change.is_followed() && moves.len() < MOST && bytes <= BYTES && unowned.has(&place) {
-            bytes += size(&place);
+        if may_move && moves.len() < MOST && room.take(size(&place)) {
             moves.push((place, change.present()));
         } else {
             kept.insert(place);
@@ -111,24 +117,25 @@ fn topmost<'c, 'v, T>(
     pick: impl Fn(&'c Change, &'v Value) -> Option<T>,
 ) -> Vec<(Path, T)> {
     let mut found = Vec::new();
+    let mut room = Room::of(ROOM);
     for change in changes {
         places::each(object.json(), change.path(), &mut |place, value| {
-            found.extend(pick(change, value).map(|picked| (place, picked)));
+            let picked = pick(change, value).filter(|_| room.take(size(place)));
+            found.extend(picked.map(|picked| (place.clone(), picked)));
         });
     }
     found.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut topmost: Vec<(Path, T)> = Vec::new();
+    let mut room = Room::of(BYTES);
     for (place, picked) in found {
-        if !topmost.last().is_some_and(|(above, _)| above.contains(&place)) {
-            topmost.push((place, picked));
+        if topmost.last().is_some_and(|(above, _)| above.contains(&place)) {
+            continue;
         }
+        if topmost.len() == MOST || !room.take(size(&place)) {
+            break;
+        }
+        topmost.push((place, picked));
     }
-    let sizes = topmost.iter().scan(0, |sum, (place, _)| {
-        *sum += size(place);
-        Some(*sum)
-    });
-    let fitting = sizes.take_while(|sum| *sum <= BYTES).count();
-    topmost.truncate(fitting.min(MOST));
     topmost
 }
 

@@ -2,23 +2,16 @@
 
 use serde_json::Value;
 
-use crate::plan::places::{ROOM, size};
 use kube_structural_schema::path::{Path, Step};
 
 /// Calls `found` with every place of `object` that `schema_path` stands for, and its value, in order. Absent
-/// places are left out, and those for which there is no room ([`ROOM`]).
+/// places are left out.
 pub(in crate::plan) fn each<'v>(
     object: &'v Value,
     schema_path: &Path,
-    found: &mut impl FnMut(Path, &'v Value),
+    found: &mut impl FnMut(&Path, &'v Value),
 ) {
-    let mut taken = 0;
-    walk(object, schema_path.steps(), &mut Path::root(), &mut |at: &Path, value| {
-        if taken < ROOM {
-            taken += size(at);
-            found(at.clone(), value);
-        }
-    });
+    walk(object, schema_path.steps(), &mut Path::root(), found);
 }
 
 fn walk<'v>(value: &'v Value, steps: &[Step], at: &mut Path, found: &mut impl FnMut(&Path, &'v Value)) {

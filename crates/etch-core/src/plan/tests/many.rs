@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::plan::{
-    Ownership, Plan, Record, Since, Strategy, Terms, changes, decide, follow, likely, past_of,
+    Hold, Ownership, Plan, Record, Since, Strategy, Terms, changes, decide, follow, likely, past_of,
 };
 use kube_structural_schema::json::Json;
 
@@ -84,6 +84,39 @@ fn items_that_follow_or_are_owned() {
 }
 
 #[test]
+fn the_last_of_many_items_is_the_only_one_that_follows() {
+    ends(|| {
+        let (old, new) = (crd(3), crd(5));
+        let changes = changes(&past_of(&old), &new, &[".spec.items[].keep".parse().expect("a path")]);
+        let keep = |number| if number == MANY - 1 { 3 } else { 4 };
+        let items = (0..MANY).map(|number| json!({ "name": name(number), "keep": keep(number) }));
+        let following =
+            follow(&object(items.collect(), &["v1"]), &new, &Terms::default(), &changes, &Record::default());
+        assert_eq!(following.moved.len(), 1);
+    });
+}
+
+#[test]
+fn the_last_of_many_items_is_the_only_one_that_its_default_breaks() {
+    ends(|| {
+        let crd = crd_of(
+            json!({ "name": { "type": "string" }, "low": { "type": "integer" },
+                    "keep": { "type": "integer", "default": 5 } }),
+            json!([{ "rule": "!has(self.low) || self.low <= self.keep" }]),
+        );
+        // Just more than there is room for.
+        let count = MANY / 12;
+        let low = |number| if number == count - 1 { 9 } else { 1 };
+        let items = (0..count).map(|number| json!({ "name": name(number), "low": low(number), "keep": 5 }));
+        let object = object(items.collect(), &["v1"; 2]);
+        match decide(&object, &crd, &Terms::default(), &Record::default()) {
+            Plan::Hold(held) => assert_eq!(held.reason, Hold::InvalidDefaults),
+            plan => panic!("{plan:?}"),
+        }
+    });
+}
+
+#[test]
 fn owners_at_an_older_version() {
     ends(|| {
         let crd = crd(5);
@@ -102,14 +135,21 @@ fn name(number: usize) -> String {
 }
 
 fn crd(keep: i64) -> Crd {
-    let schema = |keep: Value| {
+    let keep = json!({ "type": "integer", "default": keep });
+    crd_of(json!({ "name": { "type": "string" }, "keep": keep }), json!([]))
+}
+
+/// With items of these fields, which obey these rules at the storage version.
+fn crd_of(fields: Value, rules: Value) -> Crd {
+    let schema = |fields: Value, rules: Value| {
         json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": { "items": {
             "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
-            "items": { "type": "object", "properties": { "name": { "type": "string" }, "keep": keep } },
+            "items": { "type": "object", "properties": fields, "x-kubernetes-validations": rules },
         } } } } })
     };
-    let newer = schema(json!({ "type": "integer", "default": keep }));
-    let older = schema(json!({ "type": "string" }));
+    let mut old = fields.clone();
+    old["keep"] = json!({ "type": "string" });
+    let (newer, older) = (schema(fields, rules), schema(old, json!([])));
     Crd::read(&Json::from(json!({
         "metadata": { "name": "things.example.com", "uid": "crd" },
         "spec": { "group": "example.com", "names": { "kind": "Thing", "plural": "things" }, "versions": [
