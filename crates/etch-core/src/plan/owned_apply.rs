@@ -46,6 +46,7 @@ pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item =
 pub(super) struct Ownable<'a> {
     filled: &'a Value,
     schema: &'a Schema,
+    has_status: bool,
     others: Claimants<'a>,
 }
 
@@ -53,7 +54,8 @@ impl<'a> Ownable<'a> {
     /// `filled` is the object with its defaults.
     pub(super) fn of(object: &'a Object, crd: &'a Crd, filled: &'a Value) -> Self {
         let others = Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
-        Self { filled, schema: &crd.storage().schema, others }
+        let storage = crd.storage();
+        Self { filled, schema: &storage.schema, has_status: storage.status_subresource, others }
     }
 
     /// Whether a place may be Etch's:
@@ -61,10 +63,13 @@ impl<'a> Ownable<'a> {
     /// - no other manager owns it: its next apply of another value would conflict;
     /// - it is in no item of a list: to own a part is to own the item, which its user could no longer remove
     ///   (structured-merge-diff v6 `merge/update.go`, `addBackOwnedItems`);
-    /// - it is in no atomic map: to own a part is to own the whole.
+    /// - it is in no atomic map: to own a part is to own the whole;
+    /// - it is not in a status that is a subresource: a write of the object leaves it alone.
     pub(super) fn has(&mut self, path: &Path) -> bool {
         let is_in_item = path.steps().iter().any(|step| matches!(step, Step::Index(_)));
+        let is_in_status = matches!(path.steps(), [Step::Field(name), ..] if name == "status");
         !is_in_item
+            && !(self.has_status && is_in_status)
             && can_reach(self.filled, Some(self.schema), path.steps(), &mut Lists::default())
             && !self.others.claim(self.filled, self.schema, path.steps())
     }
@@ -261,4 +266,29 @@ fn items_of(value: &mut Value) -> &mut Vec<Value> {
         *value = Value::Array(Vec::new());
     }
     value.as_array_mut().expect("it was just made an array")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::crd::sample::things_document;
+
+    #[test]
+    fn nothing_in_a_status_that_is_a_subresource_may_come_to_be_ours() {
+        let phase = json!({ "type": "string", "default": "New" });
+        let status = json!({ "type": "object", "properties": { "phase": phase } });
+        let mut document = things_document(json!({ "type": "object", "properties": { "status": status } }));
+        let object = Object::from(json!({ "metadata": { "name": "a" }, "status": { "phase": "New" } }));
+        let path: Path = ".status.phase".parse().expect("a path");
+        for is_subresource in [false, true] {
+            if is_subresource {
+                document["spec"]["versions"][0]["subresources"] = json!({ "status": {} });
+            }
+            let crd = Crd::read(&document.clone().into()).expect("a CRD");
+            let body = body(&object, &crd, [&path].into_iter());
+            assert_eq!(matches!(body, Body::Identity(_)), is_subresource, "{body:?}");
+        }
+    }
 }
