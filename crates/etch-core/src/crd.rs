@@ -5,6 +5,7 @@ mod elsewhere;
 
 use std::fmt;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::breakable::BreakableScopes;
@@ -52,6 +53,7 @@ pub struct Crd {
     name: String,
     uid: String,
     generation: i64,
+    created: Option<Timestamp>,
     group: String,
     kind: String,
     plural: String,
@@ -210,6 +212,7 @@ impl Crd {
             name: text(document, &["metadata", "name"]).ok_or(malformed("metadata.name", "a name"))?,
             uid: text(document, &["metadata", "uid"]).unwrap_or_default(),
             generation: document["metadata"]["generation"].as_i64().unwrap_or_default(),
+            created: document["metadata"]["creationTimestamp"].as_str().and_then(|time| time.parse().ok()),
             group: text(spec, &["group"]).ok_or(malformed("spec.group", "a group"))?,
             kind: text(spec, &["names", "kind"]).ok_or(malformed("spec.names.kind", "a kind"))?,
             plural: text(spec, &["names", "plural"]).ok_or(malformed("spec.names.plural", "a plural"))?,
@@ -237,6 +240,11 @@ impl Crd {
     /// file.
     pub fn uid(&self) -> &str {
         &self.uid
+    }
+
+    /// When it was created; `None` where the document is from a file.
+    pub fn created(&self) -> Option<Timestamp> {
+        self.created
     }
 
     /// The generation of the CRD that was read; 0 where the document is from a file.

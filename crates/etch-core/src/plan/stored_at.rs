@@ -1,6 +1,7 @@
 //! At which version etcd holds an object, as far as a read shows it. `status.storedVersions` is not proof:
 //! any client with permission may shorten that list.
 
+use super::clock::created;
 use super::places::filled;
 use super::record::Coverage;
 use super::{Proof, Record, has_gap};
@@ -23,11 +24,13 @@ pub enum StoredAt {
 /// A write through any version stores the object at the storage version. So an object is stored there if it
 /// was last written since every API server serves the present CRD, or since a pass under a storage version
 /// that has been the same since; and so is every object of a CRD whose spec has never changed, or that has no
-/// other version: the server could not read one stored elsewhere. A pass that
-/// asked about an object has it stored there too: the server compares the bytes, which name their version
-/// (fact W1). One that lacks a default of the storage version is not stored there (fact R2).
+/// other version: the server could not read one stored elsewhere. (One that is older than its CRD is of an
+/// earlier CRD of that name.) A pass that asked about an object has it stored there too: the server compares
+/// the bytes, which name their version (fact W1). One that lacks a default of the storage version is not
+/// stored there (fact R2).
 pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
-    let is_first_generation = crd.generation() == 1;
+    let is_older_than_crd = crd.created().zip(created(object)).is_some_and(|(crd, object)| object < crd);
+    let is_first_generation = crd.generation() == 1 && !is_older_than_crd;
     // Of one that is nested too deeply only the metadata were read.
     if !is_first_generation && !object.is_too_deep() && has_gap(object, crd) {
         return StoredAt::Another;
@@ -90,6 +93,19 @@ mod tests {
             "spec": spec,
         })
         .into()
+    }
+
+    #[test]
+    fn an_object_that_is_older_than_its_crd_is_of_another() {
+        let read = object(5, EARLY, json!({ "color": "red" }));
+        let mut document = document(1).into_inner();
+        for (created, expected) in
+            [("2025-01-01T00:00:00Z", StoredAt::Storage), ("2025-07-01T00:00:00Z", StoredAt::Unknown)]
+        {
+            document["metadata"]["creationTimestamp"] = created.into();
+            let crd = Crd::read(&document.clone().into()).expect("a CRD");
+            assert_eq!(stored_at(&read, &crd, &Record::default()), expected, "created {created}");
+        }
     }
 
     const EARLY: &str = "2025-12-01T00:00:00Z";
