@@ -212,7 +212,9 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
         413 => rejected(RejectionKind::TooLarge),
         422 => rejected(RejectionKind::Invalid),
         403 => rejected(RejectionKind::Admission),
-        400..500 if refusal.code != 429 && refusal.code != 401 => rejected(RejectionKind::Other),
+        // Whether it was carried out is unknown, or it may be later: proxies answer with 408 and 425, too.
+        401 | 408 | 425 | 429 => Err(refusal),
+        400..500 => rejected(RejectionKind::Other),
         _ => Err(refusal),
     }
 }
@@ -329,6 +331,7 @@ mod tests {
                 "failed to decode managed fields: operation must be `Apply` or `Update`".to_owned(),
                 "Owners: the API server cannot read its managedFields, and refuses every server-side apply; correct them",
             ),
+            (408, "request timeout".to_owned(), "Failed"),
             (429, "too many requests".to_owned(), "Failed"),
             (503, "unavailable".to_owned(), "Failed"),
         ];
