@@ -13,6 +13,7 @@ use super::{CallError, Cluster};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
 use kube_structural_schema::path::Path;
+use kube_structural_schema::prune::keeps;
 
 /// How long an answer counts, from when it was asked for.
 const COUNTS: Duration = Duration::from_secs(1);
@@ -93,7 +94,7 @@ impl GenerationCheck {
         if now.uid() == self.uid && now.generation() != self.generation {
             let schema = &now.storage().schema;
             let gone = writes.in_doubt.drain(..).filter_map(|(_, (identity, mut paths))| {
-                paths.retain(|path| !schema.knows(path.steps()));
+                paths.retain(|path| !keeps(schema, path.steps()));
                 (!paths.is_empty()).then_some((identity, paths))
             });
             dropped.extend(gone);

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use crate::path::{Trail, TrailStep};
+use crate::path::{Step, Trail, TrailStep};
 use crate::schema::{Additional, Schema};
 
 /// Removes all fields that the schema does not specify and reports the topmost of them.
@@ -15,6 +15,25 @@ use crate::schema::{Additional, Schema};
 pub fn prune(value: &mut Value, schema: &Schema, whole: bool, report: &mut impl FnMut(&Trail<'_>)) {
     let pruner = if whole { Pruner::root(schema) } else { Pruner::of(Some(schema)) };
     pruner.prune(value, &Trail::ROOT, report);
+}
+
+/// Whether what is at this place of a whole object is kept.
+pub fn keeps(schema: &Schema, place: &[Step]) -> bool {
+    let mut pruner = Pruner::root(schema);
+    for step in place {
+        let field = match step {
+            Step::Field(name) | Step::Key(name) => pruner.field(name),
+            // A name that no schema declares.
+            Step::Values => pruner.undeclared(),
+            Step::Items | Step::Index(_) => pruner.item().map_or(Field::Kept, Field::Pruned),
+        };
+        match field {
+            Field::Kept => return true,
+            Field::Pruned(inside) => pruner = inside,
+            Field::Removed => return false,
+        }
+    }
+    true
 }
 
 /// What pruning does at one place of an object.

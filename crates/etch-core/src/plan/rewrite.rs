@@ -12,7 +12,7 @@ use crate::object::Object;
 use crate::ownership::{MANAGER, Owner, owners, unite};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
-use kube_structural_schema::prune::{Field, Pruner};
+use kube_structural_schema::prune::{Field, Pruner, keeps};
 use kube_structural_schema::schema::Schema;
 
 /// Whether the object needs a rewrite because of an owner's version. That version is gone, or does not know
@@ -31,7 +31,7 @@ pub(super) fn is_needed<'a>(
     versions.into_iter().filter(|version| *version != crd.storage().name).any(|version| {
         let Some(version) = crd.version(version) else { return true };
         crd.names_fields_alike(&version.name)
-            && (missing.clone().any(|path| !version.schema.knows(path.steps()))
+            && (missing.clone().any(|path| !keeps(&version.schema, path.steps()))
                 || !misfits(object.json(), &version.schema).is_empty())
     })
 }

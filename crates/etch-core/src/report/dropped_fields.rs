@@ -10,6 +10,7 @@ use crate::crd::Crd;
 use crate::object::Identity;
 use crate::plan::Cleared;
 use kube_structural_schema::path::Path;
+use kube_structural_schema::prune::keeps;
 
 /// How many objects are remembered that no longer hold any of these fields.
 const CLEARED: usize = 500;
@@ -41,7 +42,7 @@ impl DroppedFields {
         let Some(report) = report else { return Self::default() };
         let is_gapless = crd.generation() <= report.generation + 1;
         let still_unknown =
-            |path: &Path| !crd.versions().iter().any(|version| version.schema.knows(path.steps()));
+            |path: &Path| !crd.versions().iter().any(|version| keeps(&version.schema, path.steps()));
         let cleared = report.cleared.iter().filter(|_| is_gapless).filter_map(|object| {
             let paths = object.paths.iter().filter_map(|path| path.parse().ok()).filter(still_unknown);
             let paths: BTreeSet<Path> = paths.collect();

@@ -27,6 +27,7 @@ use crate::report::stored_versions::proves_all;
 use crate::report::tally::Tally;
 use crate::selection::{ObjectSelector, Selection};
 use kube_structural_schema::json::Json;
+use kube_structural_schema::prune::keeps;
 
 /// How many objects the report names of those that are held, rejected, ignored or being deleted.
 const LISTED: usize = 50;
@@ -243,7 +244,7 @@ impl ReportState {
     /// Takes in that each write after this resource version was made where the present schema was served.
     pub fn served_everywhere_since(&mut self, revision: u64, crd: &Crd) {
         let schema = &crd.storage().schema;
-        for former in self.former.iter_mut().filter(|former| !schema.knows(former.path.steps())) {
+        for former in self.former.iter_mut().filter(|former| !keeps(schema, former.path.steps())) {
             former.until.get_or_insert(revision);
         }
     }

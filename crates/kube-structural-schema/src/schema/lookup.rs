@@ -1,6 +1,6 @@
 //! Finding the schema of a place, and how deep places are.
 
-use super::{Additional, Schema};
+use super::Schema;
 use crate::path::Step;
 
 /// How deep a schema may be where each of its places is named: they grow with the square of the depth. Real
@@ -8,28 +8,6 @@ use crate::path::Step;
 pub const DEEPEST: usize = 300;
 
 impl Schema {
-    /// Whether a value at this place would survive pruning.
-    pub fn knows(&self, path: &[Step]) -> bool {
-        let Some((step, rest)) = path.split_first() else { return true };
-        match step {
-            Step::Field(name) | Step::Key(name) => match (self.properties.get(name), &self.additional) {
-                (Some(child), _) => child.knows(rest),
-                (None, Some(Additional::Schema(child))) => child.knows(rest),
-                (None, Some(Additional::Bool(_))) => true,
-                (None, None) => self.preserve_unknown_fields,
-            },
-            Step::Values => match &self.additional {
-                Some(Additional::Schema(child)) => child.knows(rest),
-                Some(Additional::Bool(_)) => true,
-                None => self.preserve_unknown_fields,
-            },
-            Step::Index(_) | Step::Items => match &self.items {
-                Some(child) => child.knows(rest),
-                None => self.preserve_unknown_fields,
-            },
-        }
-    }
-
     /// Whether the schema describes this place, rather than keep or drop whatever is there.
     pub fn describes(&self, path: &[Step]) -> bool {
         let found = path.iter().try_fold(self, |schema, step| match step {

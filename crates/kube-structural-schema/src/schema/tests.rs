@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{Additional, ParseError, Rule, Schema, SchemaType};
 use crate::json::{DEPTH, Json};
 use crate::path::Step;
+use crate::prune::keeps;
 
 fn parse(document: &Value) -> Schema {
     Schema::parse(document).expect("a schema")
@@ -284,6 +285,7 @@ fn a_place_is_known_if_a_value_there_would_survive_pruning() {
         "any": {"additionalProperties": true},
         "list": {"items": {"properties": {"a": {}}}},
         "open": {"x-kubernetes-preserve-unknown-fields": true},
+        "resource": {"x-kubernetes-embedded-resource": true},
     }}));
     let field = |name: &str| Step::Field(name.to_owned());
     let key = |name: &str| Step::Key(name.to_owned());
@@ -293,7 +295,6 @@ fn a_place_is_known_if_a_value_there_would_survive_pruning() {
         (vec![field("named"), field("b")], false),
         (vec![field("named"), field("a"), field("b")], false),
         (vec![field("named"), Step::Values], false),
-        (vec![field("named"), Step::Index(0)], false),
         (vec![field("map"), key("x"), field("a")], true),
         (vec![field("map"), key("x"), field("b")], false),
         (vec![field("map"), field("b"), field("a")], false),
@@ -301,15 +302,18 @@ fn a_place_is_known_if_a_value_there_would_survive_pruning() {
         (vec![field("map"), Step::Values, field("b")], false),
         (vec![field("any"), key("x")], true),
         (vec![field("any"), Step::Values], true),
+        (vec![field("any"), key("x"), field("a")], false),
+        (vec![field("resource"), field("metadata"), field("labels")], true),
+        (vec![field("resource"), field("spec")], false),
         (vec![field("list"), Step::Items, field("a")], true),
         (vec![field("list"), Step::Index(3), field("b")], false),
         (vec![field("open"), field("x")], true),
         (vec![field("open"), Step::Values], true),
         (vec![field("open"), Step::Items], true),
     ] {
-        assert_eq!(schema.knows(&path), known, "{path:?}");
+        assert_eq!(keeps(&schema, &path), known, "{path:?}");
         // What is kept without a word about it is known and not described.
-        let is_kept = path.len() > 1 && [field("any"), field("open")].contains(&path[0]);
+        let is_kept = path.len() > 1 && [field("any"), field("open"), field("resource")].contains(&path[0]);
         assert_eq!(schema.describes(&path), known && !is_kept, "{path:?}");
     }
     assert_eq!(schema.depth(), 4);
