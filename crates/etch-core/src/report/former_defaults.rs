@@ -10,6 +10,7 @@ use crate::plan::FormerDefault;
 use crate::report::schema::{is_about, list};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
+use kube_structural_schema::prune::keeps;
 use serde_json::Value;
 
 /// How many such fields are remembered.
@@ -75,9 +76,14 @@ pub(super) fn remembered(
     let mut all: BTreeMap<Path, FormerDefault> = known.collect();
     // A webhook makes other fields of those of another version.
     if !is_about_these && crd.names_fields_alike(&report.storage_version) {
-        for default in &report.defaults {
-            let of = |path: Path| (path.clone(), FormerDefault::of_any_time(path));
-            all.extend(places(default).into_iter().map(of));
+        for place in report.defaults.iter().flat_map(places) {
+            all.insert(place.clone(), FormerDefault::of_any_time(place));
+        }
+    }
+    // The report in between may have been about such a version.
+    for past in report.previous.iter().filter(|past| crd.names_fields_alike(&past.storage_version)) {
+        for place in past.defaults.iter().flat_map(|past| places_at(&past.path, past.value.as_deref())) {
+            all.entry(place.clone()).or_insert_with(|| FormerDefault::of_any_time(place));
         }
     }
     if all.is_empty() {
@@ -90,7 +96,7 @@ pub(super) fn remembered(
     // A generation that was not seen may have known the field again.
     let is_gapless = crd.generation() <= report.generation + 1;
     for former in all.values_mut() {
-        if !is_gapless || schema.knows(former.path.steps()) {
+        if !is_gapless || keeps(schema, former.path.steps()) {
             former.until = None;
         }
     }
@@ -99,8 +105,12 @@ pub(super) fn remembered(
 
 /// The place of a default and, where its value has fields, their places: a write stores them all.
 fn places(default: &DefaultPath) -> Vec<Path> {
-    let Ok(path) = default.path.parse::<Path>() else { return Vec::new() };
-    let value = default.value.as_ref().and_then(|value| Json::parse(value.as_bytes()).ok());
+    places_at(&default.path, default.value.as_deref())
+}
+
+fn places_at(path: &str, value: Option<&str>) -> Vec<Path> {
+    let Ok(path) = path.parse::<Path>() else { return Vec::new() };
+    let value = value.and_then(|value| Json::parse(value.as_bytes()).ok());
     let mut places = Vec::new();
     collect(&value.unwrap_or_default(), path, &mut places);
     places
@@ -119,4 +129,32 @@ fn collect(value: &Value, path: Path, places: &mut Vec<Path>) {
         _ => {}
     }
     places.push(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::{DefaultValue, PreviousDefaults};
+    use crate::crd::sample::{things_document, with_spec};
+
+    #[test]
+    fn a_default_outlives_a_report_about_another_version_that_a_webhook_converts() {
+        let mut document = things_document(with_spec(json!({ "size": { "type": "integer" } })));
+        document["spec"]["conversion"] = json!({ "strategy": "Webhook" });
+        let crd = Crd::read(&document.into()).expect("a CRD");
+        let default = DefaultValue { path: ".spec.gone".to_owned(), ..DefaultValue::default() };
+        let report_after = |version: &str| DefaultsReportStatus {
+            storage_version: "v2".to_owned(),
+            previous: vec![PreviousDefaults {
+                storage_version: version.to_owned(),
+                defaults: vec![default.clone()],
+                ..PreviousDefaults::default()
+            }],
+            ..DefaultsReportStatus::default()
+        };
+        let found = |version| of_report(&report_after(version), &crd).len();
+        assert_eq!((found("v1"), found("v2")), (1, 0));
+    }
 }
