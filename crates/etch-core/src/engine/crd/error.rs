@@ -76,6 +76,9 @@ pub enum CrdError {
     /// What is on record may be about another past.
     #[error("etcd may have been restored: {0}; verifying every object")]
     Restored(Sign),
+    /// The report could not be written that names the defaults, and nothing is stored before.
+    #[error("nothing is stored before the DefaultsReport names the defaults, and it cannot be written")]
+    Unreported,
     /// A watch.
     #[error("the watch ended: {0}")]
     Watch(CallError),
@@ -226,6 +229,7 @@ impl CrdError {
             | Self::CanaryUnanswered(_)
             | Self::NotServed(_)
             | Self::Restored(_)
+            | Self::Unreported
             | Self::Interrupted(SweepError::Stop(StopReason::Ended | StopReason::FieldsDropped { .. })) => {
                 Next::Wait(backoff.failed(now, None))
             }

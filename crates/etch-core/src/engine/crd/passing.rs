@@ -258,6 +258,10 @@ impl<H> Passing<H> {
         let mut report =
             self.state.counted(self.pass.ledger(), crd_status.reason, &shown, through, self.times);
         report.upto = place.map(|place| place.upto.clone());
+        if let Some(canary) = report.canary.as_mut().filter(|_| self.is_canary) {
+            let written = self.pass.earlier().map_or(counts, |earlier| earlier.tally.counts()).written;
+            canary.written += written;
+        }
         status.set_conditions(crd_status);
         status.set_report(report);
     }
@@ -332,7 +336,8 @@ fn is_begin_reported(task: &Task, status: &Status, is_finished: bool) -> bool {
     match status.reason() {
         None => {
             let is_new = |reason| !status.is_persisted() && !status.has_reason(reason);
-            !is_finished || task.hold_reason().is_some_and(is_new)
+            let is_over = status.held_for().is_some_and(|reason| Some(reason) != task.hold_reason());
+            !is_finished || is_over || task.hold_reason().is_some_and(is_new)
         }
         // A pause takes back nothing that is proved.
         Some(Reason::Settling | Reason::AllPersisted) => !is_finished,

@@ -27,6 +27,8 @@ pub(super) enum Phase<H> {
 #[derive(Clone, Debug)]
 pub(super) enum Then {
     ReadReport(Box<Opening>),
+    /// Objects are about to be written, if the report names the defaults.
+    CheckReport,
     CheckPermissions,
     /// The steady state has ended.
     ReportEnd(CrdError, Next),

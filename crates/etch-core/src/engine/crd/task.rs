@@ -136,17 +136,20 @@ impl Task {
         self.writes() && is_asked && self.reports_versions()
     }
 
+    /// Whether the policy asks for old versions to be taken out of `status.storedVersions`.
+    pub(super) fn trims(&self) -> bool {
+        self.settings.stored_versions == StoredVersions::Trim
+    }
+
     /// The old versions to take out of `status.storedVersions`: none while anything is open about any object.
     pub(super) fn versions_to_trim(&self, pass: &PassState) -> Vec<String> {
-        let trims = self.settings.stored_versions == StoredVersions::Trim
-            && self.pause.is_none()
-            && pass.watch_failure.is_none();
+        let trims = self.trims() && self.pause.is_none() && pass.watch_failure.is_none();
         let proved = self.proved_versions(pass).filter(|_| trims);
         proved.map(|versions| versions.removable).unwrap_or_default()
     }
 
     /// What a pass has shown of the versions that could go; `None` if passes do not show it.
-    fn proved_versions(&self, pass: &PassState) -> Option<StoredVersionsReport> {
+    pub(super) fn proved_versions(&self, pass: &PassState) -> Option<StoredVersionsReport> {
         let report = || {
             let proved = stored_versions::of_counts(&self.crd, pass.tally.counts(), pass.times.verify_at);
             match &self.within {

@@ -110,12 +110,16 @@ impl<H> CrdMachine<H> {
         answer: Result<Option<Box<DefaultsReport>>, CallError>,
         now: Now,
     ) {
-        // A report that cannot be read is not replaced.
-        if let Ok(report) = answer {
-            if !self.status.is_ours(report.as_deref()) {
+        match answer {
+            Ok(report) if !self.status.is_ours(report.as_deref()) => {
                 return self.respond(CrdError::Restored(Sign::Report), now);
             }
-            self.set_report_of(error);
+            Ok(_) => self.set_report_of(error),
+            // Where the report is another one, the write is refused. Without it, a restart costs the next object
+            // its owners.
+            Err(_) if error.owners_lost().is_some() => self.set_report_of(error),
+            // A report that cannot be read is not replaced.
+            Err(_) => {}
         }
         self.set_conditions_of(error);
         self.phase = Phase::Writes(Then::End(next));

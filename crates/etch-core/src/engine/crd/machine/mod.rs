@@ -231,7 +231,7 @@ impl<H> CrdMachine<H> {
                 return Some(command);
             }
             let goes_on = match &mut self.phase {
-                Phase::Writes(_) => self.everything_written(),
+                Phase::Writes(_) => self.everything_written(now),
                 Phase::Passes(_) => self.go_on_passing(now),
                 Phase::Watches(_) => self.go_on_watching(now),
                 Phase::Asks(_) | Phase::Over => false,
@@ -297,12 +297,16 @@ impl<H> CrdMachine<H> {
     }
 
     /// Goes on after everything was written; whether it does.
-    fn everything_written(&mut self) -> bool {
+    fn everything_written(&mut self, now: Now) -> bool {
         if !self.status.is_idle() {
             return false;
         }
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Writes(Then::ReadReport(opening)) => self.ask(Question::Report, Asked::Report(opening)),
+            Phase::Writes(Then::CheckReport) => match self.is_report_of_these() {
+                true => self.phase = Phase::Writes(Then::CheckPermissions),
+                false => self.halt(CrdError::Unreported, now),
+            },
             Phase::Writes(Then::CheckPermissions) => {
                 self.commands.push_back(Command::Log(Note::PassBegins));
                 let (verbs, namespaces) = (self.task.verbs(), self.task.namespaces());
@@ -394,7 +398,13 @@ impl<H> CrdMachine<H> {
             // A finished report stays as it is, except for the CRD and policy that it names.
             Some(known) => {
                 let crd_status = self.task.after_pass(ledger, state, &self.task.settings);
-                self.status.set_report(report.confirmed(ledger, known, crd_status.reason, state.times));
+                let mut confirmed = report.confirmed(ledger, known, crd_status.reason, state.times);
+                if !self.task.trims() {
+                    // It may have asked for that before, and was hindered.
+                    confirmed.stored_versions =
+                        self.task.proved_versions(state).or(confirmed.stored_versions);
+                }
+                self.status.set_report(confirmed);
                 self.status.set_conditions(crd_status);
             }
             None => self.task.publish(&mut self.status, report, ledger, state, None),

@@ -135,19 +135,29 @@ impl<H> CrdMachine<H> {
         {
             self.status.set_conditions(self.task.shown(crd_status));
         }
-        if may_write && self.task.writes() {
-            self.report_defaults();
-        }
-        self.phase = Phase::Writes(Then::CheckPermissions);
+        let then = match may_write && self.task.writes() {
+            true => {
+                self.report_defaults();
+                Then::CheckReport
+            }
+            false => Then::CheckPermissions,
+        };
+        self.phase = Phase::Writes(then);
     }
 
     /// Reports which defaults are to be stored, unless the report names them: once their fields have gone,
-    /// nothing else shows that they had defaults.
+    /// nothing else shows that they had defaults. Nothing is written before the report names them.
     fn report_defaults(&mut self) {
         let Some(open) = &self.known.report else { return };
-        if !self.status.report().is_some_and(|report| open.state.is_about(report)) {
+        if !self.is_report_of_these() {
             self.status.set_report(open.state.idle(Reason::InProgress.as_str(), &open.ledger.dropped));
         }
+    }
+
+    /// Whether the report is about the present defaults.
+    pub(super) fn is_report_of_these(&self) -> bool {
+        let report = self.status.report();
+        self.known.report.as_ref().zip(report).is_some_and(|(open, report)| open.state.is_about(report))
     }
 
     /// Reports that the schema settles for `left`.
