@@ -77,10 +77,7 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
     }
     let target = Target { generation: checked.generation.max(target.generation), ..target };
     let at_rest = match (&target.settings, &checked.crd) {
-        (None, _) => {
-            status.remove_conditions();
-            Some((NOT_SELECTED, "", false))
-        }
+        (None, _) => Some((NOT_SELECTED, "", false)),
         (Some(settings), None) => {
             let crd_status = message::unreadable(&checked.findings);
             let state = crd_status.reason.as_str();
@@ -107,6 +104,11 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
                 if !status.take_other() {
                     break;
                 }
+            }
+            // Last: what fails before is tried again for as long as the CRD carries them.
+            if target.settings.is_none() {
+                status.remove_conditions();
+                context.writer.write(&mut status).await;
             }
             Phase::Idle(Box::new(status), slot.conditions())
         }
