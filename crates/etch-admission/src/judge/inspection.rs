@@ -1,199 +1,29 @@
-//! The verdict on a request: everything that is wrong, not the first of it.
+//! What is wrong with one of the objects of a request, and with its extensions.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
 
 use serde_json::Value;
 
-use super::answer::{Answer, FieldError};
-use super::compile::{Compiled, CompiledReference, CompiledRule};
-use super::fill::index_of;
-use super::former::Extension;
-use super::place::{Location, indices, value_at, with_indices, written};
-use super::request::{Lookup, Request, Subject};
-use super::run::{Failure, Run};
-use super::scope::Bound;
-use super::spec::{Enforcement, Operation, Ratcheting, Rule, Scope, Severity, UnknownFields};
-use super::unchanged::{Touch, touch};
-use super::view::view;
+use super::found::{Found, Source};
+use super::listed::{Known, Listed};
+use crate::answer::FieldError;
+use crate::compile::{Compiled, CompiledReference, CompiledRule};
+use crate::fill::index_of;
+use crate::former::Extension;
+use crate::place::{Location, indices, value_at, with_indices, written};
+use crate::request::{Lookup, Request, Subject};
+use crate::run::{Failure, Run};
+use crate::scope::Bound;
+use crate::spec::{Rule, Scope, Severity, UnknownFields};
+use crate::unchanged::Touch;
+use crate::view::view;
 use kube_structural_schema::finding::{Finding, Kind};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::prune::prune;
 
-/// A finding, with its source.
-#[derive(Debug)]
-pub(super) struct Found {
-    /// What its reader sees. Several extensions may have the same text as their place.
-    pub(super) error: FieldError,
-    source: Source,
-    /// Which of the extensions it is about; `None` for the object.
-    extension: Option<usize>,
-    /// Where, below the extension or the object.
-    below: String,
-    /// What distinguishes it from another by the same source at the same place.
-    mark: String,
-    severity: Severity,
-    /// It is about a change, so an old object cannot have had it.
-    about_change: bool,
-    /// The group of its rule.
-    group: Option<String>,
-}
-
-impl Found {
-    /// Whether it refuses the request as soon as the schema is enforced.
-    pub(super) fn denies(&self) -> bool {
-        self.severity == Severity::Deny
-    }
-
-    /// Its source, by the place in the declaration.
-    pub(super) fn place(&self) -> String {
-        match self.source {
-            Source::Missing => "spec.required".to_owned(),
-            Source::Value(_) | Source::SchemaRule | Source::Unevaluated(None) => "spec.schema".to_owned(),
-            Source::Unknown => "spec.unknownFields".to_owned(),
-            Source::Rule(index) | Source::Unevaluated(Some(index)) => format!("spec.rules[{index}]"),
-            Source::Reference(index) => format!("spec.references[{index}]"),
-            Source::Cost | Source::More => "spec".to_owned(),
-        }
-    }
-
-    /// Whether an extension is missing that must be there.
-    pub(super) fn is_missing(&self) -> bool {
-        self.source == Source::Missing
-    }
-
-    /// Whether an extension cannot have defaults: it is missing or of the wrong types.
-    pub(super) fn prevents_defaults(&self) -> bool {
-        self.is_missing() || self.is_type()
-    }
-
-    fn is_type(&self) -> bool {
-        self.source == Source::Value(Kind::TypeInvalid)
-    }
-
-    /// Whether it is a rule that a value of another type keeps from being evaluated.
-    fn is_unevaluated(&self) -> bool {
-        matches!(self.source, Source::Unevaluated(_))
-    }
-
-    /// It as a warning, if the old object has it as well.
-    fn ratcheted(self, known: &Known, subject: &Subject<'_>) -> Self {
-        let severity = if known.has(&self, subject) { Severity::Warn } else { self.severity };
-        Self { severity, ..self }
-    }
-
-    /// That there is more than is listed.
-    fn more(severity: Severity, subject: &Subject<'_>) -> Self {
-        let detail = "there are more violations than Etch lists".to_owned();
-        Self {
-            error: FieldError { field: subject.field(), kind: Kind::Invalid, detail },
-            source: Source::More,
-            extension: None,
-            below: String::new(),
-            mark: String::new(),
-            severity,
-            about_change: false,
-            group: None,
-        }
-    }
-
-    /// By what it is the same violation as one that an old object has; `extension` is where its extension
-    /// stands there.
-    fn identity(&self, hasher: &RandomState, extension: Option<&Location>) -> u64 {
-        hasher.hash_one((self.source, extension, &self.below, &self.mark))
-    }
-}
-
-/// The source of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Source {
-    Missing,
-    /// The schema, of a value.
-    Value(Kind),
-    /// A rule of the schema.
-    SchemaRule,
-    Unknown,
-    Rule(usize),
-    /// A rule of the declaration; without a number, one of the schema.
-    Unevaluated(Option<usize>),
-    Reference(usize),
-    /// The rules together: they cost too much. That is so of the request as a whole.
-    Cost,
-    /// More than is listed.
-    More,
-}
-
-/// How many findings of a kind a schema lists: of those that refuse, of those that warn, and of the rules of
-/// both that cannot be evaluated. An author reads no more, and an object may give rise to a million.
-const MOST: usize = 100;
-
-/// What is found about a request, as far as it is listed.
-#[derive(Debug, Default)]
-struct Listed {
-    found: Vec<Found>,
-    /// How many there are of each kind.
-    counts: HashMap<(Severity, bool), usize>,
-}
-
-impl Listed {
-    fn add(&mut self, found: Found) {
-        let count = self.counts.entry((found.severity, found.is_unevaluated())).or_default();
-        *count += 1;
-        if *count <= MOST {
-            self.found.push(found);
-        }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.counts.values().all(|count| *count <= MOST)
-    }
-
-    /// Leaves out the rules that cannot be evaluated.
-    fn drop_unevaluated(&mut self) {
-        self.found.retain(|found| !found.is_unevaluated());
-        self.counts.retain(|(_, is_unevaluated), _| !is_unevaluated);
-    }
-
-    /// Of which severity there are more than are listed.
-    fn more(&self) -> Vec<Severity> {
-        let is_more = |severity: &Severity| {
-            [false, true].iter().any(|kind| self.counts.get(&(*severity, *kind)).is_some_and(|n| *n > MOST))
-        };
-        [Severity::Deny, Severity::Warn].into_iter().filter(is_more).collect()
-    }
-}
-
-/// What is wrong with the old object: no more than a number each, because there may be very many.
-#[derive(Debug, Default)]
-struct Known {
-    hasher: RandomState,
-    identities: HashSet<u64>,
-}
-
-impl Known {
-    /// Whether the old object has what is found about the new one.
-    fn has(&self, found: &Found, subject: &Subject<'_>) -> bool {
-        let extension = found.extension.map(|index| &subject.extensions[index]);
-        let at = match extension {
-            None => None,
-            // The old object cannot have had what is wrong with a new extension.
-            Some(Extension { former: None, .. }) => return false,
-            Some(Extension { former, .. }) => former.as_ref(),
-        };
-        !found.about_change && self.identities.contains(&found.identity(&self.hasher, at))
-    }
-
-    /// Adds what is found about the old object.
-    fn add(&mut self, found: &Found, subject: &Subject<'_>) {
-        let at = found.extension.map(|index| &subject.extensions[index].at);
-        self.identities.insert(found.identity(&self.hasher, at));
-    }
-}
-
 /// Which of the two objects of an update is looked at.
 #[derive(Clone, Copy, Debug)]
-enum Side<'k> {
+pub(super) enum Side<'k> {
     /// The object as it is to be, and what is wrong with the old one as far as that is known.
     New(Option<&'k Known>),
     /// The object before the request, judged as if an update left it unchanged: of the rules about a change,
@@ -201,139 +31,8 @@ enum Side<'k> {
     Old { unevaluated: bool },
 }
 
-impl Compiled {
-    /// Judges a request, with its defaults set.
-    pub fn judge(&self, request: &Request<'_>) -> Answer {
-        self.answer(self.found(request))
-    }
-
-    /// All findings about a request, with those that an old object had already as warnings.
-    pub(super) fn found(&self, request: &Request<'_>) -> Vec<Found> {
-        self.found_with(self.ratcheting, request)
-    }
-
-    /// As [`Self::found`], with this in the place of what the schema declares.
-    pub(super) fn found_with(&self, ratcheting: Ratcheting, request: &Request<'_>) -> Vec<Found> {
-        let mut run = Run::new(self);
-        let ratchets = ratcheting == Ratcheting::Enabled && request.operation == Operation::Update;
-        let subject = self.subject(request, &mut run);
-        if run.is_spent() {
-            return self.undetermined(request, ratchets).into_iter().collect();
-        }
-        let Some(subject) = subject else { return Vec::new() };
-        let touch =
-            if ratchets { touch(request, subject.target, &subject.extensions) } else { Touch::Extension };
-        if touch == Touch::FinalizersOnly {
-            return Vec::new();
-        }
-        let mut listed = self.inspect(request, &subject, run.clone(), touch, Side::New(None)).listed;
-        if let Some(old) = request.old_object.filter(|_| ratchets && !listed.found.is_empty()) {
-            let before = Request { object: old, old_object: Some(old), ..*request };
-            let side = Side::Old { unevaluated: listed.found.iter().any(Found::is_unevaluated) };
-            let mut run_before = Run::new(self);
-            if let Some(former) = self.subject(&before, &mut run_before) {
-                let known = self.inspect(&before, &former, run_before, touch, side).known;
-                if listed.is_complete() {
-                    let all = std::mem::take(&mut listed).found;
-                    all.into_iter()
-                        .map(|found| found.ratcheted(&known, &subject))
-                        .for_each(|found| listed.add(found));
-                } else {
-                    // What is not listed may be what refuses.
-                    listed = self.inspect(request, &subject, run, touch, Side::New(Some(&known))).listed;
-                }
-            }
-        }
-        // The type itself has to be corrected first.
-        if listed.found.iter().any(|found| found.is_type() && found.denies()) {
-            listed.drop_unevaluated();
-        }
-        let more = listed.more().into_iter().map(|severity| Found::more(severity, &subject));
-        let more: Vec<_> = more.collect();
-        let mut found = listed.found;
-        one_of_each_group(&mut found);
-        found.extend(more);
-        found
-    }
-
-    /// That it costs too much to determine what of a request the schema is for. It stands for all that would be
-    /// found there.
-    fn undetermined(&self, request: &Request<'_>, ratchets: bool) -> Option<Found> {
-        let subject = Subject { target: self.target(request)?, extensions: self.all_extensions(request) };
-        let touch =
-            if ratchets { touch(request, subject.target, &subject.extensions) } else { Touch::Extension };
-        let severity = match touch {
-            Touch::FinalizersOnly => return None,
-            Touch::Extension if self.may_refuse() => Severity::Deny,
-            Touch::Terminating | Touch::AroundExtension | Touch::Extension => Severity::Warn,
-        };
-        let detail = format!("cannot evaluate `when`: {}", Failure::OutOfBudget);
-        let error = FieldError { field: subject.field(), kind: Kind::Invalid, detail };
-        Some(Found { error, source: Source::Cost, severity, ..Found::more(severity, &subject) })
-    }
-
-    /// Whether anything that it can find refuses a request.
-    fn may_refuse(&self) -> bool {
-        self.extension.is_some()
-            || self.required.is_some()
-            || self.rules.iter().any(|rule| rule.severity == Severity::Deny)
-            || self.references.iter().any(|reference| reference.severity == Severity::Deny)
-    }
-
-    pub(super) fn answer(&self, found: Vec<Found>) -> Answer {
-        let mut answer = Answer::default();
-        for Found { error, severity, .. } in found {
-            match (severity, self.enforcement) {
-                (Severity::Deny, Enforcement::Deny) => answer.errors.push(error),
-                _ => answer.warnings.push(error.warning()),
-            }
-        }
-        answer
-    }
-
-    fn inspect<'r, 'q>(
-        &'r self,
-        request: &'r Request<'q>,
-        subject: &'r Subject<'r>,
-        run: Run<'r>,
-        touch: Touch,
-        side: Side<'r>,
-    ) -> Inspection<'r, 'q> {
-        let (listed, known, is_spent) = (Listed::default(), Known::default(), false);
-        let mut inspection =
-            Inspection { compiled: self, request, subject, run, touch, side, listed, known, is_spent };
-        inspection.rules(&Place::of_object(request));
-        if subject.extensions.is_empty() && touch == Touch::Extension {
-            inspection.missing();
-        }
-        for (index, extension) in subject.extensions.iter().enumerate() {
-            inspection.extension(index, extension);
-        }
-        inspection
-    }
-}
-
-/// Leaves of each group what its first rule has found in an extension: of those that refuse, if there are
-/// any, so that an old violation hides no new one.
-fn one_of_each_group(found: &mut Vec<Found>) {
-    let of = |found: &Found| Some((found.group.clone()?, found.extension));
-    let mut speaks: HashMap<_, (bool, Source)> = HashMap::new();
-    for found in found.iter().filter(|found| !found.is_unevaluated()) {
-        let Some(group) = of(found) else { continue };
-        let first = speaks.entry(group).or_insert((found.denies(), found.source));
-        if found.denies() && !first.0 {
-            *first = (true, found.source);
-        }
-    }
-    found.retain(|found| match of(found) {
-        Some(_) if found.is_unevaluated() => true,
-        Some(group) => speaks.get(&group).is_none_or(|(_, source)| *source == found.source),
-        None => true,
-    });
-}
-
 /// What rules are run over: an extension or an object.
-struct Place<'p> {
+pub(super) struct Place<'p> {
     scope: Scope,
     bound: Bound<'p>,
     /// Which of the extensions; `None` for the object.
@@ -369,7 +68,7 @@ fn join(base: &str, below: &str) -> String {
     }
 }
 
-struct Inspection<'r, 'q> {
+pub(super) struct Inspection<'r, 'q> {
     compiled: &'r Compiled,
     request: &'r Request<'q>,
     subject: &'r Subject<'r>,
@@ -377,14 +76,35 @@ struct Inspection<'r, 'q> {
     touch: Touch,
     side: Side<'r>,
     /// What is found about the new object.
-    listed: Listed,
+    pub(super) listed: Listed,
     /// What is found about the old one.
-    known: Known,
+    pub(super) known: Known,
     /// Whether the rules have cost what they may, and that is reported.
     is_spent: bool,
 }
 
-impl Inspection<'_, '_> {
+impl<'r, 'q> Inspection<'r, 'q> {
+    /// Looks at everything of one of the objects of a request.
+    pub(super) fn of(
+        compiled: &'r Compiled,
+        request: &'r Request<'q>,
+        subject: &'r Subject<'r>,
+        run: Run<'r>,
+        touch: Touch,
+        side: Side<'r>,
+    ) -> Self {
+        let (listed, known, is_spent) = (Listed::default(), Known::default(), false);
+        let mut inspection = Self { compiled, request, subject, run, touch, side, listed, known, is_spent };
+        inspection.rules(&Place::of_object(request));
+        if subject.extensions.is_empty() && touch == Touch::Extension {
+            inspection.missing();
+        }
+        for (index, extension) in subject.extensions.iter().enumerate() {
+            inspection.extension(index, extension);
+        }
+        inspection
+    }
+
     /// Reports what is wrong at a place of an extension. `below` and `mark` tell it from another.
     fn report(
         &mut self,
