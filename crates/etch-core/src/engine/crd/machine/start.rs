@@ -40,6 +40,9 @@ impl<H> CrdMachine<H> {
             let note = Note::RecordIgnored(CrdError::Restored(Sign::Report).to_string());
             self.commands.push_back(Command::Log(note));
             self.known.report_is_other();
+            // The conditions may be those of that past, too, and the watch of CRDs need not show it: see
+            // [`crate::engine::status::CrdRevision::entry`].
+            self.status.recheck();
         }
         let report = self.status.report().cloned();
         let notes = self.known.open(&mut self.task, report.as_deref(), now);
