@@ -50,6 +50,9 @@ impl Cluster {
                 false => Err(self.in_the_end("a CRD without defaults is not said to be one")),
             };
         }
+        if said.reason == Reason::Paused.as_str() && self.pause.is_none() {
+            return Err(self.in_the_end("a CRD is said to be paused"));
+        }
         let Some(status) = status else { return Err(self.in_the_end("a CRD has no report")) };
         if status.counts.objects != resource.objects.len() as u64 {
             return Err(self.in_the_end(&format!("there are {} objects", resource.objects.len())));
