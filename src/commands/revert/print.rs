@@ -118,8 +118,9 @@ fn defaults(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Res
             still.push(default.path.to_string());
             continue;
         }
-        let values: Vec<String> =
+        let mut values: Vec<String> =
             default.stored.iter().map(|stored| short(&stored.value.to_string())).collect();
+        values.dedup();
         let (answer, tone) = match standing {
             Standing::Removable => ("yes".to_owned(), Tone::Good),
             other => (format!("no: {}", why(other)), Tone::Warning),

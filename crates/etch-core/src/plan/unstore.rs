@@ -2,7 +2,6 @@
 //! that the schema gave and no longer gives, and no manager owns it. A value stays if the server would fill
 //! it in again, or if no record proves where it comes from.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -193,7 +192,7 @@ impl Unstorable {
         }
         found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         let (mut removed, mut kept) = (Vec::<(Path, &Value)>::new(), Vec::new());
-        let (mut is_unchanged, mut passes) = (true, BTreeSet::new());
+        let mut is_unchanged = true;
         for (place, value, judged) in found {
             if removed.last().is_some_and(|(above, _)| above.contains(&place)) {
                 continue;
@@ -202,7 +201,6 @@ impl Unstorable {
                 Err(why) => kept.push((place, why)),
                 Ok(through) => {
                     is_unchanged &= object.revision().is_some_and(|revision| revision <= through);
-                    passes.insert(through);
                     removed.push((place, value));
                 }
             }
@@ -211,24 +209,13 @@ impl Unstorable {
         removed.truncate(MOST);
         let plan = (!removed.is_empty()).then(|| match why {
             Some(why) => Plan::Skip(why),
-            None => plan(object, crd, terms, &removed, &self.record(&passes)),
+            None => {
+                let record = Record { hidden: self.hidden.clone(), ..Record::default() };
+                plan(object, crd, terms, &removed, &record)
+            }
         });
         let is_unchanged = is_unchanged && !removed.is_empty();
         Unstoring { removed: removed.into_iter().map(|(place, _)| place).collect(), kept, is_unchanged, plan }
-    }
-
-    /// What is known of fields that no read shows, where the values go that these passes have stored. The same
-    /// passes have stored what is hidden since the rollback, and it is taken back as well; a former default of
-    /// another schema is not.
-    fn record(&self, passes: &BTreeSet<u64>) -> Record {
-        let is_of_these =
-            |default: &RecordedDefault| default.stored.iter().any(|stored| passes.contains(&stored.through));
-        let gone = self.defaults.iter().filter(|(_, standing)| *standing == Standing::FieldGone);
-        let gone: Vec<&Path> =
-            gone.filter(|(default, _)| is_of_these(default)).map(|(default, _)| &default.path).collect();
-        let mut hidden = HiddenEvidence::clone(&self.hidden);
-        hidden.former.retain(|former| !gone.iter().any(|gone| gone.contains(&former.path)));
-        Record { hidden: hidden.into(), ..Record::default() }
     }
 
     /// The resource version up to which the pass that stored this value has gone; or why the value stays.
