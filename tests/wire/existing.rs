@@ -212,6 +212,27 @@ fn govern(world: &World, generation: u64, mut spec: Value) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_schema_that_is_to_leave_objects_alone_ends_the_writes_under_way() {
+    let names: Vec<String> = (0..30).map(|number| format!("a{number}")).collect();
+    let objects: Vec<(&str, u64)> = names.iter().map(|name| (&**name, 5)).collect();
+    let world = world(&objects);
+    govern(&world, 1, json!({ "selector": {}, "maxWritesPerSecond": 1 }));
+    let _replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    world.put(SCHEMAS, persisting(2));
+    let stored = || names.iter().filter(|name| note(&world, name) == json!("none")).count();
+    while stored() == 0 {
+        sleep(Duration::from_secs(1)).await;
+    }
+    world.put(SCHEMAS, schema(3, 0));
+    sleep(Duration::from_secs(3)).await;
+    let before = stored();
+    sleep(10 * MINUTE).await;
+    assert_eq!(stored(), before);
+    assert!(before < names.len(), "all were stored before it changed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn defaults_are_stored_where_the_schema_asks_for_it_and_never_twice() {
     let world = world(&[("a", 5), ("b", 1)]);
     let mut going = thing("going");

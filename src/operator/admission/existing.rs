@@ -216,6 +216,11 @@ impl ExistingChecker {
         let stores = |schema: &CheckedSchema, tallies: &BTreeMap<&str, Tally>| {
             tallies.get(&*schema.name).is_some_and(|tally| tally.stores(resource))
         };
+        // A check of many objects takes hours where writes are paced.
+        let is_current = |schema: &CheckedSchema| {
+            let now = lock(&self.shared).checked_schema(&schema.name);
+            now.is_some_and(|now| now.persist && now.inputs == schema.inputs)
+        };
         let mut writer = None;
         let source = ObjectSource::from(self.cluster.clone());
         let mut pages = source.pages(vec![resource.clone()], &Scope::All);
@@ -243,7 +248,7 @@ impl ExistingChecker {
                             }
                             let read = object.resource_version().to_owned();
                             let kept = match &writer {
-                                Some(Ok(writer)) => writer.store(schema, &mut object).await,
+                                Some(Ok(writer)) => writer.store(schema, &mut object, &is_current).await,
                                 Some(Err(stop)) => Err(stop.clone()),
                                 None => Ok(Kept::Unknown),
                             };

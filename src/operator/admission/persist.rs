@@ -19,7 +19,7 @@ use crate::operator::object::outcome::{counted, pressure};
 use crate::operator::policy_lookup::PolicyLookup;
 use crate::operator::spans::in_words;
 use etch_admission::Lacking;
-use etch_admission::tally::{Kept, Stop};
+use etch_admission::tally::{INCOMPLETE, Kept, Stop};
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
@@ -121,15 +121,27 @@ impl Writer<'_> {
     }
 
     /// Stores the defaults that a schema gives an object, and leaves the object as it was read last.
+    /// `is_current` tells whether the schema and its facts are still the same.
     ///
     /// # Errors
     /// Why no further object of the resource may be written.
-    pub(super) async fn store(&self, schema: &CheckedSchema, object: &mut Object) -> Result<Kept, Stop> {
+    pub(super) async fn store(
+        &self,
+        schema: &CheckedSchema,
+        object: &mut Object,
+        is_current: &(impl Fn(&CheckedSchema) -> bool + Sync),
+    ) -> Result<Kept, Stop> {
+        let may_write = || match self.withheld() {
+            Some(stop) => Err(stop),
+            None if is_current(schema) => Ok(()),
+            None => {
+                let message = "the schema or a fact has changed meanwhile".to_owned();
+                Err(Stop { reason: INCOMPLETE, message })
+            }
+        };
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
         for _ in 0..ATTEMPTS {
-            if let Some(stop) = self.withheld() {
-                return Err(stop);
-            }
+            may_write()?;
             if !self.selects(object) {
                 return Ok(Kept::NotSelected);
             }
@@ -148,6 +160,7 @@ impl Writer<'_> {
             };
             let own = self.own_pace.admit().await;
             let permit = self.store.pace.admit().await;
+            may_write()?;
             let outcome = self.perform(object, &write).await;
             self.store.cluster.metrics().write(counted(&outcome));
             permit.finish_both(pressure(&outcome), own, pressure(&outcome));

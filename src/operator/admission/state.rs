@@ -174,19 +174,22 @@ impl State {
 
     /// The schemas that existing objects can be judged by, with all their facts.
     pub(super) fn checked_schemas(&self) -> Vec<CheckedSchema> {
-        let schemas = self.schemas.iter().filter_map(|(name, known)| {
-            let good = known.good.as_ref()?;
-            let (facts, missing) = self.facts(&good.compiled);
-            let (uid, generation, asked) = (known.uid.clone(), good.generation, known.asked.clone());
-            let inputs = Inputs { uid, generation, asked, facts };
-            let schema = good.compiled.clone();
-            let restricted = good.declared.webhooks.as_ref().is_some_and(Webhooks::restricts);
-            let persist = good.declared.existing == Some(OnExisting::Persist)
-                && known.owners_lost(good.generation).is_none();
-            let schema = || CheckedSchema { name: name.clone(), inputs, schema, persist, restricted };
-            missing.is_empty().then(schema)
-        });
-        if self.is_listed { schemas.collect() } else { Vec::new() }
+        self.schemas.keys().filter_map(|name| self.checked_schema(name)).collect()
+    }
+
+    /// The one of this name.
+    pub(super) fn checked_schema(&self, name: &str) -> Option<CheckedSchema> {
+        let known = self.schemas.get(name).filter(|_| self.is_listed)?;
+        let good = known.good.as_ref()?;
+        let (facts, missing) = self.facts(&good.compiled);
+        let (uid, generation, asked) = (known.uid.clone(), good.generation, known.asked.clone());
+        let inputs = Inputs { uid, generation, asked, facts };
+        let schema = good.compiled.clone();
+        let restricted = good.declared.webhooks.as_ref().is_some_and(Webhooks::restricts);
+        let persist = good.declared.existing == Some(OnExisting::Persist)
+            && known.owners_lost(good.generation).is_none();
+        let schema = || CheckedSchema { name: name.to_owned(), inputs, schema, persist, restricted };
+        missing.is_empty().then(schema)
     }
 
     /// Takes in the result of a check of existing objects; its time counts in any case if a user has asked
