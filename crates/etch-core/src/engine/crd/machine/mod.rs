@@ -409,7 +409,11 @@ impl<H> CrdMachine<H> {
             }
             None => self.task.publish(&mut self.status, report, ledger, state, None),
         }
-        let (counts, phantoms, reason) = (state.tally.counts(), state.tally.phantoms(), self.status.reason());
+        let (mut counts, phantoms, reason) =
+            (state.tally.counts(), state.tally.phantoms(), self.status.reason());
+        if let Some(report) = self.status.report() {
+            (counts.followed, counts.kept) = (report.counts.followed, report.counts.kept);
+        }
         self.commands.push_back(Command::Log(Note::PassEnds { counts, phantoms, asked: *asked, reason }));
     }
 
