@@ -67,6 +67,7 @@ fn cases() -> Cases {
             Reason::Settling | Reason::InProgress => ("Progressing", "InProgress"),
             Reason::Paused | Reason::CanaryWaiting => ("Suspended", "Current"),
             Reason::AuditOnly => ("Healthy", "Current"),
+            Reason::ConversionFailed | Reason::Forbidden => ("Degraded", "Current"),
             Reason::NonStructural => ("Degraded", "Failed"),
             other if other.event() == Some(EventType::Warning) => ("Degraded", "Failed"),
             // These are never False.

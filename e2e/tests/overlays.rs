@@ -79,7 +79,10 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     )?;
     let (code, out, err) = printed(&scene, &["rbac", "--live", "--policy", &elsewhere])?;
     assert_eq!((code, out.as_str()), (Some(1), ""), "no role that would take away what another grants");
-    assert_eq!(err, "note: DefaultsPolicy elsewhere selects none of the CRDs; no role is printed\n");
+    assert_eq!(
+        err,
+        "note: DefaultsPolicy elsewhere selects none of the CRDs, or other policies govern them; no role is printed\n"
+    );
     scene.policy("idle", json!({ "selector": { "groups": ["one.example.com"] }, "mode": "Ignore" })).await?;
     let (code, out, err) = printed(&scene, &["rbac", "--policy", "idle"])?;
     assert_eq!((code, out.as_str()), (Some(0), ""));
@@ -87,6 +90,11 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
         err.starts_with("note: DefaultsPolicy idle has mode: Ignore, so Etch needs no permission"),
         "{err}"
     );
+    // Nor is it granted by the policies that govern others.
+    for flags in [&["--policy", "default"][..], &[]] {
+        let rules = rbac(&scene, flags)?["rules"].to_string();
+        ensure!(rules.contains(three.group) && !rules.contains("one.example.com"), "{flags:?}: {rules}");
+    }
     cluster.delete("/apis/etch-operator.io/v1alpha1/defaultspolicies/idle").await?;
     assert!(rbac(&scene, &["--policy", "missing"]).is_err(), "a policy that is not there");
     apply(cluster, &role).await?;

@@ -1,11 +1,14 @@
-//! `config/status-guard` on a real API server: what Etch's service account may change in the status of a CRD.
+//! `config/status-guard` on a real API server: what Etch's service account may change in the status of a CRD, and in
+//! webhook configurations.
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, parse_documents};
 use e2e::install::kustomize;
 use e2e::scene::{Scene, apply_all};
+use etch_admission::{Declaration, Endpoint, GUARDS, Injection, KEY_BYTES, KeyRing, PathKey, configurations};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -137,4 +140,79 @@ async fn the_service_account_can_change_its_own_conditions_and_nothing_else_of_a
         "{conditions}"
     );
     operator.stop().await
+}
+
+/// The bodies that Etch applies with one schema and both guards.
+fn webhooks(group: &str) -> Result<[Value; 2]> {
+    let target = json!({ "group": group, "version": "v1", "resource": "apps", "path": ".spec" });
+    let declared = Declaration::read(&json!({ "targets": [target] }));
+    let declared = declared.map_err(|problems| anyhow!("{problems:?}"))?;
+    let endpoint = Endpoint { namespace: "etch-system".to_owned(), url: None, inject: Injection::None };
+    let keys = KeyRing::next([None, None], Timestamp::UNIX_EPOCH, || PathKey::new([7; KEY_BYTES]));
+    Ok(configurations([("one", &declared)], &GUARDS, &endpoint, None, &keys))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_account_can_have_the_api_server_ask_etch_about_custom_resources_and_nothing_else()
+-> Result<()> {
+    let scene = Scene::start(&[]).await?;
+    let cluster = &scene.cluster;
+    let account = cluster.with_kubeconfig(scene.kubeconfig()).await?;
+    let of_admission = parse_documents(&kustomize("config/admission")?)?.into_iter().filter(|object| {
+        object["metadata"]["name"] == "etch-admission"
+            && object["kind"].as_str().is_some_and(|kind| kind.starts_with("ClusterRole"))
+    });
+    apply_all(cluster, &of_admission.collect::<Vec<_>>()).await?;
+    let resources = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+    let attempt = async |index: usize, body: &Value| {
+        let resource: &str = resources[index];
+        let path = format!(
+            "/apis/admissionregistration.k8s.io/v1/{resource}/etch?fieldManager=etch&force=true&dryRun=All"
+        );
+        account.send("PATCH", &path, "application/apply-patch+yaml", serde_json::to_vec(body)?).await
+    };
+    let bodies = webhooks(GROUP)?;
+    let with = |index: usize, pointer: &str, value: Value| -> Result<(usize, Value)> {
+        let mut body = bodies[index].clone();
+        *body.pointer_mut(pointer).with_context(|| pointer.to_owned())? = value;
+        Ok((index, body))
+    };
+    let elsewhere = json!({ "url": "https://attacker.example.com/" });
+    let another = |name: &str, namespace: &str| json!({ "service": { "name": name, "namespace": namespace, "path": "/" } });
+    let groups = "/webhooks/0/rules/0/apiGroups";
+    let mut harmful = Vec::new();
+    for index in [0, 1] {
+        harmful.push(with(index, "/webhooks/0/clientConfig", elsewhere.clone())?);
+        harmful.push(with(index, "/webhooks/0/clientConfig", another("etch-admission", "default"))?);
+        harmful.push(with(index, "/webhooks/0/clientConfig", another("mine", "etch-system"))?);
+        for group in ["*", "", "apps", "rbac.authorization.k8s.io"] {
+            harmful.push(with(index, groups, json!([group]))?);
+        }
+    }
+    // The guard's webhook cannot change a CRD.
+    harmful.push(with(0, groups, json!(["apiextensions.k8s.io"]))?);
+    harmful.push(with(1, "/webhooks/1/rules/0/apiGroups", json!(["*"]))?);
+    for (index, body) in &harmful {
+        let answer = eventually(SOON, "RBAC alone refuses none", async || {
+            Ok(Some(attempt(*index, body).await?).filter(|answer| answer.code != 403))
+        })
+        .await?;
+        ensure!(matches!(answer.code, 200 | 201), "{body}: {answer:?}");
+    }
+    apply_all(cluster, &parse_documents(&kustomize("config/status-guard")?)?).await?;
+    let (index, body) = &harmful[0];
+    eventually(SOON, "the policy is in force", async || {
+        Ok((attempt(*index, body).await?.code == 422).then_some(()))
+    })
+    .await?;
+    for (index, body) in &harmful {
+        let answer = attempt(*index, body).await?;
+        let text = answer.body["message"].as_str().unwrap_or_default();
+        ensure!(answer.code == 422 && text.contains("Etch's webhooks may"), "{body}: {} {text}", answer.code);
+    }
+    for (index, body) in bodies.iter().enumerate() {
+        let answer = attempt(index, body).await?;
+        ensure!(matches!(answer.code, 200 | 201), "{body}: {answer:?}");
+    }
+    Ok(())
 }

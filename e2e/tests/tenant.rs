@@ -96,7 +96,8 @@ async fn grant(scene: &Scene) -> Result<BTreeSet<String>> {
     ];
     let mut command = tokio::process::Command::new(binary()?);
     let output = command.args(["rbac", &files[0], "--policy", &files[1], "-o", "json"]).output().await?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success() && said.contains("an earlier ClusterRole etch-policy-tenant"), "{said}");
     let printed: Value = serde_json::from_slice(&output.stdout)?;
     let mut bound = BTreeSet::new();
     for object in printed["items"].as_array().context("a list")? {

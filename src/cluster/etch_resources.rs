@@ -192,6 +192,14 @@ impl Cluster {
         self.all_of(&policies()).await
     }
 
+    /// All EmbeddedSchemas; `None` where Etch's CRDs are not installed.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn all_embedded_schemas(&self) -> Result<Option<Vec<Object>>, CallError> {
+        self.all_of(&embedded_schemas()).await
+    }
+
     /// All objects of a resource; `None` where there is no such resource.
     async fn all_of(&self, resource: &Resource) -> Result<Option<Vec<Object>>, CallError> {
         let (mut found, mut next) = (Vec::new(), None);

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::{report, source};
 use etch_admission::{Declaration, FactObject, OnExisting, Problem, is_asked_about};
-use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, RefusedObjects};
+use etch_core::api::{
+    DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, Policies, RefusedObjects, assign, counting,
+};
+use etch_core::crd::Resource;
 use etch_core::namespaces::Namespaces;
 use etch_core::object::Object;
 use etch_core::rbac::{Access, Account, Grant, role, role_in};
@@ -35,9 +39,10 @@ pub(crate) const SERVICE_ACCOUNT: &str = "etch-system:etch";
 /// The rules allow exactly what Etch needs: get, list, watch and patch on the custom resources of CRDs. For
 /// EmbeddedSchemas they allow list on the targets, also get and patch with `existing: Persist`, and list and
 /// watch of the objects that facts read, in their namespaces. Grant access to references yourself. A label
-/// adds the rules to the ClusterRole etch-custom-resources, which the installation binds to Etch. For a policy
-/// whose objects.namespaces are names without *, the command prints a Role and a RoleBinding in each of these
-/// namespaces instead.
+/// adds the rules to the ClusterRole etch-custom-resources, which the installation binds to Etch. For the CRDs
+/// of a cluster, the mode of the policy that governs each one counts: Audit needs no patch, Ignore nothing. For
+/// a policy whose objects.namespaces are names without *, the command prints a Role and a RoleBinding in each of
+/// these namespaces instead.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch rbac | kubectl apply -f -
@@ -54,7 +59,7 @@ pub(crate) struct Rbac {
     #[arg(long, conflicts_with = "files")]
     live: bool,
     /// Use only the CRDs that this DefaultsPolicy selects, and no EmbeddedSchema: a file, or the name of a
-    /// policy in the cluster
+    /// policy in the cluster, without the CRDs that another one governs
     #[arg(long, value_name = "FILE|NAME")]
     policy: Option<String>,
     /// Omit the permission to write, which reports do not need
@@ -77,15 +82,18 @@ pub(crate) struct Rbac {
 
 impl Rbac {
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        let Found { crds, schemas } =
+        let Found { crds, schemas, policies } =
             if self.files.is_empty() { live(target).await? } else { from_files(&self.files)? };
-        let policy = match &self.policy {
-            Some(policy) => Some(read_policy(policy, target).await?),
-            None => None,
+        let (policy, policies) = match &self.policy {
+            Some(policy) => {
+                let Named { name, spec, policies } = read_policy(policy, target).await?;
+                (Some((name, spec)), policies)
+            }
+            None => (None, policies),
         };
         let spec = policy.as_ref().map(|(_, spec)| spec);
         let of_crd = |crd: &Known| {
-            let grant = self.grant(crd, spec);
+            let grant = grant(crd, policy.as_ref(), policies.as_ref(), self.read_only);
             let of_status = grant.as_ref().and_then(|grant| of_status(grant, crd, spec));
             grant.into_iter().chain(of_status)
         };
@@ -119,29 +127,47 @@ impl Rbac {
             let (role, binding) = role_in(namespace, &name, &self.service_account, grants);
             roles.extend([serde_json::to_value(role)?, serde_json::to_value(binding)?]);
         }
+        if !namespaces.is_none() && roles.iter().all(|role| role["kind"] != "ClusterRole") {
+            let stale = format!(
+                "an earlier ClusterRole {name} still allows all namespaces: delete it if it is there"
+            );
+            writeln!(stderr(), "note: {}", report::plain(&stale))?;
+        }
         match &roles[..] {
             [role] => emit_object(out, self.output, role)?,
             roles => emit_objects(out, self.output, roles)?,
         }
         Ok(Outcome::Clean)
     }
+}
 
-    /// What Etch is to be granted for a CRD; `None` if it does nothing with its objects.
-    fn grant(&self, crd: &Known, policy: Option<&DefaultsPolicySpec>) -> Option<Grant> {
-        let mode = match policy {
-            Some(policy) => {
-                policy.selector.weight(&crd.name, &crd.group, &crd.labels)?;
-                policy.mode.unwrap_or_default()
+/// What Etch is to be granted for a CRD; `None` if it does nothing with its objects by this policy, or by that of
+/// the cluster that governs the CRD.
+fn grant(
+    crd: &Known,
+    policy: Option<&(String, DefaultsPolicySpec)>,
+    policies: Option<&Policies>,
+    read_only: bool,
+) -> Option<Grant> {
+    let governing = policies.and_then(|all| assign(all, &crd.name, &crd.group, &crd.labels, Duration::ZERO));
+    let governing = governing.map(|assigned| assigned.settings);
+    let mode = match (policy, governing) {
+        (Some((name, spec)), governing) => {
+            spec.selector.weight(&crd.name, &crd.group, &crd.labels)?;
+            if governing.is_some_and(|settings| settings.policy != *name) {
+                return None;
             }
-            None => Mode::Persist,
-        };
-        let access = match mode {
-            Mode::Persist if !self.read_only => Access::Write,
-            Mode::Persist | Mode::Audit => Access::Read,
-            Mode::Ignore => return None,
-        };
-        Some(Grant { group: crd.group.clone(), plural: crd.plural.clone(), name: None, access })
-    }
+            spec.mode.unwrap_or_default()
+        }
+        (None, Some(settings)) => settings.mode,
+        (None, None) => Mode::Persist,
+    };
+    let access = match mode {
+        Mode::Persist if !read_only => Access::Write,
+        Mode::Persist | Mode::Audit => Access::Read,
+        Mode::Ignore => return None,
+    };
+    Some(Grant { group: crd.group.clone(), plural: crd.plural.clone(), name: None, access })
 }
 
 /// The namespaces to which the permissions for a policy can be limited.
@@ -177,7 +203,10 @@ fn nothing_to_grant(policy: Option<&(String, DefaultsPolicySpec)>) -> anyhow::Re
             );
             (why, Outcome::Clean)
         }
-        Some((name, _)) => (format!("DefaultsPolicy {name} selects none of the CRDs"), Outcome::Findings),
+        Some((name, _)) => (
+            format!("DefaultsPolicy {name} selects none of the CRDs, or other policies govern them"),
+            Outcome::Findings,
+        ),
         None => ("Etch needs no permission for them".to_owned(), Outcome::Clean),
     };
     writeln!(stderr(), "note: {}; no role is printed", report::plain(&why))?;
@@ -244,6 +273,16 @@ struct Found {
     crds: Vec<Known>,
     /// By their names.
     schemas: Vec<(String, Declaration)>,
+    /// Those of the cluster, if the CRDs are of one that has them.
+    policies: Option<Policies>,
+}
+
+/// A policy that was named.
+struct Named {
+    name: String,
+    spec: DefaultsPolicySpec,
+    /// With all others of the cluster, unless it is of a file.
+    policies: Option<Policies>,
 }
 
 /// The part of a CRD that decides about permissions. Its schema does not: defaults may come with its next
@@ -277,15 +316,18 @@ impl Known {
     }
 }
 
-/// The EmbeddedSchemas of the cluster, and its CRDs except Etch's own, whose objects have no defaults.
+/// The EmbeddedSchemas and policies of the cluster, and its CRDs except Etch's own, whose objects have no defaults.
 async fn live(target: &Target) -> anyhow::Result<Found> {
     let mut crds_found = Vec::new();
     let cluster = Cluster::connect(target).await?;
     each(&cluster, &crds(), &mut |crd| crds_found.push(Known::read(crd.json()))).await?;
     let mut crds = crds_found.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    let is_there =
+        |there: &Resource| crds.iter().any(|crd| crd.group == there.group && crd.plural == there.plural);
+    let policies = if is_there(&policies()) { Some(counted(&all_policies(&cluster).await?)) } else { None };
     let mut schemas = Vec::new();
     let there = embedded_schemas();
-    if crds.iter().any(|crd| crd.group == there.group && crd.plural == there.plural) {
+    if is_there(&there) {
         let mut read = |object: Object| {
             let name = format!("EmbeddedSchema {}", object.name());
             schemas.push(
@@ -295,7 +337,7 @@ async fn live(target: &Target) -> anyhow::Result<Found> {
         each(&cluster, &there, &mut read).await?;
     }
     crds.retain(|crd| crd.group != GROUP);
-    Ok(Found { crds, schemas: schemas.into_iter().collect::<anyhow::Result<_>>()? })
+    Ok(Found { crds, schemas: schemas.into_iter().collect::<anyhow::Result<_>>()?, policies })
 }
 
 fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
@@ -314,6 +356,8 @@ fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
     if found.crds.is_empty() && found.schemas.is_empty() {
         bail!(none_of("CustomResourceDefinition", files, other));
     }
+    // What Etch may do with its own policies is fixed.
+    found.crds.retain(|crd| crd.group != GROUP);
     Ok(found)
 }
 
@@ -323,7 +367,7 @@ fn declaration(document: &Json) -> anyhow::Result<Declaration> {
 }
 
 /// The policy in a file, if there is one of that name, or else in the cluster, by its name.
-async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<(String, DefaultsPolicySpec)> {
+async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<Named> {
     // A policy may have such a name, too, and can be renamed; for a missing file, the error shows that the
     // file is missing.
     let is_file = policy.contains('/') || [".yaml", ".yml", ".json"].iter().any(|end| policy.ends_with(end));
@@ -335,23 +379,30 @@ async fn read_policy(policy: &str, target: &Target) -> anyhow::Result<(String, D
     if is_file || Path::new(policy).exists() {
         let mut read = from_policy_files(&[policy.into()], &mut io::empty()).context("--policy")?;
         return match (read.len(), read.pop_first()) {
-            (1, Some(one)) => Ok(one),
+            (1, Some((name, spec))) => Ok(Named { name, spec, policies: None }),
             (count, _) => bail!(found(count)),
         };
     }
-    let mut documents = Vec::new();
-    let cluster = Cluster::connect(target).await?;
-    each(&cluster, &policies(), &mut |object| {
-        if object.name() == policy {
-            documents.push(object.json().clone());
-        }
-    })
-    .await?;
-    let [document] = &documents[..] else { bail!(found(documents.len())) };
-    let name = document["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    let policy: DefaultsPolicy = serde_json::from_slice(&document.to_vec())
+    let documents = all_policies(&Cluster::connect(target).await?).await?;
+    let named = documents.iter().find(|document| document["metadata"]["name"] == policy);
+    let Some(document) = named else { bail!(found(0)) };
+    let read: DefaultsPolicy = serde_json::from_slice(&document.to_vec())
         .map_err(|error| anyhow!("--policy {policy} cannot be read: {}", without_values(&error)))?;
-    Ok((name, policy.spec))
+    Ok(Named { name: policy.to_owned(), spec: read.spec, policies: Some(counted(&documents)) })
+}
+
+async fn all_policies(cluster: &Cluster) -> anyhow::Result<Vec<Json>> {
+    let mut documents = Vec::new();
+    each(cluster, &policies(), &mut |object| documents.push(object.json().clone())).await?;
+    Ok(documents)
+}
+
+/// What counts of each policy.
+fn counted(policies: &[Json]) -> Policies {
+    let spec = |policy: &Json| {
+        (policy["metadata"]["name"].as_str().unwrap_or_default().to_owned(), counting(&policy["spec"]))
+    };
+    policies.iter().map(spec).collect()
 }
 
 #[cfg(test)]
@@ -413,5 +464,44 @@ mod tests {
         assert_eq!(granted(&with, Access::Read, Some(&asks)), None);
         assert_eq!(granted(&with, Access::Write, Some(&policy(None))), None);
         assert_eq!(granted(&with, Access::Write, None), None);
+    }
+
+    #[test]
+    fn a_crd_that_another_policy_governs_is_granted_by_that_one() {
+        let crd = Known::read(
+            &serde_json::json!({
+                "metadata": { "name": "things.example.com" },
+                "spec": { "group": "example.com", "names": { "plural": "things" } },
+            })
+            .into(),
+        )
+        .expect("a CRD");
+        let all = |own: &str| {
+            let policies = serde_json::json!({
+                "default": {}, "own": { "selector": { "groups": ["example.com"] }, "mode": own } });
+            serde_json::from_value::<Policies>(policies).expect("policies")
+        };
+        let verbs = |named: Option<&str>, all: Option<&Policies>, read_only| {
+            let policy = named.map(|name| (name.to_owned(), DefaultsPolicySpec::default()));
+            grant(&crd, policy.as_ref(), all, read_only).map(|grant| grant.access)
+        };
+        for (mode, access) in
+            [("Ignore", None), ("Audit", Some(Access::Read)), ("Persist", Some(Access::Write))]
+        {
+            let all = all(mode);
+            assert_eq!(verbs(Some("default"), Some(&all), false), None, "own governs it");
+            assert_eq!(verbs(None, Some(&all), false), access);
+        }
+        assert_eq!(verbs(Some("own"), Some(&all("Persist")), true), Some(Access::Read));
+        assert_eq!(
+            verbs(Some("default"), None, false),
+            Some(Access::Write),
+            "of a file nothing else is known"
+        );
+        assert_eq!(
+            verbs(None, Some(&Policies::new()), false),
+            Some(Access::Write),
+            "it may come to be selected"
+        );
     }
 }

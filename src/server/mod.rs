@@ -61,7 +61,8 @@ async fn converse(stream: TcpStream, router: Router) {
 async fn readyz(State(ready): State<Arc<Readiness>>) -> (StatusCode, &'static str) {
     match ready.lacks() {
         None => (StatusCode::OK, "ok\n"),
-        Some(what) => (StatusCode::SERVICE_UNAVAILABLE, what),
+        // As kube-apiserver's own: of a 503, clients print no body.
+        Some(what) => (StatusCode::INTERNAL_SERVER_ERROR, what),
     }
 }
 

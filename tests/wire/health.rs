@@ -51,7 +51,8 @@ async fn half_sent_heads_neither_stay_nor_keep_anybody_out() {
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         assert!(answer.contains("connection: close"), "{answer}");
     }
-    assert!(get(address, "/readyz").await.starts_with("HTTP/1.1 503"));
+    let unready = get(address, "/readyz").await;
+    assert!(unready.starts_with("HTTP/1.1 500"), "kubectl shows the body of no 503: {unready}");
     // The first are closed to make room, the last when their time is over.
     for stream in waiting {
         closed(stream).await;

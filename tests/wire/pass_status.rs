@@ -261,7 +261,7 @@ async fn a_crd_that_no_policy_selects_any_more_is_released_also_after_a_restart(
     let policy = world.stored(POLICIES, "default").expect("the policy");
     let mut conditions = policy["status"]["conditions"].as_array().expect("conditions").iter();
     let ready = conditions.find(|condition| condition["type"] == "Ready").expect("it is there");
-    assert_eq!((&ready["status"], &ready["reason"]), (&json!("False"), &json!("NothingSelected")));
+    assert_eq!((&ready["status"], &ready["reason"]), (&json!("True"), &json!("NothingSelected")));
     let log = world.operate(MINUTE).await;
     assert_eq!(log.count(|request| request.method == "PATCH"), 0);
 }

@@ -46,11 +46,11 @@ async fn a_place_that_no_schema_has_is_told_once_and_until_it_is_corrected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_policy_is_ready_as_soon_as_it_selects_something() {
+async fn a_policy_shows_whether_it_selects_something() {
     let world = World::with(&["a"]);
     set_policy(&world, 2, json!({ "selector": { "names": ["things.exmaple.com"] } }));
     world.operate(MINUTE).await;
-    let none = "False NothingSelected: the selector matches no CRD in the cluster";
+    let none = "True NothingSelected: the selector matches no CRD in the cluster";
     assert_eq!(said(&world, "default", "Ready"), none);
     set_policy(&world, 3, json!({ "selector": { "names": ["things.example.com"] } }));
     world.operate(MINUTE).await;

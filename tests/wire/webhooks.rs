@@ -342,14 +342,18 @@ async fn a_schema_that_does_not_compile_leaves_the_last_good_one_in_place() {
     broken["metadata"]["generation"] = json!(2);
     world.put(SCHEMAS, broken);
     sleep(MINUTE).await;
-    assert_eq!(reasons(&world, "one"), ["AllKnown", "Invalid", "LastGoodServed"]);
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Invalid", "LastGoodServed", "Invalid"]);
     assert!(replica.serving.now().contains_key("one"));
     let after = (webhooks(&world), replica.log.count(|request| is_apply(request) && is_of_webhooks(request)));
     assert_eq!(after, before);
     drop(replica);
     let replica = Replica::start(&world, signed());
     sleep(MINUTE).await;
-    assert_eq!(reasons(&world, "one"), ["AllKnown", "Invalid", "LastGoodServed"], "after a restart");
+    assert_eq!(
+        reasons(&world, "one"),
+        ["AllKnown", "Invalid", "LastGoodServed", "Invalid"],
+        "after a restart"
+    );
     assert!(replica.serving.now().contains_key("one"));
     assert_eq!(webhooks(&world), before.0);
 }
@@ -529,7 +533,7 @@ async fn a_schema_or_fact_that_is_nested_deeply_keeps_no_other_from_being_served
     assert_eq!(reasons(&world, "good"), ["AllKnown", "Compiled", "Served"]);
     assert_eq!(replica.serving.now()["good"].facts, json!({ "id": "a" }));
     assert_eq!(reasons(&world, "deep"), ["AllKnown", "Compiled", "Served"]);
-    assert_eq!(reasons(&world, "deepest"), ["NotServed", "Invalid", "NotServed"]);
+    assert_eq!(reasons(&world, "deepest"), ["NotServed", "Invalid", "NotServed", "Invalid"]);
     assert_eq!(message(&world, "deepest", "Ready"), "spec: nested more than 1000 levels deep");
     // The same while it watches.
     world.remove(SCHEMAS, "deep");

@@ -53,7 +53,8 @@ pub struct EmbeddedSchemaStatus {
     /// The generation of the schema that this status is for.
     #[serde(default)]
     pub observed_generation: i64,
-    /// `FactsKnown`, `Ready` and `Serving`, and `DefaultsPersisted` with `existing: Persist`.
+    /// `FactsKnown`, `Ready` and `Serving`, `Stalled` while `spec` is invalid, and `DefaultsPersisted` with
+    /// `existing: Persist`.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -56,5 +56,5 @@ pub use settings::{FailurePolicy, MatchCondition, Webhooks};
 pub use spec::{Declaration, FactObject, OnExisting, Operation};
 pub use webhooks::{
     CONFIGURATION, Endpoint, GUARD, GUARDS, Injection, MANAGED_BY, MIGRATION_GUARD, SERVICE, altered,
-    configurations, is_applied, is_asked_about, schema_of, with_injected, without_authority,
+    configurations, is_applied, is_asked_about, schema_of, unguarded, with_injected, without_authority,
 };

@@ -32,6 +32,9 @@ const SYSTEM: &str = "kube-system";
 /// it looks: the webhooks are asked about no object of the cluster itself anyway.
 const NO_ENFORCER: (&str, &str) = ("admissions.enforcer/disabled", "true");
 
+/// The annotations by which injectors know what is theirs to set: cert-manager's, and OpenShift's.
+const INJECTED: [&str; 2] = ["cert-manager.io/inject-ca-from", "service.beta.openshift.io/inject-cabundle"];
+
 /// The field of a webhook that injectors set.
 const CA_BUNDLE: &str = "caBundle";
 
@@ -155,6 +158,22 @@ pub fn without_authority(configuration: &Value) -> impl Iterator<Item = &str> {
     webhooks(configuration).filter(has_none).filter_map(|webhook| webhook["name"].as_str())
 }
 
+/// Why API servers do not ask by one of [`GUARDS`], or cannot, as far as the ValidatingWebhookConfiguration shows it;
+/// `None` if they do.
+pub fn unguarded(configuration: Option<&Value>) -> Option<String> {
+    let there = |name: &str| webhooks(configuration?).find(|webhook| webhook["name"] == name);
+    if let Some(missing) = GUARDS.into_iter().find(|name| there(name).is_none()) {
+        return Some(format!(
+            "the ValidatingWebhookConfiguration {CONFIGURATION} lacks the webhook {missing}: install config/admission"
+        ));
+    }
+    // Without an injector, the certificate may be one that every system trusts.
+    let configuration = configuration
+        .filter(|there| INJECTED.iter().any(|by| there["metadata"]["annotations"][by].is_string()))?;
+    let lacking = without_authority(configuration).find(|name| GUARDS.contains(name))?;
+    Some(format!("nobody has put a caBundle into the webhook {lacking}: see --admission-inject"))
+}
+
 /// Whether API servers ever ask about objects of a group.
 pub fn is_asked_about(group: &str) -> bool {
     !NEVER.contains(&group)
@@ -223,9 +242,9 @@ fn annotations(endpoint: &Endpoint, keys: &KeyRing) -> Value {
         Injection::None => {}
         Injection::CertManager => {
             let certificate = format!("{}/{SERVICE}", endpoint.namespace);
-            annotations["cert-manager.io/inject-ca-from"] = certificate.into();
+            annotations[INJECTED[0]] = certificate.into();
         }
-        Injection::ServiceCa => annotations["service.beta.openshift.io/inject-cabundle"] = json!("true"),
+        Injection::ServiceCa => annotations[INJECTED[1]] = json!("true"),
     }
     annotations
 }
@@ -624,5 +643,27 @@ mod tests {
         assert!(!is_applied(&none, &configuration));
         configuration.as_object_mut().expect("a map").remove("webhooks");
         assert!(is_applied(&none, &configuration));
+    }
+
+    #[test]
+    fn why_nobody_guards_is_read_off_the_configuration() {
+        let of = |guards: &[&str], inject, authority| {
+            let [_, configuration] = configurations([], guards, &endpoint(inject), authority, &keys());
+            unguarded(Some(&configuration)).unwrap_or_default()
+        };
+        assert_eq!(of(&GUARDS, Injection::None, Some(&b"PEM"[..])), "");
+        assert_eq!(of(&GUARDS, Injection::None, None), "", "the certificate may be trusted everywhere");
+        for inject in [Injection::CertManager, Injection::ServiceCa] {
+            let why = of(&GUARDS, inject, None);
+            assert!(why.starts_with(&format!("nobody has put a caBundle into the webhook {GUARD}")), "{why}");
+        }
+        let lacks = |name: &str| {
+            format!(
+                "the ValidatingWebhookConfiguration etch lacks the webhook {name}: install config/admission"
+            )
+        };
+        assert_eq!(of(&[GUARD], Injection::None, None), lacks(MIGRATION_GUARD));
+        assert_eq!(of(&[], Injection::None, None), lacks(GUARD));
+        assert_eq!(unguarded(None), Some(lacks(GUARD)));
     }
 }

@@ -20,6 +20,8 @@ const CONFLICTS: usize = 10;
 pub const UNKNOWN_PATHS: &str = "UnknownPaths";
 /// The condition of a policy that is as specific as another one.
 pub const CONFLICTING: &str = "Conflicting";
+/// The condition of what is not `Ready`, and does not become it until a user changes it.
+pub const STALLED: &str = "Stalled";
 /// The reason of `Ready` where the selector matches no CRD.
 pub const NOTHING_SELECTED: &str = "NothingSelected";
 
@@ -144,7 +146,8 @@ fn status(
         (Some(_), 0) if selects > 0 => {
             ("True", "Outranked", "other policies govern every CRD that this one selects".to_owned())
         }
-        (Some(_), 0) => ("False", NOTHING_SELECTED, "the selector matches no CRD in the cluster".to_owned()),
+        // It is in force for every CRD that comes: one that waits for Ready must not keep them from coming.
+        (Some(_), 0) => ("True", NOTHING_SELECTED, "the selector matches no CRD in the cluster".to_owned()),
         (Some(_), _) => ("True", "InForce", format!("this policy governs {}", crds(count))),
     };
     let paused = match pause(counted, name) {
@@ -178,9 +181,11 @@ fn status(
         }
     };
     let generation = Some(policy.generation);
+    // As kstatus knows it: waiting does not help. It is there only where something is wrong.
+    let stalled = (ready.0 == "False").then(|| (STALLED, ("True", ready.1, ready.2.clone())));
     let conditions =
         [(CONFLICTING, conflicting), ("Paused", paused), ("Ready", ready), (UNKNOWN_PATHS, unknown)];
-    let conditions = conditions.into_iter().map(|(kind, (status, reason, message))| {
+    let conditions = conditions.into_iter().chain(stalled).map(|(kind, (status, reason, message))| {
         let before = policy.status.conditions.iter().find(|before| before.type_ == kind);
         let kept = before.filter(|before| before.status == status);
         Condition {
@@ -318,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_selects_nothing_is_not_ready_and_one_that_is_outranked_is() {
+    fn a_policy_is_ready_whatever_it_selects() {
         let policies = BTreeMap::from([
             ("default".to_owned(), policy("{}")),
             ("own".to_owned(), policy(r#"{"selector": {"groups": ["x.io"]}}"#)),
@@ -327,7 +332,7 @@ mod tests {
         let ready = |name: &str| said(&only(&policies, name, &["things.x.io"]), "Ready");
         assert_eq!(ready("default"), "True Outranked: other policies govern every CRD that this one selects");
         assert_eq!(ready("own"), "True InForce: this policy governs 1 CRD");
-        assert_eq!(ready("typo"), "False NothingSelected: the selector matches no CRD in the cluster");
+        assert_eq!(ready("typo"), "True NothingSelected: the selector matches no CRD in the cluster");
     }
 
     #[test]
@@ -388,5 +393,8 @@ mod tests {
             "spec has values that this version of Etch does not support: Etch writes no objects of the 1 CRD that it governs"
         );
         assert_eq!(condition(&statuses[0].1, "Paused").reason, "Paused");
+        assert_eq!(said(&statuses[0].1, STALLED), format!("True Unreadable: {}", ready.message));
+        let fine = only(&BTreeMap::from([("fine".to_owned(), policy("{}"))]), "fine", &["ones.x.io"]);
+        assert!(fine.conditions.iter().all(|condition| condition.type_ != STALLED));
     }
 }

@@ -67,18 +67,21 @@ impl Runner {
         command.arg(step["run"].as_str().context("a script")?).current_dir(self.folder.path());
         let etch = binary()?;
         let path = std::env::var("PATH")?;
-        command.env("PATH", format!("{}:{path}", etch.parent().context("its folder")?.display()));
+        let own = self.folder.path().display();
+        command.env("PATH", format!("{own}:{}:{path}", etch.parent().context("its folder")?.display()));
         for file in ["GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_STEP_SUMMARY"] {
             command.env(file, self.folder.path().join(file));
         }
+        command.env("RUNNER_TEMP", self.folder.path()).env("GITHUB_REPOSITORY", "acme/crds");
         for (variable, expression) in step["env"].as_object().into_iter().flatten() {
             let expression = expression.as_str().context("an expression")?;
             let input = expression
-                .strip_prefix("${{ inputs.")
+                .strip_prefix("${{ ")
                 .and_then(|rest| rest.strip_suffix(" }}"))
-                .with_context(|| format!("{expression} is no input"))?;
+                .with_context(|| format!("{expression} is no expression"))?;
+            let input = input.strip_prefix("inputs.").unwrap_or(input);
             let declared = &self.action["inputs"][input];
-            ensure!(declared.is_object(), "the action has no input {input}");
+            ensure!(declared.is_object() || input.starts_with("github."), "the action has no input {input}");
             let given = inputs.iter().find(|(name, _)| *name == input).map(|(_, value)| *value);
             command.env(variable, given.or(declared["default"].as_str()).unwrap_or_default());
         }
@@ -110,8 +113,10 @@ fn it_annotates_and_leaves_a_log_for_code_scanning() -> Result<()> {
     let sarif: Value = serde_json::from_str(&runner.read("other.sarif")?)?;
     ensure!(sarif["runs"][0]["results"] == serde_json::json!([]), "{sarif:#}");
 
+    fs::remove_file(runner.folder.path().join("GITHUB_OUTPUT"))?;
     let ended = runner.run("lint", &[("files", "missing.yaml")])?;
     ensure!(ended.code == Some(2) && ended.err.lines().count() == 1, "one line, once: {ended:?}");
+    ensure!(runner.read("GITHUB_OUTPUT").is_err(), "a command that failed has no log to upload");
     Ok(())
 }
 
@@ -169,6 +174,35 @@ fn an_impact_is_a_report_in_the_summary() -> Result<()> {
     let ended = runner.run("impact", &[("files", "missing.yaml"), ("old", "old.yaml")])?;
     ensure!(ended.code == Some(2) && ended.err.lines().count() == 1, "{ended:?}");
     ensure!(runner.read("GITHUB_OUTPUT").is_err(), "a command that failed has no report");
+    Ok(())
+}
+
+#[test]
+fn an_impact_replaces_its_own_comment_and_no_other() -> Result<()> {
+    let runner = Runner::new("impact-action")?;
+    runner.file("etch-impact.md", "the report\n")?;
+    let gh = "#!/bin/sh\necho \"$@\" >>calls\ncase \"$*\" in *--paginate*) cat ids;; esac\n";
+    let gh = runner.file("gh", gh)?;
+    fs::set_permissions(&gh, fs::Permissions::from_mode(0o755))?;
+    let body = format!("body=@{}/etch-comment.md", runner.folder.path().display());
+    for (ids, expected) in [
+        ("", format!("api --silent repos/acme/crds/issues/7/comments --field {body}")),
+        (
+            "11\n12\n",
+            format!("api --silent --method PATCH repos/acme/crds/issues/comments/11 --field {body}"),
+        ),
+    ] {
+        runner.file("ids", ids)?;
+        runner.file("calls", "")?;
+        let ended = runner.run("comment", &[("github.event.pull_request.number", "7")])?;
+        ensure!(ended.code == Some(0), "{ended:?}");
+        let calls = runner.read("calls")?;
+        ensure!(
+            calls.lines().next().is_some_and(|call| call.contains("startswith(\"<!-- etch impact -->\")"))
+        );
+        assert_eq!(calls.lines().nth(1), Some(expected.as_str()), "{calls}");
+        assert_eq!(runner.read("etch-comment.md")?, "<!-- etch impact -->\nthe report\n");
+    }
     Ok(())
 }
 

@@ -78,6 +78,8 @@ async fn one_screen_shows_how_etch_stands() -> Result<()> {
     ensure!(policy["name"] == "default" && policy["crds"] == governed["crds"], "{document:#} {governed:#}");
     ensure!(document["leader"]["namespace"] == "etch-system", "{document:#}");
     ensure!(document["leader"]["since"].is_string(), "{document:#}");
+    let unguarded = document["unguarded"].as_str().unwrap_or_default();
+    ensure!(unguarded.contains("config/admission"), "{document:#}");
     ensure!(document["problems"]["held"] == 1 && document["installed"] == true, "{document:#}");
     let gadget = ["--kubeconfig", text(&admin), "explain", "gadgets", "g", "-o", "json"];
     let mut command = Command::new(binary()?);
@@ -101,6 +103,8 @@ async fn what_may_not_be_read_is_named(scene: &Scene) -> Result<()> {
         "the Lease of the operator: ",
         "DefaultsPolicies: ",
         "DefaultsReports: ",
+        "EmbeddedSchemas: ",
+        "the ValidatingWebhookConfiguration etch: ",
         "no permission to list customresourcedefinitions.apiextensions.k8s.io",
     ] {
         ensure!(ended.err.contains(unread), "{unread}: {ended:?}");

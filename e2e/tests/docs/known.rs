@@ -187,7 +187,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("kubectl get defaultspolicies", WELL),
     ("kubectl get defaultspolicy NAME -o yaml --show-managed-fields", WELL),
     ("etch rbac --policy NAME --service-account etch-system:etch | kubectl apply -f -", WELL),
-    ("kubectl wait --for=condition=Ready", Left("a mention, without what is waited for")),
+    ("kubectl delete clusterrole,role,rolebinding", Left("a mention, without what is deleted")),
     ("etch persist widgets.example.com --dry-run", LOOKED),
     ("etch persist widgets.example.com", LOOKED),
     ("kubectl -n etch-system scale deployment etch --replicas=0", WELL),

@@ -93,11 +93,14 @@ fn the_chart_is_the_installation() -> Result<()> {
 #[test]
 fn the_status_guard_is_about_the_service_account_of_the_release() -> Result<()> {
     let objects = rendered(&["--set", "statusGuard.enabled=true", "--namespace", "platform"])?;
-    let guard = named(&objects, "ValidatingAdmissionPolicy", "etch-status-guard")?;
-    assert_eq!(
-        guard["spec"]["matchConditions"][0]["expression"],
-        "request.userInfo.username == 'system:serviceaccount:platform:etch'"
-    );
+    for name in ["etch-status-guard", "etch-webhook-guard"] {
+        let guard = named(&objects, "ValidatingAdmissionPolicy", name)?;
+        assert_eq!(
+            guard["spec"]["matchConditions"][0]["expression"],
+            "request.userInfo.username == 'system:serviceaccount:platform:etch'"
+        );
+        ensure!(!guard.to_string().contains("etch-system"), "{guard}");
+    }
     Ok(())
 }
 
@@ -305,9 +308,9 @@ fn groups_of_crds_can_be_granted() -> Result<()> {
     Ok(())
 }
 
-/// What Helm prints after an installation with these values. `helm template` renders no notes, so a copy of the
+/// What Helm prints after an installation with these flags. `helm template` renders no notes, so a copy of the
 /// chart has them in an object.
-fn notes(values: &str) -> Result<String> {
+fn notes(flags: &[&str]) -> Result<String> {
     let folder = tempfile::tempdir()?;
     let status = Command::new("cp").arg("-r").arg(root().join("config/chart")).arg(folder.path()).status()?;
     ensure!(status.success(), "{status}");
@@ -316,7 +319,7 @@ fn notes(values: &str) -> Result<String> {
     let object = "kind: Notes\nmetadata: { name: notes }\ntext: {{ include \"notes\" . | toJson }}\n";
     let template = format!("{{{{- define \"notes\" }}}}{text}{{{{- end }}}}{object}");
     std::fs::write(chart.join("templates/shown-notes.yaml"), template)?;
-    let objects = parse_documents(&helm_template(&chart, &["--set", values])?)?;
+    let objects = parse_documents(&helm_template(&chart, flags)?)?;
     let text = named(&objects, "Notes", "notes")?["text"].as_str().context("no text")?;
     Ok(text.to_owned())
 }
@@ -328,7 +331,14 @@ fn notes_fit_the_values() -> Result<()> {
     for (values, shown, hidden) in [
         (
             "",
-            &["no access", write, "the mode Persist", "enforce=restricted", "etch clean"][..],
+            &[
+                "no access",
+                write,
+                "the mode Persist",
+                "enforce=restricted",
+                "wait --for=delete pod",
+                "etch clean &&",
+            ][..],
             &[read, "Fail"][..],
         ),
         (
@@ -360,7 +370,7 @@ fn notes_fit_the_values() -> Result<()> {
         ),
         ("admission.enabled=true", &["the webhook configurations `etch` stay", "Fail"], &[]),
     ] {
-        let notes = notes(values)?;
+        let notes = notes(&["--set", values])?;
         for text in shown {
             ensure!(notes.contains(text), "{values}: no {text:?} in\n{notes}");
         }
@@ -368,7 +378,11 @@ fn notes_fit_the_values() -> Result<()> {
             ensure!(!notes.contains(text), "{values}: {text:?} in\n{notes}");
         }
         ensure!(notes.contains("namespace etch-system"), "{values}: {notes}");
+        ensure!(!notes.contains("--service-account"), "{values}: {notes}");
     }
+    ensure!(
+        notes(&["--namespace", "platform"])?.contains("etch rbac --live --service-account platform:etch |")
+    );
     Ok(())
 }
 

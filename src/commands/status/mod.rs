@@ -9,8 +9,10 @@ mod tests;
 use std::io::Write;
 
 use clap::Args;
-use etch::cluster::{Cluster, Leader, crds};
+use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds};
 use etch::report::Style;
+use etch_admission::api::EmbeddedSchemaStatus;
+use etch_admission::unguarded;
 use etch_core::api::{DefaultsPolicyStatus, DefaultsReport, counting};
 use etch_core::call_error::CallError;
 use etch_core::condition;
@@ -29,8 +31,9 @@ use crate::commands::outcome::Outcome;
 
 /// Show policies, passes, missing permissions, and objects that Etch does not write
 ///
-/// The command reads the conditions of CRDs, DefaultsReports, DefaultsPolicies and the Lease of the operator.
-/// It shows what it may read, and names what it may not.
+/// The command reads the conditions of CRDs, DefaultsReports, DefaultsPolicies, EmbeddedSchemas, the Lease of
+/// the operator, and the ValidatingWebhookConfiguration etch. It shows what it may read, and names what it may
+/// not.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch status
@@ -69,15 +72,19 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
         Err(error) if error.code().is_none() => return Err(error.into()),
         read => noted(&mut unread, "the version of Kubernetes", read),
     };
-    let (leader, policies, reports, crds) = tokio::join!(
+    let (leader, policies, reports, schemas, webhooks, crds) = tokio::join!(
         cluster.leader(LEASE),
         cluster.all_policies(),
         cluster.all_reports(),
+        cluster.all_embedded_schemas(),
+        cluster.webhook_configuration(WebhookConfiguration::Validating),
         crd_facts(cluster),
     );
     let leader = noted(&mut unread, "the Lease of the operator", leader);
     let policies = noted(&mut unread, "DefaultsPolicies", policies);
     let reports = noted(&mut unread, "DefaultsReports", reports);
+    let schemas = noted(&mut unread, "EmbeddedSchemas", schemas);
+    let webhooks = noted(&mut unread, "the ValidatingWebhookConfiguration etch", webhooks);
     let crds = match crds {
         Ok(crds) => Some(crds),
         Err(error) => {
@@ -89,6 +96,10 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
         let status = DefaultsPolicyStatus::deserialize(&policy.json()["status"]).unwrap_or_default();
         (policy.name().to_owned(), status.conditions)
     };
+    let schema_conditions_of = |schema: &Object| {
+        let status = EmbeddedSchemaStatus::deserialize(&schema.json()["status"]).unwrap_or_default();
+        (schema.name().to_owned(), status.conditions)
+    };
     let reports = reports.map(|reports| readable(&reports, &mut unread));
     let spec_of = |policy: &Object| (policy.name().to_owned(), counting(&policy.json()["spec"]));
     Ok(Facts {
@@ -96,6 +107,8 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
         leader: leader.map(|leader| leader.map(view)),
         policy_conditions: policies.iter().flatten().flatten().map(conditions_of).collect(),
         policies: policies.map(|policies| policies.map(|all| all.iter().map(spec_of).collect())),
+        unguarded: webhooks.map(|configuration| unguarded(configuration.as_deref())),
+        schema_conditions: schemas.iter().flatten().flatten().map(schema_conditions_of).collect(),
         reports,
         crds,
         unread,

@@ -7,8 +7,9 @@ use etch_core::api::{DefaultsReport, DefaultsReportStatus, ObjectProblem, Polici
 use etch_core::condition::{Condition, EventType, Reason, TYPES};
 use etch_core::message::{MISSING_PERMISSION, OLD_CRDS};
 use etch_core::policy::{CONFLICTING, NOTHING_SELECTED, UNKNOWN_PATHS};
+use etch_core::upgrade::GuardMode;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as ServerCondition;
 use serde::Serialize;
 
 use crate::commands::policy::Labels;
@@ -26,7 +27,11 @@ pub(super) struct Facts {
     /// None inside where Etch's CRDs are not installed.
     pub(super) policies: Option<Option<Policies>>,
     /// The conditions of each policy, those included whose spec cannot be read.
-    pub(super) policy_conditions: Vec<(String, Vec<PolicyCondition>)>,
+    pub(super) policy_conditions: Vec<(String, Vec<ServerCondition>)>,
+    /// Why API servers do not ask the guard; `None` inside if they do.
+    pub(super) unguarded: Option<Option<String>>,
+    /// The conditions of each EmbeddedSchema.
+    pub(super) schema_conditions: Vec<(String, Vec<ServerCondition>)>,
     pub(super) reports: Option<Vec<DefaultsReport>>,
     pub(super) crds: Option<Vec<CrdFacts>>,
     /// What could not be read, with the reason.
@@ -60,6 +65,9 @@ pub(super) struct Overview {
     pub(super) old_crds: bool,
     pub(super) policies: Vec<PolicyView>,
     pub(super) policy_problems: Vec<PolicyProblem>,
+    /// Why API servers do not ask the guard; `None` if they do, or if that could not be read.
+    pub(super) unguarded: Option<String>,
+    pub(super) schema_problems: Vec<SchemaProblem>,
     /// How many CRDs no policy selects; `None` if policies could not be read.
     pub(super) ungoverned: Option<u64>,
     /// How many CRDs have each reason of `DefaultsPersisted`, and how many have the other two conditions.
@@ -99,6 +107,15 @@ pub(super) struct PolicyView {
 #[derive(Debug, Serialize)]
 pub(super) struct PolicyProblem {
     pub(super) policy: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+/// A condition of an EmbeddedSchema that is `False`, or the lack of all.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SchemaProblem {
+    pub(super) embedded_schema: String,
     pub(super) reason: String,
     pub(super) message: String,
 }
@@ -155,7 +172,8 @@ pub(super) struct ProblemView {
 
 /// Sums up what was read.
 pub(super) fn overview(facts: Facts) -> Overview {
-    let Facts { kubernetes, leader, policies, policy_conditions, reports, crds, unread, now } = facts;
+    let Facts { kubernetes, leader, policies, policy_conditions, .. } = facts;
+    let Facts { unguarded, schema_conditions, reports, crds, unread, now, .. } = facts;
     let are_known = crds.is_some() && policies.is_some();
     let (crds, mut reports) = (crds.unwrap_or_default(), reports.unwrap_or_default());
     let installed = policies.as_ref().map(Option::is_some);
@@ -179,7 +197,9 @@ pub(super) fn overview(facts: Facts) -> Overview {
         installed,
         old_crds: conditions_of(&crds).any(|condition| condition.message.contains(OLD_CRDS)),
         policies: policy_views(&policies, &governed),
-        policy_problems: policy_problems(policy_conditions),
+        policy_problems: policy_problems(policy_conditions, &policies),
+        unguarded: unguarded.flatten(),
+        schema_problems: schema_conditions.into_iter().flat_map(schema_problems).collect(),
         ungoverned: installed.map(|_| (crds.len() - governed.len()) as u64),
         crds: states(&crds),
         passes: reports.iter().filter_map(|report| pass(report, now)).collect(),
@@ -197,9 +217,16 @@ impl Overview {
             && !self.old_crds
             // A policy may be there before its CRDs are.
             && self.policy_problems.iter().all(|problem| problem.reason == NOTHING_SELECTED)
+            && !(self.unguarded.is_some() && self.denies())
+            && self.schema_problems.is_empty()
             && self.missing_permissions.is_empty()
             && self.problems.held + self.problems.rejected == 0
             && !self.crds.iter().any(|state| state.is_problem)
+    }
+
+    /// Whether a policy has harmful upgrades refused.
+    pub(super) fn denies(&self) -> bool {
+        self.policies.iter().any(|policy| policy.guard == format!("{:?}", GuardMode::Deny))
     }
 }
 
@@ -218,13 +245,19 @@ fn policy_views(policies: &Policies, governed: &BTreeMap<&str, String>) -> Vec<P
     policies.iter().map(view).collect()
 }
 
-fn policy_problems(conditions: Vec<(String, Vec<PolicyCondition>)>) -> Vec<PolicyProblem> {
-    let is_problem = |condition: &PolicyCondition| match condition.type_.as_str() {
-        "Ready" => condition.status == "False",
-        CONFLICTING | UNKNOWN_PATHS => condition.status == "True",
-        _ => false,
-    };
+fn policy_problems(
+    conditions: Vec<(String, Vec<ServerCondition>)>,
+    policies: &Policies,
+) -> Vec<PolicyProblem> {
     let problems = conditions.into_iter().flat_map(|(policy, conditions)| {
+        // A policy that only pauses all CRDs has its effect without one of its own.
+        let pauses_all = policies.get(&policy).is_some_and(|spec| spec.pause_all == Some(true));
+        let is_problem = move |condition: &ServerCondition| match condition.type_.as_str() {
+            "Ready" if condition.reason == NOTHING_SELECTED => !pauses_all,
+            "Ready" => condition.status == "False",
+            CONFLICTING | UNKNOWN_PATHS => condition.status == "True",
+            _ => false,
+        };
         conditions.into_iter().filter(is_problem).map(move |condition| PolicyProblem {
             policy: policy.clone(),
             reason: condition.reason,
@@ -232,6 +265,19 @@ fn policy_problems(conditions: Vec<(String, Vec<PolicyCondition>)>) -> Vec<Polic
         })
     });
     problems.collect()
+}
+
+fn schema_problems((name, conditions): (String, Vec<ServerCondition>)) -> Vec<SchemaProblem> {
+    let problem = |reason: &str, message: &str| SchemaProblem {
+        embedded_schema: name.clone(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+    };
+    if conditions.is_empty() {
+        return vec![problem("NoCondition", "Etch has not read it: install config/admission")];
+    }
+    let wrong = conditions.iter().filter(|condition| condition.status == "False");
+    wrong.map(|condition| problem(&condition.reason, &condition.message)).collect()
 }
 
 /// The state of a CRD that has changed since its conditions were set.

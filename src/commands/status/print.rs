@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use etch::report::{Cell, Style, Table, Tone, counted, plain};
 use jiff::Timestamp;
 
-use super::overview::{MissingView, Overview, PassView, PolicyProblem, ProblemsView};
+use super::overview::{
+    MissingView, Overview, PassView, PolicyProblem, PolicyView, ProblemsView, SchemaProblem,
+};
 
 /// How wide it is, where the terminal is not narrower.
 const WIDTH: usize = 80;
@@ -31,6 +33,7 @@ pub(super) fn table(
         writeln!(out, "Etch's CRDs are of an older Etch: `etch crds | kubectl apply -f -`")?;
     }
     policies(out, style, overview)?;
+    schemas(out, style, &overview.schema_problems)?;
     states(out, style, overview)?;
     passes(out, style, &overview.passes, now)?;
     for missing in &overview.missing_permissions {
@@ -70,7 +73,7 @@ fn policies(out: &mut dyn Write, style: &Style, overview: &Overview) -> io::Resu
                 Cell::new(shortened(&policy.name, POLICY), Tone::Strong),
                 policy.mode.as_str().into(),
                 policy.crds.to_string().into(),
-                policy.guard.as_str().into(),
+                guard(policy, overview.unguarded.is_some()),
                 Cell::new(paused.unwrap_or_default(), Tone::Warning),
             ]);
         }
@@ -83,9 +86,36 @@ fn policies(out: &mut dyn Write, style: &Style, overview: &Overview) -> io::Resu
         0 => {}
         more => writeln!(out, "and {more} more: `kubectl get defaultspolicies`")?,
     }
+    if let Some(why) = overview.unguarded.as_ref().filter(|_| overview.denies()) {
+        wrapped(out, style, Tone::Bad, &format!("guard: Deny refuses nothing: {why}"))?;
+    }
     match overview.ungoverned {
         None | Some(0) => Ok(()),
         Some(ungoverned) => writeln!(out, "No policy selects {}.", counted(ungoverned, "CRD")),
+    }
+}
+
+/// What a policy's guard is set to, and whether anybody asks it.
+fn guard(policy: &PolicyView, is_unserved: bool) -> Cell {
+    match policy.guard.as_str() {
+        guard if !is_unserved || guard == "Off" => guard.into(),
+        guard => {
+            Cell::new(format!("{guard} (not served)"), if guard == "Deny" { Tone::Bad } else { Tone::Plain })
+        }
+    }
+}
+
+fn schemas(out: &mut dyn Write, style: &Style, problems: &[SchemaProblem]) -> io::Result<()> {
+    if problems.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    for SchemaProblem { embedded_schema, reason, message } in problems.iter().take(NAMED) {
+        wrapped(out, style, Tone::Bad, &format!("EmbeddedSchema {embedded_schema}: {reason}: {message}"))?;
+    }
+    match problems.len().saturating_sub(NAMED) {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} more: `kubectl get embeddedschemas`"),
     }
 }
 

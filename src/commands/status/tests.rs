@@ -99,6 +99,8 @@ fn busy() -> Facts {
         })),
         policies: Some(serde_json::from_value(policies).ok()),
         policy_conditions: Vec::new(),
+        unguarded: Some(None),
+        schema_conditions: Vec::new(),
         reports: Some(vec![report("widgets.example.com", running), report("gadgets.example.com", held)]),
         crds: Some(crds),
         unread: Vec::new(),
@@ -278,8 +280,13 @@ fn what_is_wrong_with_a_policy_itself_is_shown() {
     };
     let fine = overview(calm(vec![ready(), condition("Conflicting", "False", "NoTie", "")]));
     assert!(fine.is_clean() && fine.policy_problems.is_empty());
-    let early = overview(calm(vec![condition("Ready", "False", "NothingSelected", "it matches no CRD")]));
+    let nothing = || vec![condition("Ready", "True", "NothingSelected", "it matches no CRD")];
+    let early = overview(calm(nothing()));
     assert!(early.is_clean(), "its CRDs may follow");
+    let pause = json!({ "default": { "selector": { "names": ["none"] }, "pauseAll": true } });
+    let policies = serde_json::from_value(pause).ok().map(Some);
+    let pause = overview(Facts { policies, ..calm(nothing()) });
+    assert!(pause.policy_problems.is_empty(), "{}", printed(&pause));
     assert!(
         printed(&early).contains("\ndefault: NothingSelected: it matches no CRD\n"),
         "{}",
@@ -295,6 +302,63 @@ fn what_is_wrong_with_a_policy_itself_is_shown() {
         assert!(!overview.is_clean());
         assert!(printed(&overview).contains(&line), "{}", printed(&overview));
     }
+}
+
+#[test]
+fn a_guard_that_nobody_asks_is_not_shown_as_one() {
+    let guarded = |guard: &str, unguarded: Option<&str>| {
+        let policies = json!({ "default": { "guard": guard }, "ignored": { "mode": "Ignore" } });
+        overview(Facts {
+            policies: serde_json::from_value(policies).ok().map(Some),
+            unguarded: Some(unguarded.map(str::to_owned)),
+            reports: Some(Vec::new()),
+            crds: Some(vec![persisted("widgets.example.com", "AllPersisted", "")]),
+            ..busy()
+        })
+    };
+    let why = Some("install it");
+    let denied = guarded("Deny", why);
+    assert!(!denied.is_clean());
+    let shown = printed(&denied);
+    assert!(shown.contains("   Deny (not served)") && shown.contains("   Off\n"), "{shown}");
+    assert!(shown.contains("\nguard: Deny refuses nothing: install it\n"), "{shown}");
+    let warned = guarded("Warn", why);
+    assert!(warned.is_clean(), "{}", printed(&warned));
+    assert!(printed(&warned).contains("   Warn (not served)"), "{}", printed(&warned));
+    assert!(!printed(&warned).contains("refuses nothing"), "{}", printed(&warned));
+    let served = guarded("Deny", None);
+    assert!(served.is_clean() && !printed(&served).contains("served"), "{}", printed(&served));
+}
+
+#[test]
+fn an_embedded_schema_is_named_with_each_condition_that_is_false() {
+    let condition = |kind: &str, status: &str, reason: &str| {
+        let of_server = json!({
+            "type": kind, "status": status, "reason": reason, "message": "why",
+            "lastTransitionTime": "2026-11-26T09:00:00Z",
+        });
+        serde_json::from_value(of_server).expect("a condition")
+    };
+    let calm = |conditions| {
+        overview(Facts {
+            schema_conditions: vec![("provider".to_owned(), conditions)],
+            reports: Some(Vec::new()),
+            crds: Some(vec![persisted("widgets.example.com", "AllPersisted", "")]),
+            ..busy()
+        })
+    };
+    let of = |status: &str| {
+        vec![condition("FactsKnown", "Unknown", "NotServed"), condition("Serving", status, "NoCaBundle")]
+    };
+    assert!(calm(of("True")).is_clean());
+    let unserved = calm(of("False"));
+    assert!(!unserved.is_clean());
+    let shown = printed(&unserved);
+    assert!(shown.contains("\nEmbeddedSchema provider: NoCaBundle: why\n"), "{shown}");
+    assert!(!shown.contains("NotServed"), "{shown}");
+    let unseen = calm(Vec::new());
+    assert!(!unseen.is_clean());
+    assert!(printed(&unseen).contains("\nEmbeddedSchema provider: NoCondition: "), "{}", printed(&unseen));
 }
 
 #[test]

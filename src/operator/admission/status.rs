@@ -9,6 +9,7 @@ use super::state::{Schema, State};
 use etch_admission::api::{EmbeddedSchemaStatus, LastGood, PersistedDefaults, SETTLING};
 use etch_admission::tally::{ALL_PERSISTED, INCOMPLETE};
 use etch_admission::{Problem, is_asked_about};
+use etch_core::policy::STALLED;
 
 /// How many problems a message names, and its length at most.
 const NAMED: usize = 3;
@@ -128,7 +129,9 @@ fn status(
     };
     let existing = schema.existing.clone().or_else(|| schema.status.existing.clone());
     let persisted = existing.as_ref().and_then(|existing| existing.persisted.as_ref()).map(persisted);
-    let conditions = [("FactsKnown", facts), ("Ready", ready), ("Serving", serving)];
+    let stalled = (ready.0 == "False").then(|| (STALLED, ("True", ready.1, ready.2.clone())));
+    let conditions =
+        [("FactsKnown", facts), ("Ready", ready), ("Serving", serving)].into_iter().chain(stalled);
     let conditions = persisted.map(|said| ("DefaultsPersisted", said)).into_iter().chain(conditions);
     let conditions = conditions.map(|(kind, (status, reason, message))| {
         let before = schema.status.conditions.iter().find(|before| before.type_ == kind);
@@ -213,7 +216,7 @@ mod tests {
         conditions.map(|condition| (condition.status, condition.reason)).collect()
     }
 
-    fn pairs(expected: [(&str, &str); 3]) -> Vec<(String, String)> {
+    fn pairs<const N: usize>(expected: [(&str, &str); N]) -> Vec<(String, String)> {
         expected.map(|(status, reason)| (status.to_owned(), reason.to_owned())).to_vec()
     }
 
@@ -221,7 +224,8 @@ mod tests {
     fn each_condition_has_its_reason() {
         let mut state = State::default();
         state.schema_event(schema(1, "spec[", json!({})));
-        let expected = [("Unknown", "NotServed"), ("False", "Invalid"), ("False", "NotServed")];
+        let stalled = ("True", "Invalid");
+        let expected = [("Unknown", "NotServed"), ("False", "Invalid"), ("False", "NotServed"), stalled];
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
         state.schema_event(schema(2, ".spec", json!({})));
         let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("True", "Served")];
@@ -248,7 +252,7 @@ mod tests {
         let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("False", "NotAsked")];
         assert_eq!(reasons(&never, &Unserved::default()), pairs(expected));
         state.schema_event(schema(3, "spec[", json!({})));
-        let expected = [("True", "AllKnown"), ("False", "Invalid"), ("True", "LastGoodServed")];
+        let expected = [("True", "AllKnown"), ("False", "Invalid"), ("True", "LastGoodServed"), stalled];
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
     }
 
