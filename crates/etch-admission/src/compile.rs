@@ -256,6 +256,9 @@ impl<'d> Compiler<'d> {
         }
         each(&declared.targets, |index, target| {
             let at = format!("spec.targets[{index}]");
+            if let Some((field, why)) = target.misnamed() {
+                self.fail(&format!("{at}.{field}"), why);
+            }
             let same = |other: &&spec::Target| {
                 (&other.group, &other.version, &other.resource)
                     == (&target.group, &target.version, &target.resource)

@@ -100,6 +100,30 @@ pub struct Target {
     pub reported_as: Option<String>,
 }
 
+impl Target {
+    /// The field whose text is no name of its kind, and why. API servers take `*` and subresources in the rules of
+    /// webhooks, and Etch compares names.
+    pub fn misnamed(&self) -> Option<(&'static str, &'static str)> {
+        let is_of = |text: &str, more: &[char]| {
+            text.chars().all(|character| {
+                character.is_ascii_lowercase() || character.is_ascii_digit() || more.contains(&character)
+            })
+        };
+        let resource = "no resource has this name: write its plural, in lower case and without a subresource";
+        [
+            ("resource", resource, is_of(&self.resource, &['-'])),
+            (
+                "version",
+                "no version has this name: write one target for each version",
+                is_of(&self.version, &['-']),
+            ),
+            ("group", "no group has this name", is_of(&self.group, &['-', '.'])),
+        ]
+        .into_iter()
+        .find_map(|(field, why, is_name)| (!is_name).then_some((field, why)))
+    }
+}
+
 /// A named value from the cluster. The value is `constant`, or what `path` or `expression` read from `object`, or `fallback`
 /// if that gives nothing. If a fact has no value, Etch does not apply the schema.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

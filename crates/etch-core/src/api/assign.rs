@@ -52,7 +52,7 @@ pub fn assign(
 
 /// What counts of a policy by its `spec` as it stands in the cluster: all of it. Where this version cannot read
 /// it, the policy governs the CRDs that it selects, so that no broader one has them written, and pauses writes
-/// to their objects; of the rest only `pauseAll` counts.
+/// to their objects; of the rest only `pauseAll` and `guard` count.
 pub fn counting(spec: &Value) -> DefaultsPolicySpec {
     DefaultsPolicySpec::deserialize(spec).unwrap_or_else(|_| {
         let selector = match &spec["selector"] {
@@ -61,7 +61,10 @@ pub fn counting(spec: &Value) -> DefaultsPolicySpec {
         };
         let nothing = || CrdSelector { exclude: vec!["*".to_owned()], ..CrdSelector::default() };
         DefaultsPolicySpec {
-            guard: selector.is_none().then_some(GuardMode::Off),
+            guard: match &selector {
+                Some(_) => GuardMode::deserialize(&spec["guard"]).ok(),
+                None => Some(GuardMode::Off),
+            },
             selector: selector.unwrap_or_else(nothing),
             paused: Some(true),
             pause_all: (spec["pauseAll"] == true).then_some(true),
@@ -121,6 +124,16 @@ mod tests {
             (assignment.ties, assignment.outranked),
             (vec!["b".to_owned()], vec!["default".to_owned()])
         );
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_read_guards_as_it_says() {
+        for (guard, expected) in
+            [("Deny", GuardMode::Deny), ("Off", GuardMode::Off), ("Dream", GuardMode::Warn)]
+        {
+            let spec = counting(&serde_json::json!({ "mode": "Dream", "guard": guard }));
+            assert_eq!(spec.guard_mode(), expected, "{guard}");
+        }
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) fn check(declared: &Declaration, crds: &[Json], found: &mut Vec<Findi
     let extension = schema.and_then(|schema| Schema::parse(schema).ok());
     for (index, target) in declared.targets.iter().enumerate() {
         let here = format!("spec.targets[{index}]");
-        if let Some((field, message)) = misnamed(target) {
+        if let Some((field, message)) = target.misnamed() {
             found.push(at(&UNKNOWN, format!("{here}.{field}"), message));
         }
         if !is_asked_about(&target.group) {
@@ -91,20 +91,4 @@ fn fits(there: &Schema, extension: &Schema, add: &mut dyn FnMut(&'static Rule, S
     for lost in compare(extension, there).fields_removed {
         add(&PATH_UNKNOWN, format!(" does not keep {lost} there, which the schema declares"));
     }
-}
-
-/// What is wrong with the name of a resource or a group, which are those of a CRD.
-fn misnamed(target: &Target) -> Option<(&'static str, &'static str)> {
-    let is_of = |text: &str, more: &[char]| {
-        text.chars().all(|character| {
-            character.is_ascii_lowercase() || character.is_ascii_digit() || more.contains(&character)
-        })
-    };
-    if !is_of(&target.resource, &['-']) {
-        return Some((
-            "resource",
-            "no resource has this name: write its plural, in lower case and without a subresource",
-        ));
-    }
-    (!is_of(&target.group, &['-', '.'])).then_some(("group", "no group has this name"))
 }
