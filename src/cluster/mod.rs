@@ -161,6 +161,12 @@ impl Cluster {
         Self { page_budget: Arc::new(PageBudget::beside(pace)), ..self }
     }
 
+    /// Forgets a CRD that is gone.
+    pub fn forget(&self, crd: &str) {
+        self.metrics.forget(crd);
+        self.page_budget.forget(crd);
+    }
+
     /// Where requests are counted.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
