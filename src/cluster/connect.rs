@@ -116,7 +116,7 @@ impl Cluster {
         let server = Server::at(&config.cluster_url.to_string());
         let proxy = proxy.of(&config.cluster_url).map_err(|error| ConnectError::Proxy(error.to_string()))?;
         let client =
-            client(config, proxy.as_ref()).map_err(|error| ConnectError::Client(of_client(&error)))?;
+            client(config, proxy).map_err(|error| ConnectError::Client(of_client(&error)))?;
         Ok(Self { server, ..Self::new(client, Arc::default()) })
     }
 }

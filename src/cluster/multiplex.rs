@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use http::header::AUTHORIZATION;
 use http::{Request, Uri};
 use http_body_util::BodyExt;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
@@ -19,6 +20,7 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
+use kube::config::AuthInfo;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
@@ -27,6 +29,8 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 use super::call::verb;
 use super::cause::cause;
 use super::proxy::{Protocol, Proxy};
+use super::renewal::{are_renewable, renewing};
+use super::token_file::TokenFile;
 use crate::metrics::RequestVerb;
 
 /// How many watches share a connection. kube-apiserver takes 100 streams on one, and makes further ones wait.
@@ -63,13 +67,29 @@ struct ThroughProxy {
     proxy: String,
 }
 
-/// A client that connects with these credentials. Each answer to a watch keeps its place on a connection until
-/// it is dropped. It does not retry: kube's own retries hide 429 and 503 for minutes (fact K4), those of its
-/// callers are counted, paced and reported.
+/// A client that connects with these credentials, and renews them when they are refused. Each answer to a
+/// watch keeps its place on a connection until it is dropped. It does not retry: kube's own retries hide 429
+/// and 503 for minutes (fact K4), those of its callers are counted, paced and reported.
 ///
 /// # Errors
 /// The credentials or certificates cannot be used.
-pub(super) fn client(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube::Error> {
+pub(super) fn client(config: Config, proxy: Option<Proxy>) -> Result<kube::Client, kube::Error> {
+    match are_renewable(&config.auth_info) {
+        true => renewing(move || made(config.clone(), proxy.as_ref())),
+        false => made(config, proxy.as_ref()),
+    }
+}
+
+/// A client with the credentials as they are now.
+fn made(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube::Error> {
+    let AuthInfo { token_file, token, exec, .. } = &mut config.auth_info;
+    let token_file = match token_file.take() {
+        Some(path) => {
+            *exec = None;
+            Some(TokenFile::open(&path, token.take().as_ref()).map_err(kube::Error::Auth)?)
+        }
+        None => None,
+    };
     let auth = config.auth_layer()?;
     if auth.is_some() {
         // A plugin that has printed a token has printed no certificate: it need not be run again for one.
@@ -84,12 +104,16 @@ pub(super) fn client(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::
     )?);
     let watching =
         Connections { connector: connector(&config, &tls, proxy, Versions::All)?, open: Arc::default() };
+    let token_file = token_file.map(Arc::new);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(auth)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service_fn(move |request: Request<Body>| {
+        .service_fn(move |mut request: Request<Body>| {
+            if let Some(file) = &token_file {
+                request.headers_mut().insert(AUTHORIZATION, file.header());
+            }
             let shared = match verb(request.method(), request.uri()) {
                 RequestVerb::Watch => Some(watching.with_room()),
                 _ => None,
