@@ -6,6 +6,7 @@
 //! have printed.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -48,9 +49,18 @@ type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 type Route = BoxCloneSyncService<Uri, Stream, BoxError>;
 type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<Stream>, BoxError>;
 
-/// A connection that watches share; several connections where the server does not speak HTTP/2. Of those for
-/// all else, each has one request at a time.
-type Connection = legacy::Client<Connector, Body>;
+/// Connections with one request at a time, or one that watches share where the server speaks HTTP/2.
+type Client = legacy::Client<Connector, Body>;
+
+/// The client of a connection for watches.
+struct Connection {
+    client: Client,
+    /// Whether a watch on it has got no answer: the server may take fewer, and makes further ones wait.
+    is_full: AtomicBool,
+}
+
+/// A watch that is asked for on a connection. If this is dropped before an answer begins, that is full.
+struct Asked(Option<Arc<Connection>>);
 
 /// The connections for watches that are open.
 #[derive(Clone)]
@@ -118,9 +128,11 @@ fn made(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube:
                 RequestVerb::Watch => Some(watching.with_room()),
                 _ => None,
             };
-            let sent = shared.as_deref().unwrap_or(&plain).request(request);
+            let sent = shared.as_ref().map_or(&plain, |shared| &shared.client).request(request);
             async move {
+                let asked = Asked(shared);
                 let response = sent.await.map_err(BoxError::from)?;
+                let shared = asked.answered();
                 Ok::<_, BoxError>(response.map(|body| {
                     body.map_frame(move |frame| {
                         let _held = &shared;
@@ -132,21 +144,39 @@ fn made(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube:
     Ok(kube::Client::new(service, config.default_namespace.clone()))
 }
 
+impl Asked {
+    fn answered(mut self) -> Option<Arc<Connection>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            connection.is_full.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Connections {
     /// A connection for one more watch. Each watch holds one reference, and this holds one.
     fn with_room(&self) -> Arc<Connection> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|connection| Arc::strong_count(connection) > 1);
-        if let Some(connection) = open.iter().find(|connection| Arc::strong_count(connection) <= SHARED_BY) {
+        let has_room = |connection: &&Arc<Connection>| {
+            Arc::strong_count(connection) <= SHARED_BY && !connection.is_full.load(Ordering::Relaxed)
+        };
+        if let Some(connection) = open.iter().find(has_room) {
             return connection.clone();
         }
-        let connection = Arc::new(connect(self.connector.clone()));
+        let client = connect(self.connector.clone());
+        let connection = Arc::new(Connection { client, is_full: AtomicBool::new(false) });
         open.push(connection.clone());
         connection
     }
 }
 
-fn connect(connector: Connector) -> Connection {
+fn connect(connector: Connector) -> Client {
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -185,7 +215,10 @@ fn connector(
         async move {
             match tokio::time::timeout(limit, connecting).await {
                 Ok(connected) => connected,
-                Err(late) => Err(BoxError::from(io::Error::new(io::ErrorKind::TimedOut, late))),
+                Err(_) => {
+                    let late = format!("no connection within {} s", limit.as_secs());
+                    Err(BoxError::from(io::Error::new(io::ErrorKind::TimedOut, late)))
+                }
             }
         }
     };

@@ -6,6 +6,7 @@ use std::thread;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt as _};
+use http::Version;
 use http_body::Frame;
 use http_body_util::StreamBody;
 use hyper::body::Incoming;
@@ -181,6 +182,24 @@ async fn tls_server(
 
 fn asking(path: &str) -> Request<Body> {
     Request::get(path).body(Body::empty()).expect("a request")
+}
+
+#[tokio::test]
+async fn a_watch_that_gets_no_answer_leaves_a_connection_that_others_fill() {
+    let config = tls_server(&[], |_| 200).await;
+    let client = client(config, None).expect("a client");
+    let watch = || client.send(asking("/apis/example.com/v1/things?watch=true"));
+    let first = watch().await.expect("an answer");
+    // The one that waits on the connection of the first is given up some time, and sent again.
+    let mut patience = Duration::from_millis(50);
+    let second = loop {
+        match tokio::time::timeout(patience, watch()).await {
+            Ok(second) => break second.expect("an answer"),
+            Err(_) => patience *= 2,
+        }
+        assert!(patience < Duration::from_secs(60), "it waits for the first watch to end");
+    };
+    assert_eq!([first.version(), second.version()], [Version::HTTP_2; 2]);
 }
 
 #[tokio::test]
