@@ -13,6 +13,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use etch_admission::admission_review::Asked;
 use etch_core::object_state::StateKind;
 use etch_core::words::words;
 
@@ -309,6 +310,16 @@ impl Metrics {
     /// Counts one admission request, by the name of the schema that was asked.
     pub fn reviewed(&self, schema: &str, operation: &'static str, outcome: ReviewOutcome) {
         self.reviews.get_or_create(&ReviewLabels { schema: schema.to_owned(), operation, outcome }).inc();
+    }
+
+    /// Removes the admission requests of a schema that is gone.
+    pub fn forget_reviews(&self, schema: &str) {
+        for operation in Asked::OPERATIONS {
+            for outcome in ReviewOutcome::ALL {
+                let labels = ReviewLabels { schema: schema.to_owned(), operation, outcome: *outcome };
+                self.reviews.remove(&labels);
+            }
+        }
     }
 
     /// Counts one request.

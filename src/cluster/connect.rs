@@ -10,7 +10,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use secrecy::ExposeSecret as _;
 
 use super::credentials::{INVALID_TOKEN, of_client, of_kubeconfig};
-use super::kubeconfig::{Unread, usual};
+use super::kubeconfig::{Unread, read, usual};
 use super::multiplex::client;
 use super::proxy::{Proxy, ProxyError, take_proxy};
 use super::{Cluster, Server};
@@ -31,6 +31,9 @@ pub enum ConnectError {
     /// Neither a kubeconfig nor a service account.
     #[error("no cluster: {0}; set KUBECONFIG or --kubeconfig, or run inside a cluster")]
     Infer(String),
+    /// A kubeconfig that was found where it usually is, and cannot be used.
+    #[error("cannot use the kubeconfig: {0}")]
+    Usual(String),
     /// A context that the kubeconfig does not have, or that is incomplete.
     #[error("cannot use the kubeconfig context {context:?}: {reason}")]
     Context {
@@ -70,7 +73,7 @@ impl Cluster {
             (Some(path), _) => {
                 let failed =
                     |error| ConnectError::Kubeconfig { path: path.clone(), reason: of_kubeconfig(&error) };
-                let kubeconfig = Kubeconfig::read_from(path).map_err(failed)?;
+                let kubeconfig = read(path).map_err(failed)?;
                 of(kubeconfig, context.as_ref()).await.map_err(failed)?
             }
             (None, Some(context)) => of_usual(Some(context)).await.map_err(|unread| {
@@ -78,14 +81,7 @@ impl Cluster {
                 unread.into_error(failed)
             })?,
             (None, None) => {
-                let mut found = match of_usual(None).await {
-                    Ok(found) => found,
-                    Err(unread) => {
-                        let config =
-                            Config::incluster().map_err(|_| unread.into_error(ConnectError::Infer))?;
-                        Found { config, proxy: ProxyChoice::None }
-                    }
-                };
+                let mut found = or_of_pod(of_usual(None).await, || Config::incluster().ok())?;
                 found.config.apply_debug_overrides();
                 found
             }
@@ -115,8 +111,7 @@ impl Cluster {
         config.connect_timeout = Some(Duration::from_secs(10));
         let server = Server::at(&config.cluster_url.to_string());
         let proxy = proxy.of(&config.cluster_url).map_err(|error| ConnectError::Proxy(error.to_string()))?;
-        let client =
-            client(config, proxy.as_ref()).map_err(|error| ConnectError::Client(of_client(&error)))?;
+        let client = client(config, proxy).map_err(|error| ConnectError::Client(of_client(&error)))?;
         Ok(Self { server, ..Self::new(client, Arc::default()) })
     }
 }
@@ -146,15 +141,33 @@ impl ProxyChoice {
 
 /// The configuration for a context of a kubeconfig, or for its current one.
 async fn of(mut kubeconfig: Kubeconfig, context: Option<&String>) -> Result<Found, KubeconfigError> {
-    let proxy = take_proxy(&mut kubeconfig, context).map_or(ProxyChoice::Environment, ProxyChoice::Named);
+    let proxy = take_proxy(&mut kubeconfig, context);
     let options = KubeConfigOptions { context: context.cloned(), ..Default::default() };
-    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    Ok(Found { config, proxy })
+    let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    if let Some(told) = config.auth_info.exec.as_mut().and_then(|plugin| plugin.cluster.as_mut()) {
+        told.proxy_url = proxy.clone();
+    }
+    Ok(Found { config, proxy: proxy.map_or(ProxyChoice::Environment, ProxyChoice::Named) })
 }
 
 /// The same of the files that are read where none is named.
 async fn of_usual(context: Option<&String>) -> Result<Found, Unread> {
     of(usual()?, context).await.map_err(|error| Unread { path: None, error })
+}
+
+/// What the usual files name, or the cluster of the pod where they name none. A kubeconfig that cannot be
+/// used must not lead to another cluster.
+fn or_of_pod(
+    usual: Result<Found, Unread>,
+    pod: impl FnOnce() -> Option<Config>,
+) -> Result<Found, ConnectError> {
+    usual.or_else(|unread| {
+        if !unread.names_no_cluster() {
+            return Err(unread.into_error(ConnectError::Usual));
+        }
+        let config = pod().ok_or_else(|| unread.into_error(ConnectError::Infer))?;
+        Ok(Found { config, proxy: ProxyChoice::None })
+    })
 }
 
 impl Unread {
@@ -166,5 +179,55 @@ impl Unread {
             (Some(path), KubeconfigError::Parse(_)) => ConnectError::Kubeconfig { path, reason },
             _ => other(reason),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kubeconfig(text: &str) -> Kubeconfig {
+        Kubeconfig::from_yaml(text).expect("a kubeconfig")
+    }
+
+    #[tokio::test]
+    async fn a_kubeconfig_that_cannot_be_used_does_not_lead_to_the_cluster_of_the_pod() {
+        let other = || Some(Config::new(Uri::from_static("https://pod")));
+        let found = async |text: &str| {
+            let usual = of(kubeconfig(text), None).await.map_err(|error| Unread { path: None, error });
+            or_of_pod(usual, other).map(|found| found.config.cluster_url.to_string())
+        };
+        let cluster = |fields: &str| {
+            format!(
+                "{{current-context: a, clusters: [{{name: a, cluster: {{{fields}}}}}], \
+                 contexts: [{{name: a, context: {{cluster: a}}}}]}}"
+            )
+        };
+        assert_eq!(found(&cluster("server: 'https://named'")).await.expect("it is named"), "https://named/");
+        assert_eq!(found("kind: Config").await.expect("none is named"), "https://pod/");
+        for (text, reason) in [
+            (cluster("server: 'https://named', certificate-authority: /a"), "certificate-authority: "),
+            (cluster("tls-server-name: a"), "the cluster has no server"),
+            ("current-context: a".to_owned(), "there is no context \"a\""),
+        ] {
+            let error = found(&text).await.expect_err(&text).to_string();
+            assert!(error.starts_with(&format!("cannot use the kubeconfig: {reason}")), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_plugin_is_told_the_proxy_of_the_kubeconfig() {
+        let told = async |proxy: &str| {
+            let text = format!(
+                "{{current-context: a, clusters: [{{name: a, cluster: {{server: 'https://a'{proxy}}}}}], \
+                 contexts: [{{name: a, context: {{cluster: a, user: a}}}}], \
+                 users: [{{name: a, user: {{exec: {{command: a, provideClusterInfo: true}}}}}}]}}"
+            );
+            let found = of(kubeconfig(&text), None).await.expect("a configuration");
+            let exec = found.config.auth_info.exec.expect("a plugin");
+            exec.cluster.expect("the cluster").proxy_url
+        };
+        assert_eq!(told(", proxy-url: 'http://p:3128'").await.as_deref(), Some("http://p:3128"));
+        assert_eq!(told("").await, None);
     }
 }

@@ -68,6 +68,9 @@ pub(super) fn authentication(error: &(dyn Error + 'static)) -> Option<&'static s
     Some(match error {
         AuthError::InvalidBasicAuth(_) => "the username or password has characters that no HTTP header holds",
         AuthError::InvalidBearerToken(_) => INVALID_TOKEN,
+        AuthError::ReadTokenFile(error, _) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            "the token file is empty"
+        }
         AuthError::ReadTokenFile(..) => "the token file cannot be read",
         AuthError::MissingCommand => "the exec plugin has no command",
         AuthError::AuthExecStart(_) => "the exec plugin cannot be started",

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kube::config::{Kubeconfig, KubeconfigError};
 
@@ -11,6 +11,29 @@ use kube::config::{Kubeconfig, KubeconfigError};
 pub(super) struct Unread {
     pub(super) path: Option<PathBuf>,
     pub(super) error: KubeconfigError,
+}
+
+impl Unread {
+    /// Whether nothing that was read names a cluster: kubectl then takes that of the pod.
+    ///
+    /// Source: client-go `tools/clientcmd/merged_client_builder.go`.
+    pub(super) fn names_no_cluster(&self) -> bool {
+        match &self.error {
+            KubeconfigError::FindPath | KubeconfigError::CurrentContextNotSet => true,
+            KubeconfigError::ReadConfig(error, _) => error.kind() == ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+}
+
+/// What a file holds. kubectl writes `current-context: ""` where there is none.
+///
+/// # Errors
+/// The file cannot be used.
+pub(super) fn read(path: &Path) -> Result<Kubeconfig, KubeconfigError> {
+    let mut kubeconfig = Kubeconfig::read_from(path)?;
+    kubeconfig.current_context = kubeconfig.current_context.filter(|name| !name.is_empty());
+    Ok(kubeconfig)
 }
 
 /// What the files of `KUBECONFIG` hold together, or the usual file.
@@ -31,7 +54,7 @@ fn merged(files: impl IntoIterator<Item = PathBuf>) -> Result<Kubeconfig, Unread
     let (mut found, mut missing) = (None::<Kubeconfig>, None);
     for path in files {
         let unread = |error| Unread { path: Some(path.clone()), error };
-        match Kubeconfig::read_from(&path) {
+        match read(&path) {
             Ok(next) => {
                 let before = found.take().unwrap_or_default();
                 found = Some(before.merge(next).map_err(unread)?);
@@ -56,23 +79,27 @@ mod tests {
     #[test]
     fn files_that_do_not_exist_are_passed_over_where_another_one_exists() {
         let folder = tempfile::tempdir().expect("a folder");
-        let [absent, first, second, broken] =
-            ["absent", "first", "second", "broken"].map(|name| folder.path().join(name));
-        for (path, text) in
-            [(&first, context("first")), (&second, context("second")), (&broken, "[".to_owned())]
-        {
+        let [absent, first, second, broken, unset] =
+            ["absent", "first", "second", "broken", "unset"].map(|name| folder.path().join(name));
+        for (path, text) in [
+            (&first, context("first")),
+            (&second, context("second")),
+            (&broken, "[".to_owned()),
+            (&unset, "current-context: ''".to_owned()),
+        ] {
             std::fs::write(path, text).expect("a file");
         }
         let read = |files: &[&PathBuf]| merged(files.iter().map(|path| (*path).clone()));
-        let found = read(&[&absent, &first, &second, &absent]).expect("two files exist");
+        let found = read(&[&absent, &unset, &first, &second, &absent]).expect("two files exist");
         let names: Vec<&str> = found.contexts.iter().map(|context| context.name.as_str()).collect();
         assert_eq!((found.current_context.as_deref(), names), (Some("first"), vec!["first", "second"]));
         let unread = read(&[&absent, &second, &broken]).expect_err("one is no kubeconfig");
         assert_eq!(unread.path, Some(broken));
-        assert!(matches!(unread.error, KubeconfigError::Parse(_)));
+        assert!(matches!(unread.error, KubeconfigError::Parse(_)) && !unread.names_no_cluster());
         let unread = read(&[&absent]).expect_err("there is none");
         assert_eq!(unread.path, Some(absent));
-        assert!(matches!(unread.error, KubeconfigError::ReadConfig(..)));
-        assert!(matches!(read(&[]).expect_err("there is none").error, KubeconfigError::FindPath));
+        assert!(matches!(unread.error, KubeconfigError::ReadConfig(..)) && unread.names_no_cluster());
+        let unread = read(&[]).expect_err("there is none");
+        assert!(matches!(unread.error, KubeconfigError::FindPath) && unread.names_no_cluster());
     }
 }

@@ -33,6 +33,7 @@ mod permissions;
 mod prefetched_page;
 mod proxy;
 mod read;
+mod renewal;
 mod resolve;
 mod resume_check;
 mod resuming_watch;
@@ -42,6 +43,7 @@ mod scope;
 mod scoped_watch;
 mod secret;
 mod stored_versions;
+mod token_file;
 mod version;
 mod watch;
 mod watch_health;
@@ -159,6 +161,12 @@ impl Cluster {
     #[must_use]
     pub fn paced(self, pace: PaceMode) -> Self {
         Self { page_budget: Arc::new(PageBudget::beside(pace)), ..self }
+    }
+
+    /// Forgets a CRD that is gone.
+    pub fn forget(&self, crd: &str) {
+        self.metrics.forget(crd);
+        self.page_budget.forget(crd);
     }
 
     /// Where requests are counted.

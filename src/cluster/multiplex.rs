@@ -6,10 +6,12 @@
 //! have printed.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use http::header::AUTHORIZATION;
 use http::{Request, Uri};
 use http_body_util::BodyExt;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
@@ -19,6 +21,7 @@ use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
+use kube::config::AuthInfo;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
@@ -27,6 +30,8 @@ use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 use super::call::verb;
 use super::cause::cause;
 use super::proxy::{Protocol, Proxy};
+use super::renewal::{are_renewable, renewing};
+use super::token_file::TokenFile;
 use crate::metrics::RequestVerb;
 
 /// How many watches share a connection. kube-apiserver takes 100 streams on one, and makes further ones wait.
@@ -44,9 +49,18 @@ type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 type Route = BoxCloneSyncService<Uri, Stream, BoxError>;
 type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<Stream>, BoxError>;
 
-/// A connection that watches share; several connections where the server does not speak HTTP/2. Of those for
-/// all else, each has one request at a time.
-type Connection = legacy::Client<Connector, Body>;
+/// Connections with one request at a time, or one that watches share where the server speaks HTTP/2.
+type Client = legacy::Client<Connector, Body>;
+
+/// The client of a connection for watches.
+struct Connection {
+    client: Client,
+    /// Whether a watch on it has got no answer: the server may take fewer, and makes further ones wait.
+    is_full: AtomicBool,
+}
+
+/// A watch that is asked for on a connection. If this is dropped before an answer begins, that is full.
+struct Asked(Option<Arc<Connection>>);
 
 /// The connections for watches that are open.
 #[derive(Clone)]
@@ -63,13 +77,29 @@ struct ThroughProxy {
     proxy: String,
 }
 
-/// A client that connects with these credentials. Each answer to a watch keeps its place on a connection until
-/// it is dropped. It does not retry: kube's own retries hide 429 and 503 for minutes (fact K4), those of its
-/// callers are counted, paced and reported.
+/// A client that connects with these credentials, and renews them when they are refused. Each answer to a
+/// watch keeps its place on a connection until it is dropped. It does not retry: kube's own retries hide 429
+/// and 503 for minutes (fact K4), those of its callers are counted, paced and reported.
 ///
 /// # Errors
 /// The credentials or certificates cannot be used.
-pub(super) fn client(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube::Error> {
+pub(super) fn client(config: Config, proxy: Option<Proxy>) -> Result<kube::Client, kube::Error> {
+    match are_renewable(&config.auth_info) {
+        true => renewing(move || made(config.clone(), proxy.as_ref())),
+        false => made(config, proxy.as_ref()),
+    }
+}
+
+/// A client with the credentials as they are now.
+fn made(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube::Error> {
+    let AuthInfo { token_file, token, exec, .. } = &mut config.auth_info;
+    let token_file = match token_file.take() {
+        Some(path) => {
+            *exec = None;
+            Some(TokenFile::open(&path, token.take().as_ref()).map_err(kube::Error::Auth)?)
+        }
+        None => None,
+    };
     let auth = config.auth_layer()?;
     if auth.is_some() {
         // A plugin that has printed a token has printed no certificate: it need not be run again for one.
@@ -84,19 +114,25 @@ pub(super) fn client(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::
     )?);
     let watching =
         Connections { connector: connector(&config, &tls, proxy, Versions::All)?, open: Arc::default() };
+    let token_file = token_file.map(Arc::new);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(auth)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
-        .service_fn(move |request: Request<Body>| {
+        .service_fn(move |mut request: Request<Body>| {
+            if let Some(file) = &token_file {
+                request.headers_mut().insert(AUTHORIZATION, file.header());
+            }
             let shared = match verb(request.method(), request.uri()) {
                 RequestVerb::Watch => Some(watching.with_room()),
                 _ => None,
             };
-            let sent = shared.as_deref().unwrap_or(&plain).request(request);
+            let sent = shared.as_ref().map_or(&plain, |shared| &shared.client).request(request);
             async move {
+                let asked = Asked(shared);
                 let response = sent.await.map_err(BoxError::from)?;
+                let shared = asked.answered();
                 Ok::<_, BoxError>(response.map(|body| {
                     body.map_frame(move |frame| {
                         let _held = &shared;
@@ -108,21 +144,39 @@ pub(super) fn client(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::
     Ok(kube::Client::new(service, config.default_namespace.clone()))
 }
 
+impl Asked {
+    fn answered(mut self) -> Option<Arc<Connection>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            connection.is_full.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Connections {
     /// A connection for one more watch. Each watch holds one reference, and this holds one.
     fn with_room(&self) -> Arc<Connection> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|connection| Arc::strong_count(connection) > 1);
-        if let Some(connection) = open.iter().find(|connection| Arc::strong_count(connection) <= SHARED_BY) {
+        let has_room = |connection: &&Arc<Connection>| {
+            Arc::strong_count(connection) <= SHARED_BY && !connection.is_full.load(Ordering::Relaxed)
+        };
+        if let Some(connection) = open.iter().find(has_room) {
             return connection.clone();
         }
-        let connection = Arc::new(connect(self.connector.clone()));
+        let client = connect(self.connector.clone());
+        let connection = Arc::new(Connection { client, is_full: AtomicBool::new(false) });
         open.push(connection.clone());
         connection
     }
 }
 
-fn connect(connector: Connector) -> Connection {
+fn connect(connector: Connector) -> Client {
     let mut builder = legacy::Client::builder(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
@@ -161,7 +215,10 @@ fn connector(
         async move {
             match tokio::time::timeout(limit, connecting).await {
                 Ok(connected) => connected,
-                Err(late) => Err(BoxError::from(io::Error::new(io::ErrorKind::TimedOut, late))),
+                Err(_) => {
+                    let late = format!("no connection within {} s", limit.as_secs());
+                    Err(BoxError::from(io::Error::new(io::ErrorKind::TimedOut, late)))
+                }
             }
         }
     };

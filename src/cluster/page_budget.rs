@@ -117,6 +117,17 @@ impl<K: Clone + Eq + Hash> PageBudget<K> {
     }
 }
 
+impl PageBudget {
+    /// Forgets the objects of a CRD that is gone.
+    pub(super) fn forget(&self, crd: &str) {
+        let is_of = |resource: &Resource| {
+            crd.strip_prefix(&resource.plural).and_then(|rest| rest.strip_prefix('.'))
+                == Some(&resource.group)
+        };
+        self.lock().seen.retain(|(resource, _), _| !is_of(resource));
+    }
+}
+
 impl<K: Clone + Eq + Hash> Reservation<K> {
     /// How many bytes of the page are read at most.
     pub(super) fn most(&self) -> usize {
@@ -229,6 +240,17 @@ mod tests {
         assert!(taken > ROOM / 2 && taken <= ROOM / 2 + (3 << 20), "{taken} bytes");
         held.pop();
         assert!(budget.is_half_free());
+    }
+
+    #[test]
+    fn the_objects_of_a_crd_that_is_gone_are_forgotten() {
+        let budget = Arc::new(PageBudget::default());
+        for name in ["things", "others"] {
+            drop(page(&budget, name, 1_000, 1_000));
+        }
+        budget.forget("things.example.com");
+        let known: Vec<_> = budget.lock().seen.keys().map(|(resource, _)| resource.plural.clone()).collect();
+        assert_eq!(known, ["others"]);
     }
 
     #[test]

@@ -25,6 +25,7 @@ use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
 use serde::de::Error;
 use tokio::sync::watch as watch_channel;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout};
 use tower::BoxError;
 use tracing::warn;
@@ -290,7 +291,12 @@ fn to_call_error(error: watcher::Error, server: &Server) -> CallError {
         }
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => CallError::Connection(server.clone(), cause(&error)),
+        | watcher::Error::WatchFailed(error) => match error {
+            kube::Error::Service(late) if late.is::<Elapsed>() => {
+                CallError::TimedOut(server.clone(), DEADLINE)
+            }
+            error => CallError::Connection(server.clone(), cause(&error)),
+        },
         watcher::Error::NoResourceVersion => {
             CallError::malformed(serde_json::Error::missing_field("resourceVersion"))
         }
@@ -378,6 +384,14 @@ mod tests {
             futures::stream::iter(run).chain(futures::stream::pending()).boxed()
         });
         (stream, started)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_in_time_is_not_called_unreachable() {
+        let late = timeout(DEADLINE, std::future::pending::<()>()).await.expect_err("it is late");
+        let failed = watcher::Error::WatchStartFailed(kube::Error::Service(late.into()));
+        let error = to_call_error(failed, &Server::default());
+        assert!(matches!(error, CallError::TimedOut(_, DEADLINE)), "{error}");
     }
 
     #[tokio::test(start_paused = true)]

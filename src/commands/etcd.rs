@@ -1,5 +1,6 @@
 //! Where commands take what etcd holds from: a running etcd, or a snapshot.
 
+use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(crate) struct EtcdArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "etcd_endpoints")]
     pub(crate) etcd_snapshot: Option<PathBuf>,
     /// The prefix of the API server's keys
-    #[arg(long, value_name = "PREFIX", default_value = REGISTRY)]
+    #[arg(long, value_name = "PREFIX", default_value = REGISTRY, value_parser = prefix)]
     etcd_prefix: String,
 }
 
@@ -98,8 +99,15 @@ impl EtcdArgs {
 
     /// What the API server's keys begin with.
     fn keys(&self) -> String {
-        format!("{}/", self.etcd_prefix.trim_end_matches('/'))
+        format!("{}/", self.etcd_prefix)
     }
+}
+
+/// A prefix as the API server reads its own flag: keys begin with a slash, whether or not the prefix does.
+///
+/// Source: apiserver `pkg/storage/etcd3/store.go`.
+fn prefix(text: &str) -> Result<String, Infallible> {
+    Ok(text.split('/').filter(|part| !part.is_empty()).map(|part| format!("/{part}")).collect())
 }
 
 /// The longest file that is read as PEM; bundles of all public authorities have a quarter of it.
@@ -149,5 +157,23 @@ pub(crate) async fn report_on(cluster: &Cluster, crd: &Crd) -> anyhow::Result<Op
         // Who may not read reports is refused also where Etch is not installed, and none can be.
         Err(error) if error.code() == Some(403) && !cluster.has_etch().await? => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read the DefaultsReport {}", crd.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_that_of_the_api_server_however_it_is_written() {
+        for (text, expected) in [
+            ("/registry", "/registry"),
+            ("/registry/", "/registry"),
+            ("kubernetes.io", "/kubernetes.io"),
+            ("a//b/", "/a/b"),
+            ("/", ""),
+        ] {
+            assert_eq!(prefix(text), Ok(expected.to_owned()), "{text}");
+        }
     }
 }

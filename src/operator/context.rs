@@ -262,7 +262,7 @@ impl Context {
         }
         if is_gone() {
             self.schemas().remove(name);
-            self.cluster.metrics().forget(name);
+            self.cluster.forget(name);
         }
     }
 

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use etch::metrics::{Metrics, ReviewOutcome};
 use etch::operator::{Admission, Clock, Operator};
 use etch::server::Readiness;
 use etch::server::admission::{AcceptedKeys, Authority, ServedSchemas};
@@ -25,6 +26,7 @@ pub(crate) struct Replica {
     ready: Arc<Readiness>,
     authority: watch::Sender<Authority>,
     pub(crate) log: Log,
+    metrics: Arc<Metrics>,
     pub(crate) keys: AcceptedKeys,
     leading: JoinHandle<()>,
     _operator: Operator,
@@ -44,6 +46,7 @@ impl Replica {
     fn start_injected(world: &World, authority: Authority, leads: bool, inject: Injection) -> Self {
         let (cluster, log) = world.serve();
         let (serving, ready) = (ServedSchemas::default(), Arc::new(Readiness::default()));
+        let metrics = cluster.metrics().clone();
         ready.knows_the_leader();
         ready.set_listed(true);
         ready.serves_admission();
@@ -65,7 +68,7 @@ impl Replica {
             std::future::pending::<()>().await;
             drop(admission);
         });
-        Self { serving, ready, authority, log, keys, leading, _operator: operator }
+        Self { serving, ready, authority, log, metrics, keys, leading, _operator: operator }
     }
 
     pub(crate) fn is_ready(&self) -> bool {
@@ -160,10 +163,15 @@ async fn a_schema_is_served_by_its_facts_and_goes_with_its_webhooks() {
     assert_eq!(reasons(&world, "one"), ["FactsMissing", "Compiled", "Served"]);
     assert_eq!(replica.serving.now()["one"].missing, ["id"]);
 
+    for schema in ["one", "*"] {
+        replica.metrics.reviewed(schema, "CREATE", ReviewOutcome::Allowed);
+    }
     world.remove(SCHEMAS, "one");
     sleep(MINUTE).await;
     assert_eq!(webhooks(&world), [[""; 0]; 2]);
     assert!(replica.serving.now().is_empty());
+    let shown = replica.metrics.text();
+    assert!(shown.contains(r#"schema="*""#) && !shown.contains(r#"schema="one""#), "{shown}");
 }
 
 #[tokio::test(start_paused = true)]

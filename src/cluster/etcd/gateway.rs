@@ -142,7 +142,7 @@ impl Etcd {
             let config = config(endpoint, target).await.map_err(refused)?;
             let proxy =
                 Proxy::of_environment(&config.cluster_url).map_err(|error| refused(error.to_string()))?;
-            let client = client(config, proxy.as_ref()).map_err(|error| refused(of_client(&error)))?;
+            let client = client(config, proxy).map_err(|error| refused(of_client(&error)))?;
             members.push((endpoint.clone(), client));
         }
         Ok(Self::of(members))

@@ -30,11 +30,11 @@ pub struct RawValue {
     pub revision: u64,
 }
 
-/// The prefix of all keys of a resource: `/registry/stable.example.com/crontabs/`.
+/// The prefix of all keys of a resource below that of the API server: `/registry/stable.example.com/crontabs/`.
 ///
 /// Source: apiextensions-apiserver `pkg/apiserver/customresource_handler.go`, `crdStorageMap`.
 pub fn prefix_of(registry: &str, resource: &Resource) -> String {
-    format!("{}/{}/{}/", registry.trim_end_matches('/'), resource.group, resource.plural)
+    format!("{registry}/{}/{}/", resource.group, resource.plural)
 }
 
 /// Namespace and name of the object under a key; `None` if the key has neither.

@@ -1,7 +1,20 @@
+use std::future::ready;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream as Socket};
 use std::sync::mpsc;
 use std::thread;
+
+use bytes::Bytes;
+use futures::stream::{self, BoxStream, StreamExt as _};
+use http::Version;
+use http_body::Frame;
+use http_body_util::StreamBody;
+use hyper::body::Incoming;
+use hyper_util::server::conn::auto;
+use rcgen::{CertifiedKey, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use tokio_rustls::TlsAcceptor;
 
 use super::*;
 
@@ -48,7 +61,7 @@ async fn through(proxy: SocketAddr, scheme: &str, server: SocketAddr) {
     let config = Config::new(format!("http://{server}").parse().expect("a URL"));
     let url = format!("{scheme}://user:pass%40word@{proxy}");
     let proxy = Proxy::named(&url, &config.cluster_url).expect("a proxy");
-    let client = client(config, Some(&proxy)).expect("a client");
+    let client = client(config, Some(proxy)).expect("a client");
     for path in ["/version", "/apis/example.com/v1/things?watch=true"] {
         let request = Request::get(path).body(Body::empty()).expect("a request");
         let answer = client.send(request).await.expect("an answer");
@@ -108,8 +121,152 @@ async fn a_proxy_that_is_not_there_is_named_without_its_password() {
     let gone = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
     let config = Config::new(Uri::from_static("https://api.example.com"));
     let proxy = Proxy::named(&format!("http://user:hunter2@{gone}"), &config.cluster_url).expect("a proxy");
-    let client = client(config, Some(&proxy)).expect("a client");
+    let client = client(config, Some(proxy)).expect("a client");
     let request = Request::get("/version").body(Body::empty()).expect("a request");
     let error = client.send(request).await.map(drop).expect_err("there is no proxy");
     assert_eq!(cause(&error), format!("connection refused (through the proxy http://{gone} of proxy-url)"));
+}
+
+type Parts = BoxStream<'static, io::Result<Frame<Bytes>>>;
+
+/// A server that speaks TLS, also HTTP/2 with one stream at a time. It answers by the certificate of the
+/// client, which `known` has to contain, and an answer to a watch never ends.
+async fn tls_server(
+    known: &[CertificateDer<'static>],
+    status: impl Fn(Option<&CertificateDer<'static>>) -> u16 + Clone + Send + 'static,
+) -> Config {
+    let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(own.cert.der().clone()).expect("an authority");
+    known.iter().for_each(|client| roots.add(client.clone()).expect("an authority"));
+    let ring = Arc::new(rustls::crypto::ring::default_provider());
+    let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), ring.clone());
+    let clients = clients.allow_unauthenticated().build();
+    let mut tls = rustls::ServerConfig::builder_with_provider(ring)
+        .with_protocol_versions(rustls::DEFAULT_VERSIONS)
+        .expect("versions")
+        .with_client_cert_verifier(clients.expect("a verifier"))
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .expect("certificate and key belong together");
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let mut config = Config::new(
+        format!("https://{}", listener.local_addr().expect("an address")).parse().expect("a URL"),
+    );
+    config.accept_invalid_certs = true;
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            let (acceptor, status) = (acceptor.clone(), status.clone());
+            tokio::spawn(async move {
+                let Ok(connection) = acceptor.accept(connection).await else { return };
+                let client =
+                    connection.get_ref().1.peer_certificates().and_then(|chain| chain.first().cloned());
+                let answer = hyper::service::service_fn(move |request: Request<Incoming>| {
+                    let body: Parts = match request.uri().query() {
+                        Some(_) => stream::pending().boxed(),
+                        None => stream::empty().boxed(),
+                    };
+                    let answer = http::Response::builder().status(status(client.as_ref()));
+                    ready(answer.body(StreamBody::new(body)))
+                });
+                let mut server = auto::Builder::new(TokioExecutor::new());
+                server.http2().max_concurrent_streams(1);
+                let _ = server.serve_connection(TokioIo::new(connection), answer).await;
+            });
+        }
+    });
+    config
+}
+
+fn asking(path: &str) -> Request<Body> {
+    Request::get(path).body(Body::empty()).expect("a request")
+}
+
+#[tokio::test]
+async fn a_watch_that_gets_no_answer_leaves_a_connection_that_others_fill() {
+    let config = tls_server(&[], |_| 200).await;
+    let client = client(config, None).expect("a client");
+    let watch = || client.send(asking("/apis/example.com/v1/things?watch=true"));
+    let first = watch().await.expect("an answer");
+    // The one that waits on the connection of the first is given up some time, and sent again.
+    let mut patience = Duration::from_millis(50);
+    let second = loop {
+        match tokio::time::timeout(patience, watch()).await {
+            Ok(second) => break second.expect("an answer"),
+            Err(_) => patience *= 2,
+        }
+        assert!(patience < Duration::from_secs(60), "it waits for the first watch to end");
+    };
+    assert_eq!([first.version(), second.version()], [Version::HTTP_2; 2]);
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_refused_is_read_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.path().join(name));
+    let made = || rcgen::generate_simple_self_signed(["client".to_owned()]).expect("a certificate");
+    let [old, new] = [made(), made()];
+    let renewed = new.cert.der().clone();
+    let status = move |client: Option<&CertificateDer<'_>>| if client == Some(&renewed) { 200 } else { 401 };
+    let mut config = tls_server(&[old.cert.der().clone(), new.cert.der().clone()], status).await;
+    let write = |of: &CertifiedKey<KeyPair>| {
+        std::fs::write(&certificate, of.cert.pem()).expect("a file");
+        std::fs::write(&key, of.signing_key.serialize_pem()).expect("a file");
+    };
+    config.auth_info.client_certificate = Some(certificate.display().to_string());
+    config.auth_info.client_key = Some(key.display().to_string());
+    write(&old);
+    let client = client(config, None).expect("a client");
+    write(&new);
+    let mut answers = Vec::new();
+    for path in ["/version", "/version", "/apis/example.com/v1/things?watch=true"] {
+        answers.push(client.send(asking(path)).await.expect("an answer").status().as_u16());
+    }
+    assert_eq!(answers, [401, 200, 200]);
+}
+
+/// A server that knows one token.
+fn knows(token: &'static str) -> SocketAddr {
+    serving(move |mut connection| {
+        let is_known = head(&mut connection)?.contains(&format!("uthorization: Bearer {token}\r\n"));
+        let status = if is_known { "200 OK" } else { "401 Unauthorized" };
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}");
+        connection.write_all(answer.as_bytes())
+    })
+}
+
+#[tokio::test]
+async fn a_plugin_runs_again_when_its_token_is_refused_or_has_lost_its_expiry() {
+    for expiry in ["", r#", "expirationTimestamp": "2020-01-01T00:00:00Z""#] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = format!(
+            r#"cd {}; [ -e ran ] && token=new || token=old expiry='{expiry}'; touch ran;
+            echo "{{\"kind\": \"ExecCredential\", \"status\": {{\"token\": \"$token\"$expiry}}}}""#,
+            folder.path().display()
+        );
+        let exec = serde_json::json!({ "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+            "command": "sh", "args": ["-c", script],
+        } });
+        let mut config = Config::new(format!("http://{}", knows("new")).parse().expect("a URL"));
+        config.auth_info = serde_json::from_value(exec).expect("credentials");
+        let client = client(config, None).expect("a client");
+        let first = client.send(asking("/version")).await;
+        assert!(!first.is_ok_and(|answer| answer.status() != 401), "{expiry}");
+        assert_eq!(client.send(asking("/version")).await.expect("an answer").status(), 200, "{expiry}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_file_counts_more_than_a_token_beside_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("token");
+    std::fs::write(&file, "file\n").expect("a file");
+    let mut config = Config::new(format!("http://{}", knows("file")).parse().expect("a URL"));
+    config.auth_info.token = Some("inline".to_owned().into());
+    config.auth_info.token_file = Some(file.display().to_string());
+    let client = client(config, None).expect("a client");
+    assert_eq!(client.send(asking("/version")).await.expect("an answer").status(), 200);
 }

@@ -308,7 +308,10 @@ async fn follow(
             else => return,
         }
         let state = lock(&shared);
-        serving.set(state.serving());
+        let (before, served) = (serving.now(), state.serving());
+        let gone: Vec<&String> = before.keys().filter(|name| !served.contains_key(*name)).collect();
+        serving.set(served);
+        gone.into_iter().for_each(|name| watches.cluster.metrics().forget_reviews(name));
         if state.is_listed {
             let listed = *listed.get_or_insert_with(Instant::now);
             let patience = if state.is_settled() { PATIENCE } else { LONGEST_PATIENCE };

@@ -161,12 +161,13 @@ impl Asked {
         Ok(Self { review, operation })
     }
 
+    /// What [`Self::operation`] may be.
+    pub const OPERATIONS: [&str; 5] = ["CREATE", "UPDATE", "DELETE", "CONNECT", "OTHER"];
+
     /// The operation as the API server writes it, of those that there are.
     pub fn operation(&self) -> &'static str {
-        ["CREATE", "UPDATE", "DELETE", "CONNECT"]
-            .into_iter()
-            .find(|known| self.request()["operation"] == *known)
-            .unwrap_or("OTHER")
+        let is_asked = |known: &&str| self.request()["operation"] == **known;
+        Self::OPERATIONS.into_iter().find(is_asked).unwrap_or("OTHER")
     }
 
     /// The object of the request, as a refusal names it.
