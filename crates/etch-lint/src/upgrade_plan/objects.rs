@@ -152,12 +152,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
     let storage = upgrade.new.1.storage();
     if !storage.served {
-        let what = format!(
-            "Serve {}, or make a served version the storage version: nothing stores the defaults of a version \
-             that is not served",
-            storage.name
-        );
-        plan.after(StepKind::Store, what, first(why), None);
+        plan.after(StepKind::Store, serve(&storage.name), first(why), None);
         return;
     }
     let policy = &upgrade.policy;
@@ -173,6 +168,14 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     };
     let why = [first(why), of_policy(upgrade)].concat();
     plan.after(StepKind::Store, what, why, Some(command));
+}
+
+/// What to do where the storage version is not served.
+pub(super) fn serve(storage: &str) -> String {
+    format!(
+        "Serve {storage}, or make a served version the storage version: nothing writes objects at a version that is not \
+         served"
+    )
 }
 
 /// What in the policy keeps the operator from storing everything at once.
