@@ -372,6 +372,18 @@ fn uses(name: &str, text: &str) -> (bool, bool) {
 }
 
 #[test]
+fn a_crd_is_one_whatever_its_api_version() {
+    for version in ["", "apiVersion: apiextension.k8s.io/v1\n", "apiVersion: apiextensions.k8s.io/v1beta1\n"]
+    {
+        let text = format!("{version}kind: CustomResourceDefinition\nspec: {{group: b.c}}\n");
+        let _ = super::read("crd.yaml", text.into_bytes(), &mut |document| {
+            assert!(document.expect("a document").is_crd(), "{version}");
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+#[test]
 fn what_kustomize_puts_together_is_known() {
     let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c";
     for more in ["}\nspec: {conversion: {strategy: None}}", ", annotations: {a: b}}", "}\n$patch: delete"] {

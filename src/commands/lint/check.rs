@@ -353,6 +353,7 @@ pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String,
     let other = documents.first().map(Document::what);
     let (mut crds, mut once) = (BTreeMap::new(), Once::default());
     for document in without_parts(documents)?.into_iter().filter(Document::is_crd) {
+        source::crd(&document).context("--old")?;
         let name = name_of(&document.json);
         if once.is_first(format!("CRD {name}"), &document).context("--old")? {
             crds.insert(name, document.json);
