@@ -103,7 +103,8 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
 fn is_cut(text: &str, range: Range<usize>) -> bool {
     let (Some(scalar), Some(behind)) = (text.get(range.clone()), text.get(range.end..)) else { return false };
     let is_key = behind.strip_prefix(':').is_some_and(|value| value.starts_with([',', ']', '}']));
-    scalar.contains('?') || scalar.starts_with(':') || is_key
+    // A null that is not written has no place of its own.
+    !scalar.is_empty() && (scalar.contains('?') || scalar.starts_with(':') || is_key)
 }
 
 /// What JSON and YAML 1.2 may write after a backslash, and YAML 1.1 may not: `\/`, and half of a pair.
