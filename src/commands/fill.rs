@@ -13,6 +13,7 @@ use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_lint::published::{Document, TypeName};
 use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::defaults::meta::dropped_of_object;
 use kube_structural_schema::defaults::{added, hand_over, hand_over_preserving, read, read_preserving};
 use kube_structural_schema::json::{Json, store_numbers};
 use kube_structural_schema::path::{Path, Trail};
@@ -81,6 +82,8 @@ struct Filled {
     defaults: Vec<Path>,
     /// The topmost fields that the schema does not know.
     dropped: Vec<Path>,
+    /// The topmost values that metadata cannot have.
+    misfits: Vec<Path>,
 }
 
 impl Fill {
@@ -142,12 +145,10 @@ impl Fill {
         if !self.show_defaults {
             return report::write_document(out, &filled.object, &|_| None);
         }
-        for path in &filled.dropped {
-            writeln!(
-                out,
-                "# dropped, because the schema does not have it: {}",
-                report::plain(&path.to_string())
-            )?;
+        let unknown = filled.dropped.iter().map(|path| (path, "the schema does not have it"));
+        let misfits = filled.misfits.iter().map(|path| (path, "metadata cannot have it"));
+        for (path, why) in unknown.chain(misfits) {
+            writeln!(out, "# dropped, because {why}: {}", report::plain(&path.to_string()))?;
         }
         let note = |at: &Trail<'_>| filled.defaults.binary_search(&at.to_path()).is_ok().then_some("default");
         report::write_document(out, &filled.object, &note)
@@ -155,14 +156,15 @@ impl Fill {
 
     fn json(&self, filled: Vec<Filled>, out: &mut dyn Write) -> io::Result<()> {
         let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
+        let dropped = |filled: &Filled| [texts(&filled.dropped), texts(&filled.misfits)].concat();
         let mut items: Vec<Json> = filled
             .into_iter()
-            .map(|Filled { object, defaults, dropped }| match self.show_defaults {
-                false => object,
+            .map(|filled| match self.show_defaults {
+                false => filled.object,
                 true => {
                     let mut shown =
-                        Json::from(json!({"defaults": texts(&defaults), "dropped": texts(&dropped)}));
-                    shown["object"] = object.into_inner();
+                        Json::from(json!({"defaults": texts(&filled.defaults), "dropped": dropped(&filled)}));
+                    shown["object"] = filled.object.into_inner();
                     shown
                 }
             })
@@ -208,7 +210,7 @@ impl Types {
     fn fill(&mut self, origin: &Origin, object: &Object) -> Result<Filled, String> {
         let text = |field: &str| object.json()[field].as_str().unwrap_or_default().to_owned();
         let name = TypeName { api_version: text("apiVersion"), kind: text("kind") };
-        let (mut filled, mut dropped) = (object.json().clone(), Vec::new());
+        let (mut filled, mut dropped, mut misfits) = (object.json().clone(), Vec::new(), Vec::new());
         let mut drop = |at: &Trail<'_>| dropped.push(at.to_path());
         let place = |problem: String| format!("{origin}: {problem}");
         self.ask(&name).map_err(|error| place(format!("{error:#}")))?;
@@ -232,11 +234,14 @@ impl Types {
                     .and_then(|()| hand_over(&mut filled, schema, compiled, &mut drop)),
             };
             read.map_err(|error| place(error.to_string()))?;
+            let mut report = |at: &Trail<'_>| misfits.push(at.to_path());
+            dropped_of_object(object.json(), &filled, schema, &mut report);
         }
         // A default of a document may be `1.0`, which a server writes as `1`.
         store_numbers(&mut filled);
         let defaults = added(object.json(), &filled);
-        Ok(Filled { object: filled, defaults, dropped })
+        misfits.retain(|path| !dropped.contains(path));
+        Ok(Filled { object: filled, defaults, dropped, misfits })
     }
 
     /// Asks the cluster for a type that is in no file.

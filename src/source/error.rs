@@ -51,8 +51,8 @@ pub enum Reason {
         /// What is there.
         found: String,
     },
-    /// A CRD of a version that no supported Kubernetes knows.
-    #[error("is a CustomResourceDefinition of {api_version}; convert it to apiextensions.k8s.io/v1")]
+    /// A CRD of a version that no supported Kubernetes knows, or of none.
+    #[error("is a CustomResourceDefinition {}", other_crd(.api_version))]
     OtherCrd {
         /// What it is of.
         api_version: String,
@@ -99,6 +99,16 @@ pub enum Reason {
     /// A folder without any file of YAML or JSON.
     #[error("this folder contains no .yaml, .yml or .json file")]
     Empty,
+}
+
+fn other_crd(api_version: &str) -> String {
+    match api_version {
+        "" => "without apiVersion; write apiextensions.k8s.io/v1".to_owned(),
+        old if old.starts_with("apiextensions.k8s.io/") => {
+            format!("of {old}; convert it to apiextensions.k8s.io/v1")
+        }
+        other => format!("of {other}; write apiextensions.k8s.io/v1"),
+    }
 }
 
 impl SourceError {

@@ -44,7 +44,7 @@ use kube_structural_schema::schema::DEEPEST;
 use rule::Report;
 use subject::Subject;
 
-pub use compatibility::{COMPATIBILITY_RULES, compatibility};
+pub use compatibility::{COMPATIBILITY_RULES, compatibility, crd_removed};
 pub use embedded::EMBEDDED_RULES;
 pub use go::{GO_RULES, lint_go};
 pub use kubectl::{KUBECTL_RULES, as_applied, duplicate_key};

@@ -22,7 +22,7 @@ mod violation;
 use serde_json::Value;
 
 use field::Field;
-use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::finding::{Finding, Kind, Refused};
 use kube_structural_schema::schema::Schema;
 use patterns::Patterns;
 use types::Form;
@@ -136,8 +136,12 @@ impl Prepared {
     fn values(&self, schema: &Schema, object: &Value) -> Vec<Finding> {
         let violations = value::check(Form::Props, &self.patterns, schema, object);
         let mut values: Vec<_> = violations.iter().map(|violation| violation.finding("")).collect();
+        let of_values = values.len();
         metadata::check(schema, object, false, &mut Field::default(), &mut values);
+        values[of_values..].iter_mut().for_each(|finding| finding.refused = Refused::Always);
+        let of_metadata = values.len();
         lists::check(schema, object, &mut Field::default(), &mut values);
+        values[of_metadata..].iter_mut().for_each(|finding| finding.refused = Refused::Never);
         values
     }
 }

@@ -21,7 +21,7 @@ pub struct Document {
 }
 
 /// The text that a document was read from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     /// The whole file.
     pub(crate) file: Arc<str>,
@@ -137,7 +137,8 @@ impl ItemType {
     }
 }
 
-fn is_list(document: &Value) -> bool {
+/// Whether a document is a list of objects.
+pub(crate) fn is_list(document: &Value) -> bool {
     document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"))
         && document.get("items").is_some()
 }
@@ -158,9 +159,10 @@ impl Document {
         self.json.get("apiVersion").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Whether the document is a CRD, of whatever version.
+    /// Whether the document is a CRD, of whatever `apiVersion`: where that is missing or misspelt, it is one that
+    /// kubectl refuses.
     pub fn is_crd(&self) -> bool {
-        self.kind() == "CustomResourceDefinition" && self.api_version().starts_with("apiextensions.k8s.io/")
+        self.kind() == "CustomResourceDefinition"
     }
 
     /// Whether the document is a part of a CRD, such as a patch of kustomize: it changes something of the CRD

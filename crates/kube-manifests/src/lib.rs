@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub use document::{At, Document, DuplicateKey, Origin};
-use document::{Piece, Source, is_blank};
+use document::{Piece, Source, hand_over, is_blank, is_list};
 use kube_structural_schema::json::outline;
 pub use malformed::Malformed;
 use parts::parts;
@@ -125,6 +125,13 @@ impl Reading<'_> {
 
     fn found(&mut self, piece: Piece, source: Source) -> ControlFlow<()> {
         let Piece { json, item, duplicates, is_too_deep } = piece;
+        if item.is_some() && !is_too_deep && is_list(&json) {
+            // kubectl takes lists in lists apart as well.
+            return hand_over(json, duplicates, false, &mut |piece| match piece.item {
+                Some(_) => self.found(Piece { item, ..piece }, source.clone()),
+                None => ControlFlow::Continue(()),
+            });
+        }
         let is_nothing = match item {
             Some(_) => json.is_null(),
             None => is_blank(&json) && !is_too_deep,

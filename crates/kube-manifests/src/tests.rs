@@ -39,6 +39,47 @@ fn items_of_lists_are_documents() {
 }
 
 #[test]
+fn lists_in_lists_are_taken_apart() {
+    let expected = "stdin, item 1: {\"a\":1}\nstdin, item 1: {\"apiVersion\":\"g/v1\",\"kind\":\"K\"}\nstdin, item 2: {\"a\":3}";
+    for text in [
+        "kind: List\nitems:\n- kind: List\n  items:\n  - {a: 1}\n  - null\n  - {kind: KList, apiVersion: g/v1, items: [{}]}\n- {a: 3}\n",
+        r#"{"kind":"List","items":[{"kind":"List","items":[{"a":1},null,{"kind":"KList","apiVersion":"g/v1","items":[{}]}]},{"a":3}]}"#,
+    ] {
+        assert_eq!(read(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn marks_beside_a_text_in_brackets_are_read_as_kubectl_does() {
+    for (text, expected) in [
+        ("x: {a: }", r#"stdin: {"x":{"a":null}}"#),
+        ("x: {a:b}", r#"stdin: {"x":{"a:b":null}}"#),
+        ("x: {'a':, \"b?\": '?'}", r#"stdin: {"x":{"a":null,"b?":"?"}}"#),
+        ("x: {? a: 1}", r#"stdin: {"x":{"a":1}}"#),
+        ("x: [http://x:80, a: -b]", r#"stdin: {"x":["http://x:80",{"a":"-b"}]}"#),
+        ("x: a?\ny?: [b]\nz: b:", "error: stdin: line 3: "),
+        ("x: a?\ny?: [b]\n?z: 1", r#"stdin: {"?z":1,"x":"a?","y?":["b"]}"#),
+    ] {
+        assert!(read(text).starts_with(expected), "{text}: {}", read(text));
+    }
+    for text in [
+        "{a:}",
+        "{a:,b: 1}",
+        "[a:]",
+        "{?a: 1}",
+        "[a?b]",
+        "[[?a]]",
+        "{u: http://x?y=1}",
+        "{:a: 1}",
+        "{a: :b}",
+        "{a: [b ?c]}",
+    ] {
+        let read = read(&format!("x: {text}"));
+        assert!(read.starts_with("error: stdin: line 1: kubectl reads a ? or :"), "{text}: {read}");
+    }
+}
+
+#[test]
 fn items_without_a_type_have_that_of_their_list() {
     let items = "stdin, item 1: {\"a\":1,\"apiVersion\":\"g/v1\",\"kind\":\"K\"}\n\
                  stdin, item 2: {\"b\":{},\"kind\":\"L\"}";
@@ -369,6 +410,18 @@ fn uses(name: &str, text: &str) -> (bool, bool) {
         ControlFlow::Continue(())
     });
     found.expect("a document")
+}
+
+#[test]
+fn a_crd_is_one_whatever_its_api_version() {
+    for version in ["", "apiVersion: apiextension.k8s.io/v1\n", "apiVersion: apiextensions.k8s.io/v1beta1\n"]
+    {
+        let text = format!("{version}kind: CustomResourceDefinition\nspec: {{group: b.c}}\n");
+        let _ = super::read("crd.yaml", text.into_bytes(), &mut |document| {
+            assert!(document.expect("a document").is_crd(), "{version}");
+            ControlFlow::Continue(())
+        });
+    }
 }
 
 #[test]

@@ -4,9 +4,9 @@
 //! Source: go.yaml.in/yaml/v2 `decode.go`.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Tag};
+use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, StructureStyle, Tag};
 use serde_json::{Map, Value};
 
 use super::budget::Budget;
@@ -41,6 +41,8 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
         let problem = "kubectl refuses a tab in the white space that a line begins with: write spaces";
         return Err(Malformed::Yaml { line: part.lines + line, problem: problem.to_owned() });
     }
+    // How many brackets are open.
+    let mut flow = 0_usize;
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| {
             let line = part.lines + error.marker().line();
@@ -53,10 +55,26 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
             }
         })?;
         composer.line = part.lines + span.start.line();
+        flow = match event {
+            Event::SequenceStart(style, ..) | Event::MappingStart(style, ..)
+                if flow > 0 || style == StructureStyle::Flow =>
+            {
+                flow + 1
+            }
+            Event::SequenceEnd | Event::MappingEnd => flow.saturating_sub(1),
+            _ => flow,
+        };
         let event = match event {
             Event::DocumentEnd => break,
             Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) => {
                 escapes(span.slice(text).unwrap_or_default()).map(|()| event)
+            }
+            Event::Scalar(_, ScalarStyle::Plain, ..)
+                if flow > 0 && span.byte_range().is_some_and(|range| is_cut(text, range)) =>
+            {
+                // As YAML 1.1 has it, such a text ends or goes on elsewhere.
+                let problem = "kubectl reads a ? or : next to this text otherwise: put the text in quotes, with a space behind a colon";
+                Err(Failure::Wrong(problem.to_owned()))
             }
             Event::Scalar(ref text, ScalarStyle::Plain | ScalarStyle::Literal | ScalarStyle::Folded, ..)
                 if text.contains(['\u{85}', '\u{2028}', '\u{2029}']) =>
@@ -76,6 +94,17 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
         }
     }
     Ok(())
+}
+
+/// Whether kubectl ends a plain scalar in brackets elsewhere: a `?` in it is a mark of its own, and so is a `:` before
+/// it, while a `:` right before the next mark belongs to the scalar.
+///
+/// Source: go.yaml.in/yaml/v2 `scannerc.go`, `yaml_parser_fetch_next_token` and `yaml_parser_scan_plain_scalar`.
+fn is_cut(text: &str, range: Range<usize>) -> bool {
+    let (Some(scalar), Some(behind)) = (text.get(range.clone()), text.get(range.end..)) else { return false };
+    let is_key = behind.strip_prefix(':').is_some_and(|value| value.starts_with([',', ']', '}']));
+    // A null that is not written has no place of its own.
+    !scalar.is_empty() && (scalar.contains('?') || scalar.starts_with(':') || is_key)
 }
 
 /// What JSON and YAML 1.2 may write after a backslash, and YAML 1.1 may not: `\/`, and half of a pair.

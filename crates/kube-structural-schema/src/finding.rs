@@ -67,6 +67,20 @@ impl Kind {
     }
 }
 
+/// Which updates of an object the API server refuses for what is wrong with it already.
+///
+/// Source: apiextensions-apiserver `pkg/registry/customresource/strategy.go`, `ValidateUpdate`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Refused {
+    /// Those that change what is wrong.
+    #[default]
+    Changes,
+    /// None, as long as any list of the object is wrong before the update.
+    Never,
+    /// All.
+    Always,
+}
+
 /// A value as an error quotes it: texts and plain values as in Go, the rest as JSON.
 fn quoted(value: &Value) -> String {
     match value {
@@ -99,12 +113,22 @@ pub struct Finding {
     pub asked: Option<Box<str>>,
     /// The value that the API server quotes, in its writing: for tests and for the author of the file only.
     pub quoted: Option<Box<str>>,
+    /// Which updates of an object with it are refused.
+    pub refused: Refused,
 }
 
 impl Finding {
     /// A violation at a place.
     pub fn new(kind: Kind, field: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { field: field.into(), kind, detail: detail.into(), unnamed: None, asked: None, quoted: None }
+        Self {
+            field: field.into(),
+            kind,
+            detail: detail.into(),
+            unnamed: None,
+            asked: None,
+            quoted: None,
+            refused: Refused::default(),
+        }
     }
 
     /// The finding with what the schema requires.

@@ -81,7 +81,7 @@ mod view;
 
 pub use expression::{ASSUMED, EvaluationError, Expression, Variables, Wanted};
 pub use judge::{Decl, Declared, Judgement, Known, judge};
-pub use own_rule::{NamedField, OwnRule};
+pub use own_rule::{NamedField, OwnRule, Reading};
 pub use path_tokens::{PathTokens, unquote};
 pub use program::{BrokenRule, Program};
 

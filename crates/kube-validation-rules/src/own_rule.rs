@@ -4,6 +4,7 @@
 
 use serde_json::Value as Json;
 
+use kube_structural_schema::path::Step;
 use kube_structural_schema::schema::{Rule, Schema};
 
 use super::check::{Checked, Global, Reference};
@@ -11,7 +12,7 @@ use super::data::read;
 use super::eval::{Inputs, evaluate};
 use super::library::Library;
 use super::macros::{MAP_INSERT, SORT_BY_KEYS};
-use super::model::Node;
+use super::model::{Fields, Node, Shape};
 use super::names;
 use super::plan::Plan;
 use super::rule::{Expression, globals};
@@ -58,7 +59,38 @@ pub struct NamedField {
     pub only_presence: bool,
 }
 
+/// What a rule reads of a place below its object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// Whether the rule only asks whether something is there, whatever it is.
+    pub only_presence: bool,
+    /// Whether the rule reads nothing else of the object.
+    pub is_alone: bool,
+}
+
+impl Reading {
+    /// It may depend on anything.
+    const WHOLE: Self = Self { only_presence: false, is_alone: false };
+}
+
 impl OwnRule {
+    /// What a rule reads of each of these places below its object: `None` where its result does not depend on the
+    /// place, and of all places where it does not compile.
+    pub fn readings(
+        rule: &Rule,
+        schema: &Schema,
+        is_resource_root: bool,
+        places: &[&[Step]],
+    ) -> Vec<Option<Reading>> {
+        let node = Node::new(schema, is_resource_root);
+        let globals = globals(rule, &node);
+        let Ok(expression) = Expression::new(&rule.rule, &globals, &Type::Bool, Library::ALL) else {
+            return vec![None; places.len()];
+        };
+        let Expression { tree, checked } = &expression;
+        places.iter().map(|place| Reader { tree, checked, node: &node }.reading(place)).collect()
+    }
+
     /// Compiles a rule of a schema; `None` if it does not compile or is blank. A resource root is the root of
     /// a CRD's schema or an embedded resource.
     pub fn compile(rule: &Rule, schema: &Schema, is_resource_root: bool) -> Option<Self> {
@@ -94,9 +126,14 @@ impl OwnRule {
         self.compared.iter().map(|names| &**names)
     }
 
+    /// Whether it is a transition rule, which holds over every object that is created.
+    pub fn is_transition(&self) -> bool {
+        self.uses_old && !self.is_optional
+    }
+
     /// Whether it holds over a new value; `None` if its evaluation fails. One about a change holds.
     pub fn holds(&self, value: &Json) -> Option<bool> {
-        if self.uses_old && !self.is_optional {
+        if self.is_transition() {
             return Some(true);
         }
         let old = self.uses_old.then_some(Ok(Value::Optional(None)));
@@ -117,6 +154,33 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
+    /// What the expression reads of a place below the node.
+    fn reading(mut self, place: &[Step]) -> Option<Reading> {
+        let mut is_alone = true;
+        for (index, step) in place.iter().enumerate() {
+            let below = match (&self.node.shape, step) {
+                (Shape::Object(Fields { named, entries: None, .. }), Step::Field(name)) => {
+                    let Some(fields) = self.fields() else { return Some(Reading::WHOLE) };
+                    let field = fields.iter().find(|field| field.name == *name)?;
+                    is_alone &= fields.len() == 1;
+                    let only_presence = field.only_presence;
+                    if index + 1 == place.len() {
+                        return Some(Reading { only_presence, is_alone });
+                    }
+                    named.get(name.as_str()).filter(|_| !only_presence)?
+                }
+                (Shape::Array { items: Some(below), .. }, Step::Items)
+                | (Shape::Map(below), Step::Values) => {
+                    is_alone = false;
+                    below
+                }
+                _ => return Some(Reading::WHOLE),
+            };
+            self.node = below;
+        }
+        Some(Reading::WHOLE)
+    }
+
     fn fields(&self) -> Option<Box<[NamedField]>> {
         if !matches!(Type::of_node(self.node), Type::Object(_))
             || self.live().any(|(id, _)| self.reads_all(id))
@@ -196,6 +260,7 @@ impl<'t> Reader<'t> {
         match ty {
             Type::List(inner) | Type::Optional(inner) | Type::Meta(inner) => self.is_in(inner),
             Type::Map(entry) => self.is_in(&entry.0) || self.is_in(&entry.1),
+            Type::Array(_) | Type::Mapping(_) => self.is_in(&ty.open()),
             other => self.is_object(other),
         }
     }
@@ -253,5 +318,45 @@ fn below_old(tree: &Tree, checked: &Checked<'_>, mut id: Id) -> Option<Box<[Stri
             }
             _ => return None,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_rule_reads_of_a_place_is_told_from_what_it_reads_beside_it() {
+        let field = || json!({ "type": "integer" });
+        let pair = || json!({ "type": "object", "properties": { "x": field(), "y": field() } });
+        let schema = json!({ "type": "object", "properties": {
+            "a": pair(), "b": pair(), "n": field(), "l": { "type": "array", "items": pair() },
+            "m": { "type": "object", "additionalProperties": pair() },
+        } });
+        let schema = Schema::parse(&schema).expect("a schema");
+        let name = |name: &str| Step::Field(name.to_owned());
+        let [ax, n] = [vec![name("a"), name("x")], vec![name("n")]];
+        let [lx, mx] = [vec![name("l"), Step::Items, name("x")], vec![name("m"), Step::Values, name("x")]];
+        let places = [&ax[..], &n, &lx, &mx];
+        let read = |only_presence, is_alone| Some(Reading { only_presence, is_alone });
+        for (rule, expected) in [
+            ("self.a.x > 1", [read(false, true), None, None, None]),
+            ("has(self.a.x)", [read(true, true), None, None, None]),
+            ("has(self.a) && self.a.y > self.n", [None, read(false, false), None, None]),
+            ("self.a.x < self.n", [read(false, false), read(false, false), None, None]),
+            ("self.a == self.a", [read(false, false), None, None, None]),
+            ("self.a.y == self.b.x", [None; 4]),
+            ("self.l.all(item, item.x > 1)", [None, None, read(false, false), None]),
+            ("self.l.all(item, item.y > 1) && size(self.l) > 0", [None; 4]),
+            ("self.l == self.l", [None, None, read(false, false), None]),
+            ("self.m.all(key, self.m[key].x > 1)", [None, None, None, read(false, false)]),
+            ("size(self.m) > 0", [None; 4]),
+            ("nothing", [None; 4]),
+        ] {
+            let rule = Rule { rule: rule.to_owned(), ..Rule::default() };
+            assert_eq!(OwnRule::readings(&rule, &schema, false, &places), expected, "{}", rule.rule);
+        }
     }
 }

@@ -111,12 +111,17 @@ fn people_see_what_came_from_the_schema() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let crd = folder.path().join("crd.json");
     fs::write(&crd, of_kind("CustomResourceDefinition")?.0.to_string())?;
-    let object = json!({"apiVersion": "stable.example.com/v1", "kind": "CronTab", "metadata": {"name": "a"},
+    let object = json!({"apiVersion": "stable.example.com/v1", "kind": "CronTab", 
+        "metadata": {"name": "a", "creationTimestamp": null, "bogus": 1, "labels": {"a": "b", "port": 8080}},
         "spec": {"schedule": "yes", "extra": 1, "port": "http"}});
+    let listed = fill(&["--crd", text(&crd), "-o", "json", "--show-defaults"], &object)?.json()?;
+    ensure!(listed["dropped"] == json!([".spec.extra", ".metadata.bogus", ".metadata.labels"]), "{listed}");
     let shown = fill(&["--crd", text(&crd), "--show-defaults"], &object)?;
     let expected = "\
 ---
 # dropped, because the schema does not have it: .spec.extra
+# dropped, because metadata cannot have it: .metadata.bogus
+# dropped, because metadata cannot have it: .metadata.labels
 apiVersion: stable.example.com/v1
 kind: CronTab
 metadata:

@@ -183,9 +183,19 @@ fn a_crd_that_the_old_ones_lack_is_named() -> Result<()> {
     let ended = folder.etch(&["lint", "--old", "old.json", "old.json"])?;
     ensure!(ended.code == Some(0) && ended.err.is_empty(), "{ended:?}");
     let ended = folder.etch(&["lint", "--old", "old.json", "--old", "gadget.json", "old.json"])?;
-    let says = "note: only --old contains gadgets.stable.example.com: a tool that prunes deletes such a CRD with all its \
-                objects\n";
-    ensure!(ended.code == Some(0) && ended.err == says, "{ended:?}");
+    ensure!(ended.code == Some(1) && ended.err.is_empty() && ended.out.contains("ETCH329"), "{ended:?}");
+    ensure!(ended.out.contains("gadgets.stable.example.com"), "{ended:?}");
+    let ended = folder.etch(&[
+        "lint",
+        "--old",
+        "old.json",
+        "--old",
+        "gadget.json",
+        "old.json",
+        "--allow",
+        "ETCH329",
+    ])?;
+    ensure!(ended.code == Some(0) && ended.err.is_empty(), "{ended:?}");
     Ok(())
 }
 

@@ -42,6 +42,7 @@ fn crd(impact: &CrdImpact) -> Value {
         ignored,
         terminating,
         open,
+        only_open: _,
         unprotected: _,
     } = impact.tally.counts;
     let mut document = json!({
@@ -294,10 +295,14 @@ fn objects(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()
 
 /// How many objects something happens to, in words.
 pub(super) fn affected(impact: &CrdImpact) -> String {
-    match (impact.details.all(), impact.tally.counts.open) {
-        (all, 0) => format!("{all} affected"),
-        (all, open) if open == all => format!("up to {all} affected"),
-        (all, open) => format!("{} affected, and up to {open} more", all - open),
+    of_affected(impact.details.all(), impact.tally.counts.only_open)
+}
+
+fn of_affected(all: u64, only_open: u64) -> String {
+    match only_open {
+        0 => format!("{all} affected"),
+        open if open == all => format!("up to {all} affected"),
+        open => format!("{} affected, and up to {open} more", all - open),
     }
 }
 
@@ -427,10 +432,35 @@ mod tests {
 
     use etch::source::Origin;
     use etch_core::crd::Crd;
+    use etch_core::impact::{Open, Tally};
+    use kube_structural_schema::path::Step;
 
     use super::*;
     use crate::commands::impact::gather::Given;
     use crate::commands::policy::Rules;
+
+    #[test]
+    fn what_is_sure_of_one_effect_is_sure_of_the_object() {
+        let place = |name: &str| Path::from(vec![Step::Field(name.to_owned())]);
+        let effect = |appears: &[&str], changes: &[&str]| {
+            let of = |names: &[&str]| names.iter().map(|name| place(name)).collect::<Vec<_>>();
+            let open = changes.iter().map(|name| (EffectKind::Changes, place(name))).collect();
+            let open = Open { places: open, problems: Vec::new() };
+            Effect { appears: of(appears), changes: of(changes), open, ..Effect::default() }
+        };
+        let counted = |effects: Vec<Effect>| {
+            let mut tally = Tally::default();
+            let all = effects.len();
+            effects.into_iter().for_each(|mut effect| drop(tally.add(&mut effect, None)));
+            of_affected(all as u64, tally.counts.only_open)
+        };
+        assert_eq!(counted(vec![effect(&["a"], &["b"])]), "1 affected");
+        assert_eq!(counted(vec![effect(&[], &["b"])]), "up to 1 affected");
+        assert_eq!(
+            counted(vec![effect(&["a"], &["b"]), effect(&[], &["b"])]),
+            "1 affected, and up to 1 more"
+        );
+    }
 
     #[test]
     fn a_pass_is_advised_only_where_it_writes_objects() {

@@ -200,19 +200,17 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
     }
 }
 
-/// Reports the CRDs that are not among those before. It is a failure if no CRD was compared, for then it is
-/// likely that others were meant.
+/// Reports the CRDs that are only among those before, or not among them. It is a failure if no CRD was compared, for
+/// then it is likely that others were meant.
 pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result<()> {
     let missing: Vec<String> =
         checked.without_old.iter().map(|(name, origin)| format!("{name} ({origin})")).collect();
     let missing = first(&missing.iter().map(String::as_str).collect::<Vec<_>>());
-    let gone = checked.old.keys().map(String::as_str).filter(|name| !checked.compared.contains(*name));
-    let gone = first(&gone.collect::<Vec<_>>());
-    if !gone.is_empty() && !checked.compared.is_empty() {
-        let note = format!(
-            "note: only --old contains {gone}: a tool that prunes deletes such a CRD with all its objects"
-        );
-        writeln!(stderr(), "{}", report::plain(&note))?;
+    let gone: Vec<String> =
+        checked.old.keys().filter(|name| !checked.compared.contains(*name)).cloned().collect();
+    // What cannot be read may be one of them.
+    if checked.failures.is_empty() && !checked.compared.is_empty() {
+        gone.iter().for_each(|name| checked.add(None, name, [etch_lint::crd_removed()]));
     }
     if !missing.is_empty() && !checked.compared.is_empty() {
         let note = format!("note: --old does not contain {missing}, so nothing is compared with it");
@@ -355,6 +353,7 @@ pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String,
     let other = documents.first().map(Document::what);
     let (mut crds, mut once) = (BTreeMap::new(), Once::default());
     for document in without_parts(documents)?.into_iter().filter(Document::is_crd) {
+        source::crd(&document).context("--old")?;
         let name = name_of(&document.json);
         if once.is_first(format!("CRD {name}"), &document).context("--old")? {
             crds.insert(name, document.json);

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::decode::Undecodable;
 use crate::plan::{Broken, Held};
+use kube_structural_schema::finding::Refused;
 use kube_structural_schema::json::DEPTH;
 use kube_structural_schema::path::Path;
 
@@ -59,8 +60,8 @@ impl Open {
 /// One thing that is wrong with an object after an upgrade.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
-    /// It breaks the new schema. Writes that leave the part alone are let through (fact C6); others are
-    /// refused, and so is its creation elsewhere.
+    /// It breaks the new schema, so its creation elsewhere is refused; which writes of it are,
+    /// [`Broken::refused`] has (fact C6).
     Invalid {
         /// What it breaks there.
         broken: Broken,
@@ -147,8 +148,8 @@ impl Problem {
     #[must_use]
     pub fn to_schema(&self) -> Self {
         match self {
-            Self::Invalid { broken: Broken { place, requirement }, before } => {
-                let broken = Broken { place: place.to_schema(), requirement: requirement.clone() };
+            Self::Invalid { broken, before } => {
+                let broken = Broken { place: broken.place.to_schema(), ..broken.clone() };
                 Self::Invalid { broken, before: *before }
             }
             other => other.clone(),
@@ -299,9 +300,20 @@ pub(super) fn unite(places: &mut Vec<Path>, others: Vec<Path>) {
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Invalid { broken, before: false } => {
-                write!(f, "{broken}; writes that change it are rejected, and so is creating the object again")
-            }
+            Self::Invalid { broken, before: false } => match broken.refused {
+                Refused::Changes => {
+                    write!(
+                        f,
+                        "{broken}; writes that change it are rejected, and so is creating the object again"
+                    )
+                }
+                Refused::Never => {
+                    write!(f, "{broken}; creating the object again is rejected, and writes are not")
+                }
+                Refused::Always => {
+                    write!(f, "{broken}; every write of the object is rejected, and so is creating it again")
+                }
+            },
             Self::Invalid { broken, before: true } => write!(f, "{broken}, under the old schema too"),
             Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
             Self::OwnedAt { version } => write!(

@@ -74,6 +74,7 @@ fn present<const N: usize>(kinds: [(Kind, bool); N]) -> BTreeSet<Kind> {
 mod tests {
     use super::*;
     use crate::plan::Broken;
+    use kube_structural_schema::finding::Refused;
     use kube_structural_schema::path::{Path, Step};
 
     fn place() -> Vec<Path> {
@@ -81,7 +82,11 @@ mod tests {
     }
 
     fn invalid(before: bool) -> Effect {
-        let broken = Broken { place: Path::root(), requirement: "it is required".to_owned() };
+        let broken = Broken {
+            place: Path::root(),
+            requirement: "it is required".to_owned(),
+            refused: Refused::Changes,
+        };
         let problem = Problem::Invalid { broken, before };
         Effect { problems: vec![problem], ..Effect::default() }
     }

@@ -30,7 +30,7 @@ use known::known;
 use kube_crd_validation::Validator;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::Json;
-use kube_structural_schema::path::Path;
+use kube_structural_schema::path::{Path, Step};
 
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
@@ -235,6 +235,12 @@ impl<'a> Upgrade<'a> {
             Ok(view) => view,
             Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
         };
+        // A null that the old schema drops as well (fact R1) was no value to any reader.
+        let was_null = |path: &Path| {
+            let shown = part(view, path);
+            shown.is_none() && part(&stored.value, path).is_some_and(Value::is_null)
+        };
+        let hidden: Vec<Path> = hidden.into_iter().filter(|path| !was_null(path)).collect();
         let hidden = self.places(&hidden);
         let Difference { appears, changes, disappears } = self.difference(view, &after);
         let disappears: Vec<Path> = disappears
@@ -330,6 +336,15 @@ fn written(view: &Value, crd: &Crd) -> Json {
     let mut object = Json::from(view.clone());
     crd.compiled().fill(&mut object);
     object
+}
+
+/// The value at a place of an object.
+fn part<'v>(object: &'v Value, path: &Path) -> Option<&'v Value> {
+    path.steps().iter().try_fold(object, |value, step| match step {
+        Step::Field(name) | Step::Key(name) => value.get(name),
+        Step::Index(index) => value.get(index),
+        Step::Items | Step::Values => None,
+    })
 }
 
 /// The version at which an object is written.

@@ -54,6 +54,8 @@ pub struct Counts {
     pub terminating: u64,
     /// Objects of which it is not known whether all of this happens.
     pub open: u64,
+    /// Objects of which it is not known whether anything happens.
+    pub only_open: u64,
     /// Objects whose values would be protected if no annotation asked to ignore them.
     pub unprotected: u64,
 }
@@ -108,6 +110,7 @@ impl Tally {
             *count += u64::from(is_so);
         }
         let places = if effect.is_none() { BTreeSet::new() } else { places(effect) };
+        counts.only_open += u64::from(!places.is_empty() && places.iter().all(|place| place.is_open));
         for place in &places {
             *self.summary.entry(place.clone()).or_default() += 1;
         }

@@ -332,6 +332,45 @@ fn what_is_wrong_is_named_at_the_objects_own_place_and_counted_at_that_of_the_sc
 }
 
 #[test]
+fn a_null_that_the_old_schema_drops_as_well_is_not_hidden() {
+    let old = json!({ "a": { "type": "string" }, "b": { "type": "string", "nullable": true } });
+    let written = Object::from(json!({
+        "apiVersion": "example.com/v1", "kind": "Tab", "metadata": { "name": "n" }, "spec": { "a": null, "b": null },
+    }));
+    assert_eq!(effect(old, json!({}), &written), ["hidden .spec.b"]);
+}
+
+#[test]
+fn which_writes_are_rejected_depends_on_what_is_wrong() {
+    let list = |kind: Option<&str>| {
+        let mut list = json!({ "type": "array", "items": { "type": "integer" } });
+        if let Some(kind) = kind {
+            list["x-kubernetes-list-type"] = json!(kind);
+        }
+        list
+    };
+    let pod = |embedded: bool| json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-embedded-resource": embedded });
+    let old = json!({ "l": list(None), "n": { "type": "integer" }, "p": pod(false) });
+    let new = json!({ "l": list(Some("set")), "n": { "type": "integer", "maximum": 1 }, "p": pod(true) });
+    let object = tab(
+        json!({ "l": [1, 1], "n": 2, "p": { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "-" } } }),
+        json!({ "f:l": {}, "f:n": {}, "f:p": {} }),
+    );
+    let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));
+    let told: Vec<String> =
+        Upgrade::new(&old, &new).object(&object).problems.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    for (place, end) in [
+        (".spec.n: ", "; writes that change it are rejected, and so is creating the object again"),
+        (".spec.p.metadata.name: ", "; every write of the object is rejected, and so is creating it again"),
+        (".spec.l[1]: it is there twice", "; creating the object again is rejected, and writes are not"),
+    ] {
+        let is_it = |text: &String| text.starts_with(place) && text.ends_with(end);
+        assert!(told.iter().any(is_it), "{place} {told:?}");
+    }
+}
+
+#[test]
 fn what_was_invalid_before_is_told_apart() {
     let old = json!({ "a": { "type": "integer", "maximum": 1 } });
     let new = json!({ "a": { "type": "integer", "maximum": 1 }, "b": { "default": 1 } });

@@ -14,7 +14,7 @@ use super::places::may_be_cut;
 use crate::crd::Crd;
 use crate::field::place_in;
 use crate::without::remove;
-use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::finding::{Finding, Kind, Refused};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Trail};
 use kube_structural_schema::schema::Schema;
@@ -37,6 +37,8 @@ pub struct Broken {
     pub place: Path,
     /// What the schema requires there: a rule's message, the rule itself, or a restriction.
     pub requirement: String,
+    /// Which updates of the object the API server refuses for it.
+    pub refused: Refused,
 }
 
 /// What an object would break with its defaults, and the places of those that have to do with it.
@@ -174,7 +176,7 @@ impl Broken {
             Some((end, _)) => format!("{}…", &words[..end]),
             None => words,
         };
-        Self { place: place_in(finding.place(), schema, object), requirement }
+        Self { place: place_in(finding.place(), schema, object), requirement, refused: finding.refused }
     }
 }
 

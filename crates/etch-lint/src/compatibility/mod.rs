@@ -12,6 +12,7 @@ mod lists;
 mod nulls;
 mod pair;
 mod patterns;
+mod read_by_rule;
 mod required;
 mod served;
 mod types;
@@ -23,9 +24,10 @@ use compare::upgrade;
 pub(crate) use defaults::INVALID as OLD_DEFAULT_INVALID;
 use kube_structural_schema::json::Json;
 use pair::finding;
+pub(crate) use read_by_rule::READ as DEFAULT_READ_BY_RULE;
 
 /// The rules about upgrades, in the order of their codes.
-pub const COMPATIBILITY_RULES: [&Rule; 27] = [
+pub const COMPATIBILITY_RULES: [&Rule; 29] = [
     &types::CHANGED,
     &required::ADDED,
     &enumeration::NARROWED,
@@ -53,6 +55,8 @@ pub const COMPATIBILITY_RULES: [&Rule; 27] = [
     &pair::LOOSENED,
     &versions::ENDPOINT,
     &nulls::DROPPED,
+    &read_by_rule::READ,
+    &versions::CRD_REMOVED,
 ];
 
 /// Compares a CRD with the one that it replaces. Findings are in the order of the new CRD's versions, then of
@@ -70,13 +74,13 @@ pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
         let found = upgrade(versions::schema(before), versions::schema(after));
         findings.extend(found.into_iter().map(|change| finding(change, name, Some(index))));
     }
-    let is_known = |lost: &Finding| {
-        let mut of_version = findings.iter().filter(|finding| finding.version == lost.version);
-        of_version.any(|finding| finding.rule.code == lost.rule.code && finding.path == lost.path)
+    let is_known = |found: &Finding| {
+        let mut of_version = findings.iter().filter(|finding| finding.version == found.version);
+        of_version.any(|finding| finding.rule.code == found.rule.code && finding.path == found.path)
     };
-    let mut lost = versions::lost_in_storage(&old["spec"], &new["spec"]);
-    lost.retain(|lost| !is_known(lost));
-    findings.extend(lost);
+    let mut of_storage = versions::of_storage(&old["spec"], &new["spec"]);
+    of_storage.retain(|found| !is_known(found));
+    findings.extend(of_storage);
     findings.extend(served::check(&old["spec"], &new["spec"]));
     findings.sort_by_cached_key(|finding| {
         (finding.version_index, finding.path.to_string(), finding.rule.code, finding.message.clone())
@@ -85,6 +89,11 @@ pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
         a.rule.code == b.rule.code && a.version == b.version && a.path == b.path && a.message == b.message
     });
     findings
+}
+
+/// The finding about a CRD that only the files before the upgrade have.
+pub fn crd_removed() -> Finding {
+    versions::of_crd(&versions::CRD_REMOVED, "only --old contains the CRD".to_owned())
 }
 
 impl Rule {

@@ -14,9 +14,9 @@ pub(super) const REMOVED: Rule = Rule {
     summary: "an upgrade no longer allows nulls where a value must be",
     help: "\
 An object with a null there is invalid under the new schema: an item of a list must not be null, and of a field or a value of a map the
-API server drops the null, though the object must have the field, or a number of fields. The API server refuses to create it again,
-and every update that changes the place. A field with a default gets that instead (ETCH323). Where the object need not have the field,
-this is ETCH327. No enum allows a null, not even one that has it: a nullable field with an enum refuses what another field drops.",
+API server drops the null, though the object must have the field, or a number of fields, or a clause or a rule may need it. The API
+server refuses to create it again, and every update that changes the place. A field with a default gets that instead (ETCH323). Where
+the object need not have the field, this is ETCH327. No enum allows a null, not even one that has it: a nullable field with an enum refuses what another field drops.",
     check: None,
 };
 

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
+use super::read_by_rule;
 use crate::rule::{Finding, Rule, Severity};
 use crate::site::shown;
 use kube_structural_schema::path::{Path, Step};
@@ -77,7 +78,7 @@ pub(super) struct Pair<'a> {
     pub(super) new: &'a Value,
     /// The place, as values have it.
     pub(super) path: Path,
-    /// Whether the object or map around it must have it, or a number of fields.
+    /// Whether the object or map around it must have it, or a number of fields, or may have to.
     pub(super) is_needed: bool,
     /// The new schema outside of clauses, which has the type and the defaults.
     pub(super) declared: &'a Value,
@@ -155,10 +156,20 @@ impl<'a> Pair<'a> {
             _ => required.next().is_some(),
         };
         let is_counted = present(self.new, "minProperties").is_some_and(|least| *least != 0);
+        // What drops a null leaves the object without the field.
+        let loses_nulls = is_set(old, "nullable") && !is_set(new, "nullable");
+        let is_asked_for =
+            loses_nulls && matches!(&step, Step::Field(name) if self.is_asked_for_by_others(name));
         let is_metadata = self.is_resource() && matches!(&step, Step::Field(name) if name == "metadata");
         let path = self.path.join(step);
         let inside = self.inside.clone();
-        Pair { old, new, declared, path, is_needed: is_needed || is_counted, is_metadata, inside }
+        let is_needed = is_needed || is_counted || is_asked_for;
+        Pair { old, new, declared, path, is_needed, is_metadata, inside }
+    }
+
+    /// Whether a clause or a rule may need a field that `required` does not name.
+    fn is_asked_for_by_others(&self, name: &str) -> bool {
+        asks_for(self.new, name) || read_by_rule::needs(self, name)
     }
 
     /// The old schema of a field that it does not declare; `None` if it drops such fields, so that no object
@@ -192,6 +203,13 @@ impl<'a> Pair<'a> {
     pub(super) fn is_in_clause(&self) -> bool {
         !self.inside.is_empty()
     }
+}
+
+/// Whether a clause of a schema requires a field.
+fn asks_for(schema: &Value, name: &str) -> bool {
+    let clauses = ["allOf", "anyOf", "oneOf"].into_iter().flat_map(|keyword| list(schema, keyword));
+    let is_named = |clause: &Value| list(clause, "required").iter().any(|other| other == name);
+    clauses.into_iter().any(|clause| is_named(clause) || asks_for(clause, name))
 }
 
 /// The schema of a place below one.

@@ -34,7 +34,9 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
 }
 
 /// What a rule evaluates to: its text, and whether it is evaluated without an old value.
-type Rules<'a> = BTreeMap<(String, bool), &'a Value>;
+type Key = (String, bool);
+
+pub(super) type Rules<'a> = BTreeMap<Key, &'a Value>;
 
 /// The texts of the rules that are only among these.
 fn beside(these: &Rules<'_>, others: &Rules<'_>) -> Vec<String> {
@@ -42,11 +44,15 @@ fn beside(these: &Rules<'_>, others: &Rules<'_>) -> Vec<String> {
 }
 
 /// The rules by what they evaluate to, whatever the spaces and comments between their words.
-fn rules(schema: &Value) -> Rules<'_> {
+pub(super) fn rules(schema: &Value) -> Rules<'_> {
     list(schema, "x-kubernetes-validations")
         .iter()
-        .map(|rule| ((normalized(text(rule, "rule")), is_set(rule, "optionalOldSelf")), &rule["rule"]))
+        .map(|rule| (key(text(rule, "rule"), is_set(rule, "optionalOldSelf")), &rule["rule"]))
         .collect()
+}
+
+pub(super) fn key(rule: &str, optional_old_self: bool) -> Key {
+    (normalized(rule), optional_old_self)
 }
 
 /// The words of a rule without the spaces and comments between them, other than a space that separates two.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::fields;
-use super::pair::{self, Change, Changes, finding, is_set, present, text};
+use super::pair::{self, Change, Changes, Pair, finding, is_set, present, text};
+use super::{fields, read_by_rule};
 use crate::rule::{Finding, Rule, Severity};
 use kube_structural_schema::path::Path;
 
@@ -57,6 +57,19 @@ a conversion webhook, values of one version are shown as they are at another.",
     check: None,
 };
 
+pub(super) const CRD_REMOVED: Rule = Rule {
+    code: "ETCH329",
+    name: "crd-removed",
+    severity: Severity::Error,
+    summary: "only the files before the upgrade have a CRD",
+    help: "\
+A tool that prunes what its manifests no longer have deletes such a CRD, and with it all its objects. Helm, and `kubectl apply`
+without --prune, leave it there with the old schema.
+
+Name the file of the CRD as well if it has only moved, or compare the same files with --old git:REVISION.",
+    check: None,
+};
+
 /// The versions of a CRD's spec.
 pub(super) fn list_of(spec: &Value) -> &[Value] {
     pair::list(spec, "versions")
@@ -87,16 +100,20 @@ fn storage(spec: &Value) -> Option<&Value> {
     list(spec).find(|version| is_set(version, "storage"))
 }
 
-/// What objects lose because a version without it stores them: the API server prunes by the schema of the storage
-/// version what is written at another one (facts R12 and R16). What a conversion webhook makes of it is not known.
-pub(super) fn lost_in_storage(old: &Value, new: &Value) -> Vec<Finding> {
+/// What objects lose because a version without it stores them, and the defaults that they get there: the API server
+/// prunes and fills by the schema of the storage version what is written at another one (facts R12 and R16). What a
+/// conversion webhook makes of it is not known.
+pub(super) fn of_storage(old: &Value, new: &Value) -> Vec<Finding> {
     let (Some(before), Some(after)) = (storage(old), storage(new)) else { return Vec::new() };
     if name(before) == name(after) || new["conversion"]["strategy"] == "Webhook" {
         return Vec::new();
     }
-    let mut changes = Changes::checked_by(&[]);
+    let mut changes = Changes::checked_by(&[read_by_rule::check]);
+    Pair::root(schema(before), schema(after)).walk(&mut changes);
     fields::removed(schema(before), schema(after), &mut changes);
-    changes.found.retain(|change| change.rule.code == fields::REMOVED.code);
+    changes
+        .found
+        .retain(|change| [fields::REMOVED.code, read_by_rule::READ.code].contains(&change.rule.code));
     let index = list(new).position(|version| name(version) == name(after));
     let found = changes.found.into_iter().map(|Change { rule, path, message }| {
         let message =
@@ -222,6 +239,6 @@ fn scale(old: &Value, new: &Value, add: &mut dyn FnMut(&'static Rule, &str)) {
     }
 }
 
-fn of_crd(rule: &'static Rule, message: String) -> Finding {
+pub(super) fn of_crd(rule: &'static Rule, message: String) -> Finding {
     finding(Change { rule, path: Path::root(), message }, "", None)
 }

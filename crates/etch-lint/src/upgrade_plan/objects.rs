@@ -1,20 +1,20 @@
 //! Steps about objects and their values: what to correct, store and save before the upgrade, and what to
 //! store after it.
 
+use std::collections::BTreeSet;
+
 use etch_core::api::{AfterCanary, Canary};
 use etch_core::impact::{Changed, EffectKind, Kind, Place};
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
 use etch_core::shell::quoted;
 
-use kube_structural_schema::path::{Path, Step};
-use kube_structural_schema::schema::Schema;
-use kube_validation_rules::OwnRule;
+use kube_structural_schema::path::Path;
 use serde_json::Value;
 
 use super::known::{Upgrade, Words};
 use super::step::{StepKind, UpgradePlan, counted, first};
-use crate::compatibility::OLD_DEFAULT_INVALID;
+use crate::compatibility::{DEFAULT_READ_BY_RULE, OLD_DEFAULT_INVALID};
 use crate::rule::Finding;
 
 /// How long a default is that a reason quotes.
@@ -85,13 +85,14 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         }
     }
     if upgrade.objects.is_none() {
-        let added = upgrade.schemas.defaults_added.iter().map(|(path, _)| path);
-        let read = added.filter(|path| is_read_by_rule(&upgrade.new.1.storage().schema, path));
-        let read = first(read.map(ToString::to_string)).join(", ");
+        let read =
+            upgrade.incompatible.iter().filter(|finding| finding.rule.code == DEFAULT_READ_BY_RULE.code);
+        let read: BTreeSet<String> = read.map(|finding| finding.path.to_string()).collect();
         if !read.is_empty() {
             plan.unknown.push(format!(
-                "whether objects stay valid with new defaults that a rule around them reads: {read}; `etch impact` with \
-                 objects shows it"
+                "whether objects stay valid where a rule around a default that changes reads it: {}; `etch impact` with \
+                 objects shows it",
+                first(read).join(", ")
             ));
         }
     }
@@ -151,12 +152,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let (name, Words { cluster, .. }) = (upgrade.word(), upgrade.words);
     let storage = upgrade.new.1.storage();
     if !storage.served {
-        let what = format!(
-            "Serve {}, or make a served version the storage version: nothing stores the defaults of a version \
-             that is not served",
-            storage.name
-        );
-        plan.after(StepKind::Store, what, first(why), None);
+        plan.after(StepKind::Store, serve(&storage.name), first(why), None);
         return;
     }
     let policy = &upgrade.policy;
@@ -172,6 +168,14 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     };
     let why = [first(why), of_policy(upgrade)].concat();
     plan.after(StepKind::Store, what, why, Some(command));
+}
+
+/// What to do where the storage version is not served.
+pub(super) fn serve(storage: &str) -> String {
+    format!(
+        "Serve {storage}, or make a served version the storage version: nothing writes objects at a version that is not \
+         served"
+    )
 }
 
 /// What in the policy keeps the operator from storing everything at once.
@@ -238,31 +242,6 @@ fn refused(upgrade: &Upgrade<'_>) -> Option<String> {
     let places: Vec<String> =
         upgrade.incompatible.iter().filter(is_so).map(|finding| finding.path.to_string()).collect();
     (!places.is_empty()).then(|| first(places).join(", "))
-}
-
-/// Whether a rule of an object around a place may read what is there.
-fn is_read_by_rule(schema: &Schema, path: &Path) -> bool {
-    let (mut at, mut is_root) = (Some(schema), true);
-    for step in path.steps() {
-        let Some(here) = at else { return false };
-        let is_whole = is_root || here.embedded_resource;
-        at = match step {
-            Step::Field(name) | Step::Key(name) => {
-                let reads = |rule: &OwnRule| {
-                    rule.fields().is_none_or(|fields| fields.iter().any(|field| field.name == *name))
-                };
-                let mut rules = here.rules.iter().filter_map(|rule| OwnRule::compile(rule, here, is_whole));
-                if rules.any(|rule| reads(&rule)) {
-                    return true;
-                }
-                here.child(name)
-            }
-            Step::Items | Step::Index(_) => here.items.as_deref(),
-            Step::Values => here.additional_schema(),
-        };
-        is_root = false;
-    }
-    false
 }
 
 /// What becomes hidden; `None` if nothing does.

@@ -4,7 +4,7 @@ use etch_core::shell::quoted;
 use serde_json::json;
 
 use super::known::{Upgrade, Words, names, stored};
-use super::objects::of_policy;
+use super::objects::{of_policy, serve};
 use super::step::{StepKind, UpgradePlan};
 
 /// The versions that the upgrade takes out of the CRD have to be out of `status.storedVersions` before.
@@ -28,8 +28,11 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let stored_elsewhere = upgrade.places(|place| place.is_one_of(&elsewhere));
     if gone.is_empty() {
         if !stored_elsewhere.is_empty() {
-            let (what, command) = moving(upgrade, storage);
-            plan.before(StepKind::Move, what, stored_elsewhere, Some(command));
+            let (what, command) = match old.storage().served {
+                true => moving(upgrade, storage),
+                false => (serve(storage), None),
+            };
+            plan.before(StepKind::Move, what, stored_elsewhere, command);
         }
         return;
     }
@@ -42,6 +45,10 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             format!("the upgrade takes out {list}; skip this where status.storedVersions does not have it")
         }
     };
+    if !old.storage().served && !upgrade.has_no_objects() {
+        plan.before(StepKind::Move, serve(storage), vec![why], None);
+        return;
+    }
     let kept = stored(document).map(|stored| without(&stored, &gone));
     let kept = kept.unwrap_or_else(|| vec![storage.to_owned()]);
     if upgrade.policy.trims() {
@@ -51,7 +58,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     }
     if !upgrade.has_no_objects() {
         let (what, command) = moving(upgrade, storage);
-        plan.before(StepKind::Move, what, vec![why.clone()], Some(command));
+        plan.before(StepKind::Move, what, vec![why.clone()], command);
     }
     let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
     let why = [why].into_iter().chain(kept_by_selection(upgrade)).chain(proof(upgrade)).collect();
@@ -74,6 +81,17 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         return;
     }
     let list = others.join(", ");
+    if !new.storage().served && !upgrade.has_no_objects() {
+        if !plan.steps.iter().any(|step| step.kind == StepKind::Store) {
+            plan.after(
+                StepKind::Move,
+                serve(storage),
+                vec![format!("status.storedVersions has {list}")],
+                None,
+            );
+        }
+        return;
+    }
     if upgrade.policy.trims() {
         let (what, command) = trimmed(upgrade, &list);
         plan.after(StepKind::Trim, what, of_policy(upgrade), Some(command));
@@ -86,7 +104,7 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         && plan.steps.iter().any(|step| step.kind == StepKind::Store);
     if !upgrade.has_no_objects() && !is_moved {
         let (what, command) = moving(upgrade, storage);
-        plan.after(StepKind::Move, what, vec![format!("status.storedVersions has {list}")], Some(command));
+        plan.after(StepKind::Move, what, vec![format!("status.storedVersions has {list}")], command);
     }
     let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
     let mut why = Vec::new();
@@ -115,8 +133,8 @@ fn trimmed(upgrade: &Upgrade<'_>, list: &str) -> (String, String) {
 }
 
 /// How to store all objects at the storage version.
-fn moving(upgrade: &Upgrade<'_>, storage: &str) -> (String, String) {
-    (format!("Store every object at {storage}"), upgrade.persist(" --every-object"))
+fn moving(upgrade: &Upgrade<'_>, storage: &str) -> (String, Option<String>) {
+    (format!("Store every object at {storage}"), Some(upgrade.persist(" --every-object")))
 }
 
 /// Why `storedVersions: Trim` takes nothing out here.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_structural_schema::finding::Refused;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -74,6 +75,7 @@ impl Object {
         let broken = self.broken.iter().map(|place| Broken {
             place: place.parse().expect("a path"),
             requirement: "must be less than the limit".to_owned(),
+            refused: Refused::Changes,
         });
         match self.state.as_str() {
             "Stored" => ObjectState::Stored,

@@ -89,6 +89,14 @@ pub fn dropped(
     }
 }
 
+/// [`dropped`] for a whole object, whose own metadata is decoded as well.
+pub fn dropped_of_object(given: &Value, left: &Value, schema: &Schema, report: &mut impl FnMut(&Trail<'_>)) {
+    if let Some(metadata) = given.get("metadata") {
+        lost(metadata, left.get("metadata"), &Trail::ROOT.join(TrailStep::Field("metadata")), report);
+    }
+    dropped(given, left, schema, &Trail::ROOT, report);
+}
+
 fn lost(given: &Value, left: Option<&Value>, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
     match (given, left) {
         (Value::Object(given), Some(Value::Object(left))) => {

@@ -1,0 +1,100 @@
+//! ETCH328: defaults that a rule around them reads.
+
+use serde_json::{Value, json};
+
+use super::pair::{Changes, Pair, is_set, list};
+use super::validations::{key, rules};
+use crate::rule::{Rule, Severity};
+use crate::site::shown;
+use etch_core::impact::{Changed, SchemaChanges, compare};
+use kube_structural_schema::compile::Compiled;
+use kube_structural_schema::json::Json;
+use kube_structural_schema::path::{Path, Step};
+use kube_structural_schema::schema::{self, Schema};
+use kube_validation_rules::{OwnRule, Reading};
+
+pub(crate) const READ: Rule = Rule {
+    code: "ETCH328",
+    name: "default-read-by-rule",
+    severity: Severity::Error,
+    summary: "an upgrade adds, changes or removes a default that a rule around the field reads",
+    help: "\
+The rule was there before, and judges the default together with what the object sets: an object with `min: 10` breaks
+`self.min <= self.max` once `max` is 5 by default. The API server refuses to create such an object again, and every update that
+changes the object around the rule. `etch impact --live` shows which objects these are.
+
+Not reported is a rule that reads no other field and holds with the default, and one that only compares with oldSelf.",
+    check: None,
+};
+
+pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
+    let before = rules(pair.old);
+    if pair.is_in_clause() || before.is_empty() {
+        return;
+    }
+    // A schema that cannot be parsed is refused.
+    let (Ok(old), Ok(new)) = (Schema::parse(pair.old), Schema::parse(pair.new)) else { return };
+    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, .. } = compare(&old, &new);
+    let added = defaults_added.into_iter().map(|(path, _)| (path, "is new"));
+    let changed = defaults_changed.into_iter().map(|Changed { path, .. }| (path, CHANGED));
+    let removed = defaults_removed.into_iter().map(|(path, _)| (path, "is gone"));
+    let defaults: Vec<(Path, &str)> = added.chain(changed).chain(removed).collect();
+    if defaults.is_empty() {
+        return;
+    }
+    let places: Vec<&[Step]> = defaults.iter().map(|(path, _)| path.steps()).collect();
+    let was_there =
+        |rule: &&schema::Rule| before.contains_key(&key(&rule.rule, rule.optional_old_self == Some(true)));
+    for rule in new.rules.iter().filter(was_there) {
+        let Some(own) = OwnRule::compile(rule, &new, is_whole(pair)).filter(|own| !own.is_transition())
+        else {
+            continue;
+        };
+        let readings = OwnRule::readings(rule, &new, is_whole(pair), &places);
+        for ((path, what), reading) in defaults.iter().zip(readings) {
+            let Some(Reading { only_presence, is_alone }) = reading else { continue };
+            let is_harmless = only_presence && *what == CHANGED
+                || is_alone && own.holds(&with_defaults(path, &new)) == Some(true);
+            if !is_harmless {
+                let of = if pair.path.is_root() { "the object".to_owned() } else { pair.path.to_string() };
+                let rule = shown(&json!(rule.rule));
+                let message = format!("the default {what}, and a rule of {of} reads the field: {rule}");
+                let place = path.steps().iter().fold(pair.path.clone(), |at, step| at.join(step.clone()));
+                changes.add(&READ, place, message);
+            }
+        }
+    }
+}
+
+/// Whether a rule may not hold without a field that is there as a null now.
+pub(super) fn needs(pair: &Pair<'_>, name: &str) -> bool {
+    if pair.is_in_clause() || list(pair.new, "x-kubernetes-validations").is_empty() {
+        return false;
+    }
+    let Ok(schema) = Schema::parse(pair.new) else { return false };
+    let path = Path::root().join(Step::Field(name.to_owned()));
+    schema.rules.iter().any(|rule| {
+        let Some(own) = OwnRule::compile(rule, &schema, is_whole(pair)) else { return false };
+        let reading = OwnRule::readings(rule, &schema, is_whole(pair), &[path.steps()]).pop().flatten();
+        reading.is_some_and(|reading| !reading.is_alone || own.holds(&json!({})) != Some(true))
+            && !own.is_transition()
+    })
+}
+
+fn is_whole(pair: &Pair<'_>) -> bool {
+    pair.path.is_root() || is_set(pair.new, "x-kubernetes-embedded-resource")
+}
+
+const CHANGED: &str = "has changed";
+
+/// An object that sets nothing but what is around a field.
+fn with_defaults(path: &Path, schema: &Schema) -> Value {
+    let around = path.steps().split_last().map_or(&[][..], |(_, around)| around);
+    let nested = around.iter().rev().fold(json!({}), |below, step| match step {
+        Step::Field(name) | Step::Key(name) => json!({ name: below }),
+        Step::Items | Step::Index(_) | Step::Values => below,
+    });
+    let mut object = Json::from(nested);
+    Compiled::new(schema).fill(&mut object);
+    object.into_inner()
+}
