@@ -8,7 +8,7 @@ use etch::report::{self, Cell, Style, Table, Tone, counted};
 use etch_core::api::follow_line;
 use etch_core::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
 use etch_core::object::{IGNORE_ANNOTATION, Identity};
-use etch_core::plan::{HiddenFields, Ownership, Skip, Terms};
+use etch_core::plan::{Ownership, Skip, Terms};
 use etch_lint::Finding;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
@@ -379,7 +379,7 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
     let counts = &impact.tally.counts;
     let mut advice = Vec::new();
     if counts.open > 0 {
-        let persist = match looked.settling {
+        let persist = match looked.settling.filter(|_| !impact.tally.may_break()) {
             Some(options) => {
                 format!("run {} first, or ", code(&format!("etch persist {}{options}", impact.crd)))
             }
@@ -411,11 +411,10 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
     advice
 }
 
-/// The flags with which `etch persist` writes on the terms of the policy.
-pub(crate) fn persist_flags(terms: &Terms) -> String {
-    let own = if terms.ownership == Ownership::Own { " --ownership Own" } else { "" };
-    let drop = if terms.hidden_fields == HiddenFields::Drop { " --hidden-fields Drop" } else { "" };
-    format!("{own}{drop}")
+/// The flags with which `etch persist` keeps values on the terms of the policy. It destroys none: what a policy
+/// lets the operator destroy is not for a command that is to keep values.
+pub(crate) fn persist_flags(terms: &Terms) -> &'static str {
+    if terms.ownership == Ownership::Own { " --ownership Own" } else { "" }
 }
 
 fn tone(kind: EffectKind) -> Tone {

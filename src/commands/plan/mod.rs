@@ -165,7 +165,7 @@ impl Plan {
         let is_from_cluster = from_file.is_none() && old.is_some();
         let words = Words {
             apply: apply.map(str::to_owned),
-            ..self.words(global, persist_flags(&rules.terms()), is_from_cluster.then_some(name))
+            ..self.words(global, persist_flags(&rules.terms()).to_owned(), is_from_cluster.then_some(name))
         };
         let plan = UpgradePlan::new(&Upgrade {
             old: old.as_ref().zip(read.as_ref()),

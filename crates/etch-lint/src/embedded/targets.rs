@@ -3,7 +3,6 @@
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::at;
 use super::paths::{RULE as PATH_UNKNOWN, Reached, reach, steps};
-use etch_admission::spec::Target;
 use etch_admission::{Declaration, is_asked_about};
 use etch_core::crd::Crd;
 use etch_core::impact::compare;

@@ -64,12 +64,14 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             let gives_defaults = upgrade.old.is_some_and(|(_, old)| old.gives_defaults());
             let is_about_versions = objects.summary.keys().any(|place| place.is_one_of(&elsewhere));
             let write = match gives_defaults && !is_about_versions {
-                true => "`etch persist`",
-                false => "`etch persist --every-object`",
+                // It would store what the new schema refuses.
+                _ if objects.may_break() => "",
+                true => "`etch persist` before the upgrade settles it, and ",
+                false => "`etch persist --every-object` before the upgrade settles it, and ",
             };
             plan.unknown.push(format!(
-                "what etcd holds of {count}, on which it depends what happens there: {write} before the upgrade \
-                 settles it, and `etch impact` with --etcd-endpoints or --etcd-snapshot reads it"
+                "what etcd holds of {count}, on which it depends what happens there: {write}`etch impact` with \
+                 --etcd-endpoints or --etcd-snapshot reads it"
             ));
         }
     }
@@ -180,19 +182,21 @@ pub(super) fn serve(storage: &str) -> String {
 
 /// What in the policy keeps the operator from storing everything at once.
 pub(super) fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
-    let (policy, Words { etch, cluster, .. }) = (&upgrade.policy, upgrade.words);
+    let (policy, Words { etch, new, old, cluster, .. }) = (&upgrade.policy, upgrade.words);
     if let Some(idle) = &policy.idle {
         return vec![format!("{idle}; `etch persist` writes all the same")];
     }
     let mut found = Vec::new();
     if let Some(held @ 1..) = upgrade.objects.map(|objects| objects.counts.held) {
         let drop = match policy.terms.hidden_fields {
-            HiddenFields::Hold => "; a policy with `hiddenFields: Drop` lets it destroy what becomes hidden",
-            HiddenFields::Drop => "",
+            HiddenFields::Hold if to_save(upgrade).is_some() => {
+                "; a policy with `hiddenFields: Drop` lets it destroy what becomes hidden"
+            }
+            HiddenFields::Hold | HiddenFields::Drop => "",
         };
         found.push(format!(
             "the operator holds {}, which a write would harm, and the condition is False until that is resolved \
-             (`{etch} impact --live` names them){drop}",
+             (`{etch} impact {new}{old} --live -o json{cluster}` names them){drop}",
             counted(held, "object")
         ));
     }
@@ -245,7 +249,7 @@ fn refused(upgrade: &Upgrade<'_>) -> Option<String> {
 }
 
 /// What becomes hidden; `None` if nothing does.
-fn to_save(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
+pub(super) fn to_save(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
     let why: Vec<String> = match upgrade.objects {
         Some(_) => upgrade.places(|place| matches!(place.effect, EffectKind::Hidden | EffectKind::Dropped)),
         None => {

@@ -4,7 +4,7 @@ use etch_core::shell::quoted;
 use serde_json::json;
 
 use super::known::{Upgrade, Words, names, stored};
-use super::objects::{of_policy, serve};
+use super::objects::{of_policy, serve, to_save};
 use super::step::{StepKind, UpgradePlan};
 
 /// The versions that the upgrade takes out of the CRD have to be out of `status.storedVersions` before.
@@ -102,9 +102,15 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let is_moved = stores_all
         && new.compiled().has_defaults()
         && plan.steps.iter().any(|step| step.kind == StepKind::Store);
-    if !upgrade.has_no_objects() && !is_moved {
+    // An object with a hidden field is not written any more.
+    let is_before = !upgrade.moves() && to_save(upgrade).is_some();
+    if !upgrade.has_no_objects() && (is_before || !is_moved) {
         let (what, command) = moving(upgrade, storage);
-        plan.after(StepKind::Move, what, vec![format!("status.storedVersions has {list}")], command);
+        let why = vec![format!("status.storedVersions has {list}")];
+        match is_before {
+            true => plan.before(StepKind::Move, what, why, command),
+            false => plan.after(StepKind::Move, what, why, command),
+        }
     }
     let what = format!("Take {list} out of status.storedVersions, once every object is stored at {storage}");
     let mut why = Vec::new();
