@@ -353,7 +353,7 @@ fn which_writes_are_rejected_depends_on_what_is_wrong() {
     let old = json!({ "l": list(None), "n": { "type": "integer" }, "p": pod(false) });
     let new = json!({ "l": list(Some("set")), "n": { "type": "integer", "maximum": 1 }, "p": pod(true) });
     let object = tab(
-        json!({ "l": [1, 1], "n": 2, "p": { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "-" } } }),
+        json!({ "l": [1, 1], "n": 2, "p": { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "a/b" } } }),
         json!({ "f:l": {}, "f:n": {}, "f:p": {} }),
     );
     let (old, new) = (crd(&[("v1", true, spec(old))]), crd(&[("v1", true, spec(new))]));

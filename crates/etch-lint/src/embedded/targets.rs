@@ -42,9 +42,6 @@ pub(super) fn check(declared: &Declaration, crds: &[Json], found: &mut Vec<Findi
     let extension = schema.and_then(|schema| Schema::parse(schema).ok());
     for (index, target) in declared.targets.iter().enumerate() {
         let here = format!("spec.targets[{index}]");
-        if let Some((field, message)) = target.misnamed() {
-            found.push(at(&UNKNOWN, format!("{here}.{field}"), message));
-        }
         if !is_asked_about(&target.group) {
             let message = format!("API servers never ask about objects of the group {}", target.group);
             found.push(at(&UNKNOWN, format!("{here}.group"), message));

@@ -95,7 +95,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({ "targets": [target(".spec.all[*]")] }),
         ),
         (
-            "ETCH203 spec.targets[0].resource no resource has this name: write its plural, in lower case and without a subresource",
+            "ETCH201 spec.targets[0].resource no resource has this name: write its plural, in lower case and without a subresource",
             json!({ "targets": [{ "group": "example.com", "version": "v1", "resource": "things/status", "path": ".spec" }] }),
             json!({ "targets": [{ "group": "other.com", "version": "v1", "resource": "things", "path": ".spec" }] }),
         ),

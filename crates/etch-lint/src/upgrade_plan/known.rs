@@ -206,7 +206,9 @@ impl<'a> Upgrade<'a> {
         let meant = summary.filter(|(place, _)| is_meant(place)).map(|(place, objects)| {
             let word = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
             match place.effect {
-                EffectKind::Problem if place.is_open => {
+                EffectKind::Problem
+                    if place.is_open && matches!(place.problem, Some(Problem::Invalid { .. })) =>
+                {
                     format!("{}: {word}: {}", counted(*objects, "object"), place.text)
                 }
                 EffectKind::Problem => format!("{}: {}", counted(*objects, "object"), place.text),

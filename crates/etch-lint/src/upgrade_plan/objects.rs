@@ -189,7 +189,7 @@ pub(super) fn of_policy(upgrade: &Upgrade<'_>) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(held @ 1..) = upgrade.objects.map(|objects| objects.counts.held) {
         let drop = match policy.terms.hidden_fields {
-            HiddenFields::Hold if to_save(upgrade).is_some() => {
+            HiddenFields::Hold if hides(upgrade) => {
                 "; a policy with `hiddenFields: Drop` lets it destroy what becomes hidden"
             }
             HiddenFields::Hold | HiddenFields::Drop => "",
@@ -246,6 +246,11 @@ fn refused(upgrade: &Upgrade<'_>) -> Option<String> {
     let places: Vec<String> =
         upgrade.incompatible.iter().filter(is_so).map(|finding| finding.path.to_string()).collect();
     (!places.is_empty()).then(|| first(places).join(", "))
+}
+
+/// Whether fields go, whatever objects have there.
+fn hides(upgrade: &Upgrade<'_>) -> bool {
+    !upgrade.schemas.fields_removed.is_empty() || !upgrade.schemas.unknown_removed.is_empty()
 }
 
 /// What becomes hidden; `None` if nothing does.
