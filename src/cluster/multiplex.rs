@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
-use http::{Request, Uri};
+use http::{Request, Response, Uri};
 use http_body_util::BodyExt;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy;
@@ -25,7 +25,7 @@ use kube::config::AuthInfo;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
-use tower::{BoxError, ServiceBuilder, ServiceExt as _};
+use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt as _};
 
 use super::call::verb;
 use super::cause::cause;
@@ -115,21 +115,31 @@ fn made(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube:
     let watching =
         Connections { connector: connector(&config, &tls, proxy, Versions::All)?, open: Arc::default() };
     let token_file = token_file.map(Arc::new);
+    // What kube puts around a client is here around nothing: its answer is the request with the credentials.
+    let authorize = auth.map(|auth| {
+        auth.layer(tower::service_fn(async |request: Request<Body>| {
+            Ok::<_, BoxError>(Response::new(request))
+        }))
+    });
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(auth)
         .layer(config.extra_headers_layer()?)
         .map_err(BoxError::from)
         .service_fn(move |mut request: Request<Body>| {
             if let Some(file) = &token_file {
                 request.headers_mut().insert(AUTHORIZATION, file.header());
             }
-            let shared = match verb(request.method(), request.uri()) {
-                RequestVerb::Watch => Some(watching.with_room()),
-                _ => None,
-            };
-            let sent = shared.as_ref().map_or(&plain, |shared| &shared.client).request(request);
+            let (authorize, watching, plain) = (authorize.clone(), watching.clone(), plain.clone());
             async move {
+                if let Some(authorize) = authorize {
+                    // A plugin whose request is given up goes on, and the next request has its token.
+                    request = tokio::spawn(authorize.oneshot(request)).await??.into_body();
+                }
+                let shared = match verb(request.method(), request.uri()) {
+                    RequestVerb::Watch => Some(watching.with_room()),
+                    _ => None,
+                };
+                let sent = shared.as_ref().map_or(&plain, |shared| &shared.client).request(request);
                 let asked = Asked(shared);
                 let response = sent.await.map_err(BoxError::from)?;
                 let shared = asked.answered();

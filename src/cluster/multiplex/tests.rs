@@ -260,6 +260,31 @@ async fn a_plugin_runs_again_when_its_token_is_refused_or_has_lost_its_expiry() 
 }
 
 #[tokio::test]
+async fn a_plugin_that_is_slower_than_a_request_has_its_token_for_the_next_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The second run waits until it is let go on.
+    let script = format!(
+        r#"cd {}; echo run >>runs; year=2020
+        if [ "$(wc -l <runs)" -gt 1 ]; then year=2120; while [ ! -e go ]; do sleep 0.02; done; touch ended; fi
+        echo "{{\"kind\": \"ExecCredential\", \"status\": {{\"token\": \"a\", \"expirationTimestamp\": \"$year-01-01T00:00:00Z\"}}}}""#,
+        folder.path().display()
+    );
+    let exec = serde_json::json!({ "exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+        "command": "sh", "args": ["-c", script],
+    } });
+    let mut config = Config::new(format!("http://{}", knows("a")).parse().expect("a URL"));
+    config.auth_info = serde_json::from_value(exec).expect("credentials");
+    let client = client(config, None).expect("a client");
+    let given_up = tokio::time::timeout(Duration::from_millis(100), client.send(asking("/version"))).await;
+    assert!(given_up.is_err(), "the plugin waits");
+    std::fs::write(folder.path().join("go"), "").expect("a file");
+    assert_eq!(client.send(asking("/version")).await.expect("an answer").status(), 200);
+    let runs = std::fs::read_to_string(folder.path().join("runs")).expect("the runs");
+    assert_eq!(runs.lines().count(), 2);
+}
+
+#[tokio::test]
 async fn a_token_file_counts_more_than_a_token_beside_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("token");
