@@ -127,7 +127,7 @@ impl Rbac {
             let (role, binding) = role_in(namespace, &name, &self.service_account, grants);
             roles.extend([serde_json::to_value(role)?, serde_json::to_value(binding)?]);
         }
-        if !namespaces.is_none() && roles.iter().all(|role| role["kind"] != "ClusterRole") {
+        if namespaces.is_some() && roles.iter().all(|role| role["kind"] != "ClusterRole") {
             let stale = format!(
                 "an earlier ClusterRole {name} still allows all namespaces: delete it if it is there"
             );

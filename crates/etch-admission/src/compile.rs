@@ -257,7 +257,7 @@ impl<'d> Compiler<'d> {
         each(&declared.targets, |index, target| {
             let at = format!("spec.targets[{index}]");
             if let Some((field, why)) = target.misnamed() {
-                self.fail(&format!("{at}.{field}"), why);
+                self.fail(format!("{at}.{field}"), why);
             }
             let same = |other: &&spec::Target| {
                 (&other.group, &other.version, &other.resource)

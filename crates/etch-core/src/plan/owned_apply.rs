@@ -67,9 +67,9 @@ impl<'a> Ownable<'a> {
     /// - it is not in a status that is a subresource: a write of the object leaves it alone.
     pub(super) fn has(&mut self, path: &Path) -> bool {
         let is_in_item = path.steps().iter().any(|step| matches!(step, Step::Index(_)));
-        let is_in_status = matches!(path.steps(), [Step::Field(name), ..] if name == "status");
+        let is_apart = self.has_status && matches!(path.steps(), [Step::Field(name), ..] if name == "status");
         !is_in_item
-            && !(self.has_status && is_in_status)
+            && !is_apart
             && can_reach(self.filled, Some(self.schema), path.steps(), &mut Lists::default())
             && !self.others.claim(self.filled, self.schema, path.steps())
     }
