@@ -2,7 +2,6 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-use super::listed::Known;
 use crate::answer::FieldError;
 use crate::place::Location;
 use crate::request::Subject;
@@ -63,12 +62,6 @@ impl Found {
     /// Whether it is a rule that a value of another type keeps from being evaluated.
     pub(super) fn is_unevaluated(&self) -> bool {
         matches!(self.source, Source::Unevaluated(_))
-    }
-
-    /// It as a warning, if the old object has it as well.
-    pub(super) fn ratcheted(self, known: &Known, subject: &Subject<'_>) -> Self {
-        let severity = if known.has(&self, subject) { Severity::Warn } else { self.severity };
-        Self { severity, ..self }
     }
 
     /// That there is more than is listed.

@@ -123,7 +123,7 @@ impl<'r, 'q> Inspection<'r, 'q> {
     fn add(&mut self, found: Found) {
         match self.side {
             Side::New(None) => self.listed.add(found),
-            Side::New(Some(known)) => self.listed.add(found.ratcheted(known, self.subject)),
+            Side::New(Some(known)) => self.listed.add(known.ratcheted(found, self.subject)),
             Side::Old { .. } => self.known.add(&found, self.subject),
         }
     }

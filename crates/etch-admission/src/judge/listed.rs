@@ -57,7 +57,7 @@ pub(super) struct Known {
 
 impl Known {
     /// Whether the old object has what is found about the new one.
-    pub(super) fn has(&self, found: &Found, subject: &Subject<'_>) -> bool {
+    fn has(&self, found: &Found, subject: &Subject<'_>) -> bool {
         let extension = found.extension.map(|index| &subject.extensions[index]);
         let at = match extension {
             None => None,
@@ -66,6 +66,12 @@ impl Known {
             Some(Extension { former, .. }) => former.as_ref(),
         };
         !found.about_change && self.identities.contains(&found.identity(&self.hasher, at))
+    }
+
+    /// What is found about the new object, as a warning if the old one has it as well.
+    pub(super) fn ratcheted(&self, found: Found, subject: &Subject<'_>) -> Found {
+        let severity = if self.has(&found, subject) { Severity::Warn } else { found.severity };
+        Found { severity, ..found }
     }
 
     /// Adds what is found about the old object.

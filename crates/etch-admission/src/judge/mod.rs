@@ -52,7 +52,7 @@ impl Compiled {
                 if listed.is_complete() {
                     let all = std::mem::take(&mut listed).found;
                     all.into_iter()
-                        .map(|found| found.ratcheted(&known, &subject))
+                        .map(|found| known.ratcheted(found, &subject))
                         .for_each(|found| listed.add(found));
                 } else {
                     // What is not listed may be what refuses.

@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use super::places::may_be_cut;
+use super::room::may_be_cut;
 use crate::crd::Crd;
 use crate::field::place_in;
 use crate::without::remove;

@@ -4,15 +4,12 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use super::room::Room;
+use super::room::{ROOM, Room, size};
 use super::{Skip, Terms};
 use crate::crd::Crd;
 use crate::object::{IgnoreRequest, Object};
 use crate::ownership::{Claims, owners};
-use kube_structural_schema::path::{Path, Step, Trail};
-
-/// How many bytes the places that are collected of one object may take.
-pub(super) const ROOM: usize = 2 << 20;
+use kube_structural_schema::path::{Path, Trail};
 
 /// Places of one object. Once there is no room for more, only the first one of each place in the schema is
 /// added: what decides by them decides by where they are in the schema.
@@ -44,22 +41,6 @@ impl Places {
             self.paths.push(path);
         }
     }
-}
-
-/// Whether these may be no more than some of an object's places: no single one takes half of the room.
-pub(super) fn may_be_cut(places: &[Path]) -> bool {
-    let mut room = Room::of(ROOM / 2);
-    !places.iter().all(|place| room.take(size(place)))
-}
-
-/// How many bytes a place takes.
-pub(super) fn size(path: &Path) -> usize {
-    let name = |step: &Step| match step {
-        Step::Field(name) | Step::Key(name) => name.len(),
-        Step::Index(_) | Step::Items | Step::Values => 0,
-    };
-    let names: usize = path.steps().iter().map(name).sum();
-    size_of::<Path>() + size_of_val(path.steps()) + names
 }
 
 /// Why an object is not to be written whatever a policy allows, by what the object itself shows; `None` if it

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::clock::created;
 use super::follow::{Unowned, each_place, held, is_followable, part, pointer};
-use super::places::{ROOM, size, skip};
-use super::room::Room;
+use super::places::skip;
+use super::room::{ROOM, Room, size};
 use super::{Body, Exceptions, HiddenEvidence, Plan, Record, Skip, Strategy, Terms, Write};
 use crate::crd::Crd;
 use crate::object::Object;

@@ -9,6 +9,7 @@ mod fields;
 mod formats;
 mod limits;
 mod lists;
+mod needed;
 mod nulls;
 mod pair;
 mod patterns;

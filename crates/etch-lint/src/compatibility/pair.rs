@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::read_by_rule;
+use super::needed::needs;
 use crate::rule::{Finding, Rule, Severity};
 use crate::site::shown;
 use kube_structural_schema::path::{Path, Step};
@@ -167,9 +167,14 @@ impl<'a> Pair<'a> {
         Pair { old, new, declared, path, is_needed, is_metadata, inside }
     }
 
+    /// Whether it is of a whole object: its own, or one that is embedded.
+    pub(super) fn is_whole(&self) -> bool {
+        self.path.is_root() || is_set(self.new, "x-kubernetes-embedded-resource")
+    }
+
     /// Whether a clause or a rule may need a field that `required` does not name.
     fn is_asked_for_by_others(&self, name: &str) -> bool {
-        asks_for(self.new, name) || read_by_rule::needs(self, name)
+        asks_for(self.new, name) || !self.is_in_clause() && needs(self.new, self.is_whole(), name)
     }
 
     /// The old schema of a field that it does not declare; `None` if it drops such fields, so that no object

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::pair::{Changes, Pair, is_set, list};
+use super::pair::{Changes, Pair};
 use super::validations::{key, rules};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
@@ -46,11 +46,11 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     let was_there =
         |rule: &&schema::Rule| before.contains_key(&key(&rule.rule, rule.optional_old_self == Some(true)));
     for rule in new.rules.iter().filter(was_there) {
-        let Some(own) = OwnRule::compile(rule, &new, is_whole(pair)).filter(|own| !own.is_transition())
+        let Some(own) = OwnRule::compile(rule, &new, pair.is_whole()).filter(|own| !own.is_transition())
         else {
             continue;
         };
-        let readings = OwnRule::readings(rule, &new, is_whole(pair), &places);
+        let readings = OwnRule::readings(rule, &new, pair.is_whole(), &places);
         for ((path, what), reading) in defaults.iter().zip(readings) {
             let Some(Reading { only_presence, is_alone }) = reading else { continue };
             let is_harmless = only_presence && *what == CHANGED
@@ -64,25 +64,6 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
             }
         }
     }
-}
-
-/// Whether a rule may not hold without a field that is there as a null now.
-pub(super) fn needs(pair: &Pair<'_>, name: &str) -> bool {
-    if pair.is_in_clause() || list(pair.new, "x-kubernetes-validations").is_empty() {
-        return false;
-    }
-    let Ok(schema) = Schema::parse(pair.new) else { return false };
-    let path = Path::root().join(Step::Field(name.to_owned()));
-    schema.rules.iter().any(|rule| {
-        let Some(own) = OwnRule::compile(rule, &schema, is_whole(pair)) else { return false };
-        let reading = OwnRule::readings(rule, &schema, is_whole(pair), &[path.steps()]).pop().flatten();
-        reading.is_some_and(|reading| !reading.is_alone || own.holds(&json!({})) != Some(true))
-            && !own.is_transition()
-    })
-}
-
-fn is_whole(pair: &Pair<'_>) -> bool {
-    pair.path.is_root() || is_set(pair.new, "x-kubernetes-embedded-resource")
 }
 
 const CHANGED: &str = "has changed";

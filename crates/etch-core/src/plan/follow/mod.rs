@@ -9,8 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::places::{ROOM, size};
-use super::room::Room;
+use super::room::{ROOM, Room, size};
 use super::{
     Body, Broken, Held, HiddenFields, Hold, Plan, Record, Strategy, Terms, Write, breach, misfit,
     still_hidden,
