@@ -1,11 +1,12 @@
 //! Steps about versions: which may still be stored, and how they go out of `status.storedVersions`.
 
+use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::shell::quoted;
 use serde_json::json;
 
 use super::known::{Upgrade, Words, names, stored};
 use super::objects::{of_policy, serve, to_save};
-use super::step::{StepKind, UpgradePlan};
+use super::step::{StepKind, UpgradePlan, counted};
 
 /// The versions that the upgrade takes out of the CRD have to be out of `status.storedVersions` before.
 pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
@@ -57,6 +58,7 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         return;
     }
     if !upgrade.has_no_objects() {
+        unignore(upgrade, plan);
         let (what, command) = moving(upgrade, storage);
         plan.before(StepKind::Move, what, vec![why.clone()], command);
     }
@@ -127,6 +129,19 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let kept = vec![storage.to_owned()];
     let known = before.map(|_| stored);
     plan.after(StepKind::Trim, what, why, Some(trim(upgrade, known.as_deref(), &kept)));
+}
+
+/// Objects that `etch persist` skips stay at a version that goes.
+fn unignore(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
+    let Some(ignored @ 1..) = upgrade.objects.map(|objects| objects.counts.ignored) else { return };
+    let Words { etch, cluster, .. } = upgrade.words;
+    let what = format!(
+        "Remove {IGNORE_ANNOTATION}: `etch persist` skips {}, and what is stored at a version that is gone cannot be \
+         read",
+        counted(ignored, "object")
+    );
+    let command = format!("{etch} audit {} --objects --limit 0{cluster}", upgrade.word());
+    plan.before(StepKind::Unignore, what, Vec::new(), Some(command));
 }
 
 /// How to see that the operator has taken versions out.
