@@ -237,6 +237,17 @@ fn knows(token: &'static str) -> SocketAddr {
     })
 }
 
+/// A client with this plugin, of a server that knows one token.
+fn with_plugin(token: &'static str, script: &str) -> kube::Client {
+    let exec = serde_json::json!({ "exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+        "command": "sh", "args": ["-c", script],
+    } });
+    let mut config = Config::new(format!("http://{}", knows(token)).parse().expect("a URL"));
+    config.auth_info = serde_json::from_value(exec).expect("credentials");
+    client(config, None).expect("a client")
+}
+
 #[tokio::test]
 async fn a_plugin_runs_again_when_its_token_is_refused_or_has_lost_its_expiry() {
     for expiry in ["", r#", "expirationTimestamp": "2020-01-01T00:00:00Z""#] {
@@ -246,13 +257,7 @@ async fn a_plugin_runs_again_when_its_token_is_refused_or_has_lost_its_expiry() 
             echo "{{\"kind\": \"ExecCredential\", \"status\": {{\"token\": \"$token\"$expiry}}}}""#,
             folder.path().display()
         );
-        let exec = serde_json::json!({ "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-            "command": "sh", "args": ["-c", script],
-        } });
-        let mut config = Config::new(format!("http://{}", knows("new")).parse().expect("a URL"));
-        config.auth_info = serde_json::from_value(exec).expect("credentials");
-        let client = client(config, None).expect("a client");
+        let client = with_plugin("new", &script);
         let first = client.send(asking("/version")).await;
         assert!(!first.is_ok_and(|answer| answer.status() != 401), "{expiry}");
         assert_eq!(client.send(asking("/version")).await.expect("an answer").status(), 200, "{expiry}");
@@ -265,17 +270,11 @@ async fn a_plugin_that_is_slower_than_a_request_has_its_token_for_the_next_one()
     // The second run waits until it is let go on.
     let script = format!(
         r#"cd {}; echo run >>runs; year=2020
-        if [ "$(wc -l <runs)" -gt 1 ]; then year=2120; while [ ! -e go ]; do sleep 0.02; done; touch ended; fi
+        if [ "$(wc -l <runs)" -gt 1 ]; then year=2120; while [ ! -e go ]; do sleep 0.02; done; fi
         echo "{{\"kind\": \"ExecCredential\", \"status\": {{\"token\": \"a\", \"expirationTimestamp\": \"$year-01-01T00:00:00Z\"}}}}""#,
         folder.path().display()
     );
-    let exec = serde_json::json!({ "exec": {
-        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-        "command": "sh", "args": ["-c", script],
-    } });
-    let mut config = Config::new(format!("http://{}", knows("a")).parse().expect("a URL"));
-    config.auth_info = serde_json::from_value(exec).expect("credentials");
-    let client = client(config, None).expect("a client");
+    let client = with_plugin("a", &script);
     let given_up = tokio::time::timeout(Duration::from_millis(100), client.send(asking("/version"))).await;
     assert!(given_up.is_err(), "the plugin waits");
     std::fs::write(folder.path().join("go"), "").expect("a file");
