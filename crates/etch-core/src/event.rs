@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition as PolicyCondition
 use kube::Resource as _;
 
 use crate::api::{DefaultsPolicy, DefaultsReportStatus, ObjectProblem};
-use crate::condition::{Condition, EventType, Reason, first, list};
+use crate::condition::{Condition, EventType, PERSISTED, Reason, first, list};
 use crate::crd::Crd;
 use crate::message::MISSING_PERMISSION;
 use crate::plan::Skip;
@@ -54,7 +54,7 @@ pub fn about_crd(crd: &Regarding, before: &[Condition], now: &[Condition], namel
     now.iter()
         .filter_map(|condition| {
             let stood = before.iter().find(|before| before.r#type == condition.r#type);
-            let (reason, warning, action) = if condition.r#type == "DefaultsPersisted" {
+            let (reason, warning, action) = if condition.r#type == PERSISTED {
                 if lacks(condition) && !stood.is_some_and(lacks) {
                     return Some(about(crd, lacking, true, "PersistDefaults", nameless));
                 }

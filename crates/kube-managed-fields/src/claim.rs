@@ -47,7 +47,8 @@ impl<'a> Claimants<'a> {
         let mut sets = self.sets.clone();
         let (mut value, mut schema) = (object, Some(schema));
         for step in path {
-            let (Some(parent), Some(child)) = (schema.filter(|schema| !is_atomic(schema)), part(value, step))
+            let (Some(parent), Some(child)) =
+                (schema.filter(|schema| !is_atomic(schema)), step.part_of(value))
             else {
                 break;
             };
@@ -135,14 +136,6 @@ impl<'a> Elements<'a> {
 fn key_of_item(names: &[String], item: &Value) -> Option<Vec<u8>> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if names.is_empty() { None } else { key_of(&names, |name| item.get(name)) }
-}
-
-fn part<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {
-    match step {
-        Step::Field(name) | Step::Key(name) => value.get(name),
-        Step::Index(index) => value.get(index),
-        Step::Items | Step::Values => None,
-    }
 }
 
 /// Whether owners name the value as a whole only.

@@ -4,6 +4,8 @@ mod read;
 
 use std::fmt;
 
+use serde_json::Value;
+
 pub use read::PathError;
 
 /// One step down from a value or a schema to a part of it.
@@ -19,6 +21,17 @@ pub enum Step {
     Items,
     /// Every value of a map, in a schema path: `{}`.
     Values,
+}
+
+impl Step {
+    /// The part of a value one step down; `None` if it has none, or if the step stands for many.
+    pub fn part_of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        match self {
+            Self::Field(name) | Self::Key(name) => value.get(name),
+            Self::Index(index) => value.get(index),
+            Self::Items | Self::Values => None,
+        }
+    }
 }
 
 /// A place in a schema (`.spec.ports[].name`) or in an object (`.spec.ports[0].name`).
@@ -64,6 +77,11 @@ impl Path {
     /// Whether `other` is this place or lies below it.
     pub fn contains(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
+    }
+
+    /// The value at this place of an object; `None` if it has none there.
+    pub fn value_in<'v>(&self, object: &'v Value) -> Option<&'v Value> {
+        self.0.iter().try_fold(object, |value, step| step.part_of(value))
     }
 
     /// The schema place that an object's place belongs to: indices become `[]` and keys `{}`.

@@ -9,6 +9,7 @@ use super::state::{Schema, State};
 use etch_admission::api::{EmbeddedSchemaStatus, LastGood, PersistedDefaults, SETTLING};
 use etch_admission::tally::{ALL_PERSISTED, INCOMPLETE};
 use etch_admission::{Problem, is_asked_about};
+use etch_core::condition::PERSISTED;
 use etch_core::policy::STALLED;
 
 /// How many problems a message names, and its length at most.
@@ -132,7 +133,7 @@ fn status(
     let stalled = (ready.0 == "False").then(|| (STALLED, ("True", ready.1, ready.2.clone())));
     let conditions =
         [("FactsKnown", facts), ("Ready", ready), ("Serving", serving)].into_iter().chain(stalled);
-    let conditions = persisted.map(|said| ("DefaultsPersisted", said)).into_iter().chain(conditions);
+    let conditions = persisted.map(|said| (PERSISTED, said)).into_iter().chain(conditions);
     let conditions = conditions.map(|(kind, (status, reason, message))| {
         let before = schema.status.conditions.iter().find(|before| before.type_ == kind);
         let kept = before.filter(|before| before.status == status);

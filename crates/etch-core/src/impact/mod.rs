@@ -30,7 +30,7 @@ use known::known;
 use kube_crd_validation::Validator;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::Json;
-use kube_structural_schema::path::{Path, Step};
+use kube_structural_schema::path::Path;
 
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
@@ -237,8 +237,7 @@ impl<'a> Upgrade<'a> {
         };
         // A null that the old schema drops as well (fact R1) was no value to any reader.
         let was_null = |path: &Path| {
-            let shown = part(view, path);
-            shown.is_none() && part(&stored.value, path).is_some_and(Value::is_null)
+            path.value_in(view).is_none() && path.value_in(&stored.value).is_some_and(Value::is_null)
         };
         let hidden: Vec<Path> = hidden.into_iter().filter(|path| !was_null(path)).collect();
         let hidden = self.places(&hidden);
@@ -336,15 +335,6 @@ fn written(view: &Value, crd: &Crd) -> Json {
     let mut object = Json::from(view.clone());
     crd.compiled().fill(&mut object);
     object
-}
-
-/// The value at a place of an object.
-fn part<'v>(object: &'v Value, path: &Path) -> Option<&'v Value> {
-    path.steps().iter().try_fold(object, |value, step| match step {
-        Step::Field(name) | Step::Key(name) => value.get(name),
-        Step::Index(index) => value.get(index),
-        Step::Items | Step::Values => None,
-    })
 }
 
 /// The version at which an object is written.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::clock::created;
-use super::follow::{Unowned, each_place, held, is_followable, part, pointer};
+use super::follow::{Unowned, each_place, held, is_followable, pointer};
 use super::places::skip;
 use super::room::{ROOM, Room, size};
 use super::{Body, Exceptions, HiddenEvidence, Plan, Record, Skip, Strategy, Terms, Write};
@@ -252,7 +252,7 @@ impl Unstorable {
         let steps = place.steps();
         let mut value: &Value = object.json();
         for (depth, step) in steps.iter().enumerate() {
-            let Some(next) = part(value, step) else { return false };
+            let Some(next) = step.part_of(value) else { return false };
             value = next;
             let above = Path::from(steps[..=depth].to_vec()).to_schema();
             let is_given = |(path, given): &(Path, Json)| *path == above && same(given, value);

@@ -21,7 +21,7 @@ use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::path::{Path, Step};
 
 pub use change::{Change, OldDefault, changes, is_followable, past, past_of};
-pub(super) use places::{each as each_place, part};
+pub(super) use places::each as each_place;
 pub(super) use unowned::Unowned;
 
 /// The most values that one write moves: a server takes a JSON patch of 10,000 operations, and an object is
@@ -248,7 +248,7 @@ pub(crate) fn pointer(place: &Path) -> String {
 /// Whether a write that followed has left what it should: no moved place still has the value that it had
 /// before.
 pub fn has_followed(before: &Object, after: &Object, write: &Write) -> bool {
-    write.missing.iter().all(|place| match (value_at(before, place), value_at(after, place)) {
+    write.missing.iter().all(|place| match (place.value_in(before.json()), place.value_in(after.json())) {
         (Some(before), Some(after)) => !same(before, after),
         _ => true,
     })
@@ -256,12 +256,8 @@ pub fn has_followed(before: &Object, after: &Object, write: &Write) -> bool {
 
 /// Whether an object shows this value at a place, or none there.
 pub(super) fn shows(object: &Object, place: &Path, value: Option<&Json>) -> bool {
-    match (value_at(object, place), value) {
+    match (place.value_in(object.json()), value) {
         (Some(shown), Some(value)) => same(shown, value),
         (shown, value) => shown.is_none() && value.is_none(),
     }
-}
-
-fn value_at<'v>(object: &'v Object, place: &Path) -> Option<&'v Value> {
-    place.steps().iter().try_fold(object.json() as &Value, |value, step| places::part(value, step))
 }

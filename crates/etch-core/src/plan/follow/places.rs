@@ -29,18 +29,9 @@ fn walk<'v>(value: &'v Value, steps: &[Step], at: &mut Path, found: &mut impl Fn
             fields.iter().for_each(|(key, field)| enter(Step::Key(key.clone()), field));
         }
         (step, value) => {
-            if let Some(part) = part(value, step) {
+            if let Some(part) = step.part_of(value) {
                 enter(step.clone(), part);
             }
         }
-    }
-}
-
-/// The part of a value one step down.
-pub(in crate::plan) fn part<'v>(value: &'v Value, step: &Step) -> Option<&'v Value> {
-    match step {
-        Step::Field(name) | Step::Key(name) => value.get(name),
-        Step::Index(index) => value.get(index),
-        Step::Items | Step::Values => None,
     }
 }
