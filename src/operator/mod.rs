@@ -246,16 +246,18 @@ fn queue(
                     Ok(()) = permissions.changed() => all(&context),
                 }
             };
+            // Until it is known which policy governs each, no CRD is to count as one that none selects. All of
+            // them follow then.
+            let names = if context.index().is_complete() { names } else { Vec::new() };
             Some((names, (context, changes, ends, permissions, forgetting, false)))
         },
     );
     names.flat_map(futures::stream::iter).map(|name| ObjectRef::new(&name))
 }
 
-/// The names of all CRDs, as soon as it is known which policy governs each.
+/// The names of all CRDs.
 fn all(context: &Context) -> Vec<String> {
-    let index = context.index();
-    if index.is_complete() { index.names().map(str::to_owned).collect() } else { Vec::new() }
+    context.index().names().map(str::to_owned).collect()
 }
 
 /// Works out what the status of each policy should be, some time after anything has changed.

@@ -106,6 +106,31 @@ async fn a_crd_that_somebody_has_edited_is_read_once_before_its_conditions_are_w
     operator.await.expect("it ends by itself");
 }
 
+/// Until the policies are listed, it is not known that none selects a CRD.
+#[tokio::test(start_paused = true)]
+async fn conditions_stay_while_a_restarted_operator_cannot_list_policies() {
+    let world = World::with(&["a"]);
+    world.operate(10 * MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    let before = world.stored(CRDS, CRD).expect("the CRD")["status"].clone();
+    world.fails(|request| {
+        let lists = request.method == "GET" && request.path.ends_with(POLICIES);
+        lists.then(|| Answer::status(503, "ServiceUnavailable", "no"))
+    });
+    let (cluster, log) = world.serve();
+    let operator = tokio::spawn(operate(cluster, HOUR));
+    tokio::time::sleep(MINUTE).await;
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    crd["metadata"]["annotations"] = json!({ "team": "a" });
+    world.put(CRDS, crd);
+    tokio::time::sleep(10 * MINUTE).await;
+    assert_eq!(log.count(is_of_conditions), 0, "{:#?}", log.of(is_of_conditions));
+    assert_eq!(world.stored(CRDS, CRD).expect("the CRD")["status"], before);
+    world.heals();
+    operator.await.expect("it ends by itself");
+    assert_eq!(world.persisted(), STORED);
+}
+
 #[tokio::test(start_paused = true)]
 async fn our_own_conditions_are_not_read_again_after_they_were_written() {
     let world = World::with(&["a"]);
