@@ -140,8 +140,15 @@ async fn persist_remembers_what_it_has_stored() -> Result<()> {
         );
         ensure!(raws(cluster).await? == stored, "something was written");
     }
-    let told = etch(&scene, &["persist", "widgets", "--hidden-fields", "drop"])?;
+    let drop = ["persist", "widgets", "--hidden-fields", "drop", "--dry-run"];
+    let would = etch(&scene, &drop)?;
+    let text = String::from_utf8_lossy(&would.stdout).into_owned();
+    ensure!(text.contains(" drop ") && text.contains("(drops .spec.a)"), "{text}");
+    ensure!(raws(cluster).await? == stored, "something was written");
+    let told = etch(&scene, &drop[..4])?;
     ensure!(told.status.success(), "{told:?}");
+    let text = String::from_utf8_lossy(&told.stdout).into_owned();
+    ensure!(text.contains("DROPPED") && text.contains(".spec.a"), "{text}");
     let dropped = raws(cluster).await?;
     ensure!(dropped.iter().all(|raw| raw["spec"]["a"].is_null() && raw["spec"]["c"] == 3), "{dropped:?}");
     Ok(())

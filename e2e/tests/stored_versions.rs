@@ -24,6 +24,7 @@ async fn old_versions_go_on_proof_only() -> Result<()> {
     trimmed(&scene).await.context("a policy that trims")?;
     trimmed_without_defaults(&scene).await.context("a policy that trims, and a CRD without defaults")?;
     shortened(&scene).await.context("a list that a user has shortened")?;
+    asked_about_all_but_one(&scene).await.context("an object that Etch is to ignore")?;
     Ok(())
 }
 
@@ -294,6 +295,30 @@ async fn shortened(scene: &Scene) -> Result<()> {
     ensure!(!document.to_string().contains(what), "{document:#}");
     let seen = kind.audit(scene, &[]).await?;
     ensure!(seen["proved"] == 2 && seen["unknown"] == 0, "{seen:#}");
+    Ok(())
+}
+
+/// What `etch persist --every-object` has asked about counts, also where it had to leave an object alone.
+async fn asked_about_all_but_one(scene: &Scene) -> Result<()> {
+    let kind = Kind { cluster: &scene.cluster, kind: "Partly" };
+    kind.moved_but(&spec(json!({})), "b").await?;
+    kind.age().await?;
+    let short = json!({ "status": { "storedVersions": ["v1"] } });
+    let status = format!("{CRDS}/{}/status", kind.crd());
+    scene.cluster.patch(&status, Patch::Merge, "user", &short).await?.ok()?;
+    kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
+    let raw = [kind.stored_at("a").await?, kind.stored_at("b").await?];
+    ensure!(raw == ["v1", "v1beta1"], "{raw:?}");
+    // When the objects are old, what a pass has asked shows on the CRD alone.
+    kind.age().await?;
+    let seen = kind.audit(scene, &[]).await?;
+    ensure!(seen["unknown"] == 2, "{seen:#}");
+    kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
+    let seen = kind.audit(scene, &["--objects"]).await?;
+    ensure!(seen["proved"] == 1 && seen["unknown"] == 1, "{seen:#}");
+    let document = kind.impact(scene, &kind.without_old_version()).await?.to_string();
+    ensure!(document.contains("not known to be stored at v1") && document.contains("default/b"), "{document}");
+    ensure!(!document.contains("default/a"), "{document}");
     Ok(())
 }
 

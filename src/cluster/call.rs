@@ -108,7 +108,10 @@ impl Cluster {
         let answer = self.exchange(request).await;
         let status =
             answer.as_ref().map_or_else(CallError::code, |response| Some(response.status().as_u16()));
-        self.outage.record(!answer.as_ref().is_err_and(is_lost));
+        // One without an answer shows neither that the server is there nor that it is not.
+        if !matches!(answer, Err(CallError::TimedOut(..))) {
+            self.outage.record(!answer.as_ref().is_err_and(is_lost));
+        }
         self.metrics.request(verb, outcome(status));
         answer
     }

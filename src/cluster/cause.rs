@@ -7,6 +7,9 @@ use super::credentials::authentication;
 /// What rustls finds where a server answers a TLS handshake with something else, such as HTTP.
 const NO_TLS: &str = "received corrupt message of type InvalidContentType";
 
+/// What rustls finds where a server uses a CA's certificate, which Go's clients accept where they trust that CA.
+const CA_AS_SERVER: &str = "CaUsedAsEndEntity";
+
 /// The root cause of an error, in words that users know: `connection refused`.
 ///
 /// The layers above name the place in the client where it happened, which does not help a user who looks for
@@ -23,6 +26,11 @@ pub(super) fn cause(error: &(dyn Error + 'static)) -> String {
     let text = bottom.to_string();
     if text.ends_with(NO_TLS) {
         return "it does not answer in TLS: check whether its URL in the kubeconfig has to begin with http://".to_owned();
+    }
+    if text.contains(CA_AS_SERVER) {
+        return "the server presents the certificate of its CA as its own, which is not accepted: it needs one that \
+                the CA has signed"
+            .to_owned();
     }
     let text = text.split_once(" (os error").map_or(text.as_str(), |(words, _)| words);
     // `Connection refused`, but not `UnknownIssuer` or `DNS`.
@@ -51,6 +59,12 @@ mod tests {
     fn a_server_without_tls_is_named() {
         let found = cause(&Layer(io::Error::other(NO_TLS)));
         assert!(found.contains("does not answer in TLS"), "{found}");
+    }
+
+    #[test]
+    fn a_server_that_presents_its_ca_is_named() {
+        let found = cause(&Layer(io::Error::other(format!("invalid peer certificate: Other({CA_AS_SERVER})"))));
+        assert!(found.contains("certificate of its CA"), "{found}");
     }
 
     #[test]

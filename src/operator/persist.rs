@@ -160,9 +160,9 @@ pub async fn persist(
             let places = || places_of(&pass.crd, &pass.record.hidden.former);
             let counts = passed.counts;
             let is_of_all = counts.written + counts.already_stored == counts.objects;
-            let every_object = pass.proves_versions && is_of_all;
             let persisted = |through| {
-                Persisted::new(&pass.crd, through, exceptions(), every_object).with_places(places())
+                let proved = Persisted::new(&pass.crd, through, exceptions()).with_places(places());
+                if pass.proves_versions { proved.with_each_asked(is_of_all) } else { proved }
             };
             let proved = verified.last.through.filter(|_| is_whole).map(persisted);
             Ok(Passed { proved, ..passed })

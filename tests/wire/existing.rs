@@ -84,6 +84,22 @@ async fn what_would_be_denied_and_defaulted_is_in_the_status_before_it_is_enforc
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_object_counts_once_whatever_versions_the_targets_name() {
+    let world = world(&[("large", 5), ("small", 1)]);
+    let mut both = schema(2, 3);
+    let mut older = both["spec"]["targets"][0].clone();
+    older["version"] = json!("v0");
+    both["spec"]["targets"].as_array_mut().expect("targets").push(older);
+    world.put(SCHEMAS, both);
+    let replica = Replica::start(&world, signed());
+    sleep(LOOK).await;
+    let found = existing(&world);
+    assert_eq!((&found["objects"], &found["denied"]), (&json!(2), &json!(1)), "{found:#}");
+    let lists = replica.log.of(is_about_objects);
+    assert!(lists.len() == 1 && lists[0].path.contains("/v1/"), "at the storage version: {lists:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn another_generation_another_fact_and_whoever_asks_have_them_looked_at_again() {
     let world = world(&[("large", 5), ("small", 1)]);
     let replica = Replica::start(&world, signed());

@@ -395,6 +395,75 @@ async fn a_webhook_that_the_server_does_not_take_keeps_no_other_from_being_asked
     assert!(replica.is_ready());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_leader_without_a_certificate_takes_webhooks_back_and_adds_none() {
+    let world = unguarded();
+    let failing = |generation: u64, policy: &str| {
+        let mut schema = schema("one", ".spec");
+        schema["metadata"]["generation"] = json!(generation);
+        schema["spec"]["webhooks"] = json!({ "validationFailurePolicy": policy });
+        schema
+    };
+    world.put(SCHEMAS, failing(1, "Fail"));
+    world.put(SCHEMAS, schema("two", ".spec"));
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    drop(replica);
+    let there = || world.stored(WEBHOOKS[1], "etch").expect("it is there")["webhooks"].take();
+    let before = there();
+    assert_eq!((before.as_array().map(Vec::len), &before[0]["failurePolicy"]), (Some(2), &json!("Fail")));
+    let _replica = Replica::start(&world, Authority::Unknown);
+    sleep(MINUTE).await;
+    assert_eq!(there(), before);
+    world.put(SCHEMAS, failing(2, "Ignore"));
+    world.remove(SCHEMAS, "two");
+    world.put(SCHEMAS, schema("three", ".spec"));
+    sleep(MINUTE).await;
+    let after = there();
+    assert_eq!((after.as_array().map(Vec::len), &after[0]["failurePolicy"]), (Some(1), &json!("Ignore")));
+    assert_eq!(after[0]["clientConfig"]["caBundle"], before[0]["clientConfig"]["caBundle"]);
+    assert_eq!(reasons(&world, "one")[2], "NoCertificate");
+}
+
+/// A mistake does not take away what guards the objects meanwhile; the rest of the change counts.
+#[tokio::test(start_paused = true)]
+async fn a_webhook_keeps_the_conditions_that_the_server_took_last() {
+    let world = unguarded();
+    let with_condition = |generation: u64, expression: &str, policy: &str| {
+        let mut schema = schema("one", ".spec");
+        schema["metadata"]["generation"] = json!(generation);
+        let conditions = json!([{ "name": "some", "expression": expression }]);
+        schema["spec"]["webhooks"] =
+            json!({ "validationFailurePolicy": policy, "matchConditions": conditions });
+        schema
+    };
+    world.put(SCHEMAS, with_condition(1, "true", "Fail"));
+    world.put(FACTS, fact("a"));
+    let replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
+    world.fails(|request| {
+        let webhooks = request.body["webhooks"].as_array()?;
+        let at = webhooks.iter().position(|webhook| webhook.to_string().contains("object."))?;
+        let mut status = super::server::status(422, "Invalid", "no");
+        let field = format!("webhooks[{at}].matchConditions[0].expression");
+        status["details"] = json!({ "causes": [{ "field": field }] });
+        Some(Answer::Reply { code: 422, headers: Vec::new(), body: status.to_string().into_bytes() })
+    });
+    world.put(SCHEMAS, with_condition(2, "object.", "Ignore"));
+    sleep(2 * MINUTE).await;
+    assert_eq!(reasons(&world, "one")[2], "WebhookRefused");
+    let webhook = &world.stored(WEBHOOKS[1], "etch").expect("it is there")["webhooks"][0];
+    let conditions = webhook["matchConditions"].to_string();
+    assert!(conditions.contains(r#""true""#) && !conditions.contains("object."), "{conditions}");
+    assert_eq!(webhook["failurePolicy"], "Ignore");
+    let before = WEBHOOKS.map(|which| world.stored(which, "etch"));
+    sleep(10 * MINUTE).await;
+    assert_eq!(WEBHOOKS.map(|which| world.stored(which, "etch")), before, "something is written");
+    assert!(replica.is_ready());
+}
+
 /// A webhook that is refused, by its name, and what the refusal names.
 fn refuses(world: &World, webhook: &'static str, names_it: bool) {
     world.fails(move |request| {

@@ -160,7 +160,7 @@ pub fn about_drops(
         warning: true,
         reason: "HiddenFieldsDropped".to_owned(),
         action: "PersistDefaults",
-        note: list(&news, "dropped fields that the schema no longer has"),
+        note: list(&news, "dropped what etcd may have held of fields that the schema no longer has"),
     })
 }
 
@@ -295,8 +295,8 @@ mod tests {
         let now = report(&[(".spec.legacy", 3), (".spec.old", 1)]);
         let note =
             |before: Option<&DefaultsReportStatus>| about_drops(&crd(), before, &now).map(|event| event.note);
-        let all = "dropped fields that the schema no longer has: 3 objects: .spec.legacy, \
-                   1 object: .spec.old";
+        let all = "dropped what etcd may have held of fields that the schema no longer has: \
+                   3 objects: .spec.legacy, 1 object: .spec.old";
         assert_eq!(note(None).as_deref(), Some(all));
         let more = note(Some(&report(&[(".spec.legacy", 1), (".spec.old", 1)]))).expect("news");
         assert!(more.ends_with("no longer has: 2 objects: .spec.legacy"), "{more}");

@@ -58,8 +58,9 @@ pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &C
     former_defaults::add(&mut hidden.former, former);
     let all_at_storage_version =
         [Some(&of_report), on_crd.as_ref()].into_iter().flatten().any(|record| record.all_at_storage_version);
+    let adds = |on_crd: &Record| !of_report.is_of_all() || on_crd.asked_each && !of_report.asked_each;
     let record = match of_report.through {
-        Some(_) => Record { beside: on_crd.filter(|_| !of_report.is_of_all()).map(Arc::new), ..of_report },
+        Some(_) => Record { beside: on_crd.filter(adds).map(Arc::new), ..of_report },
         None => on_crd.unwrap_or(of_report),
     };
     Record { clock, hidden: hidden.into(), all_at_storage_version, ..record }
@@ -143,7 +144,7 @@ mod tests {
             record.covers(&object, &crd).is_some()
         };
         assert!(stored(&document, "team", 9) && !stored(&document, "other", 9));
-        let persisted = Persisted::new(&crd, 20, None, false).annotation();
+        let persisted = Persisted::new(&crd, 20, None).annotation();
         document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted });
         assert!(stored(&document, "team", 15) && stored(&document, "other", 15));
         // Of what is written later, the report goes on to prove its part.
@@ -163,7 +164,7 @@ mod tests {
             (things(with_spec(json!({ "old": { "default": 1 } }))), Crd::read(&document.clone().into()));
         let crd = crd.expect("a CRD");
         let persisted =
-            Persisted::new(&before, 20, None, false).with_places([".spec.old".parse().expect("a path")]);
+            Persisted::new(&before, 20, None).with_places([".spec.old".parse().expect("a path")]);
         document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted.annotation() });
         let object = Object::from(json!({
             "metadata": { "name": "a", "uid": "u", "resourceVersion": "30",
@@ -212,7 +213,7 @@ mod tests {
         };
         assert!(!is_held(&document), "nobody names the field");
         let persisted =
-            Persisted::new(&old, 20, None, false).with_places([".spec.old".parse().expect("a path")]);
+            Persisted::new(&old, 20, None).with_places([".spec.old".parse().expect("a path")]);
         document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted.annotation() });
         assert!(is_held(&document));
     }

@@ -54,7 +54,7 @@ pub struct Etcd {
     page_budget: Arc<PageBudget<String>>,
 }
 
-/// A part of what is under a prefix, as it was at one revision.
+/// A part of what is under a prefix.
 #[derive(Debug, Default)]
 pub struct EtcdPage {
     /// Keys and values, in the order of the keys.
@@ -67,7 +67,8 @@ pub struct EtcdPage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct After {
     key: Vec<u8>,
-    revision: String,
+    /// The revision of the pages before; `None` once etcd has it no more.
+    revision: Option<String>,
 }
 
 type Unusable = Box<dyn std::error::Error + Send + Sync>;
@@ -153,22 +154,29 @@ impl Etcd {
     }
 
     /// Reads a page of what is under a prefix: the first, or the one that begins where the page before ended.
-    /// All pages show the same revision.
+    /// All pages show the same revision, unless etcd was compacted meanwhile, as an API server has it done every
+    /// five minutes: those that follow show a later one.
     ///
     /// # Errors
     /// See [`EtcdError`].
     pub async fn page(&self, prefix: &str, after: Option<&After>) -> Result<EtcdPage, EtcdError> {
+        let mut after = after.cloned();
         loop {
             let mut reservation = self.page_budget.reserve(prefix.to_owned());
             let range = Range { limit: reservation.limit, most: reservation.most(), deadline: DEADLINE };
-            match self.page_of(prefix, after, range).await {
+            match self.page_of(prefix, after.as_ref(), range).await {
                 Ok(Some((page, bytes))) => {
                     reservation.set_actual_size(page.values.len(), bytes);
                     return Ok(page);
                 }
                 Ok(None) => reservation.set_too_large(),
                 Err(error) if error.is_of_size() && range.limit > 1 => reservation.set_too_large(),
-                Err(error) => return Err(error),
+                Err(error) => match &mut after {
+                    Some(After { revision, .. }) if matches!(error, EtcdError::Compacted) && revision.is_some() => {
+                        *revision = None;
+                    }
+                    _ => return Err(error),
+                },
             }
         }
     }
@@ -207,7 +215,7 @@ impl Etcd {
             key: ByteString(key),
             range_end: ByteString(end_of_prefix(prefix)),
             limit: range.limit.to_string(),
-            revision: after.map(|after| after.revision.clone()),
+            revision: after.and_then(|after| after.revision.clone()),
         };
         let body = serde_json::to_vec(&request).expect("texts and bytes have a JSON form");
         let (endpoint, answer) = self.ask(body, range).await?;
@@ -215,7 +223,7 @@ impl Etcd {
         let bytes = answer.len();
         let answer: RangeResponse =
             serde_json::from_slice(&answer).map_err(|_| EtcdError::Malformed(endpoint.to_owned()))?;
-        let revision = after.map_or(answer.header.revision, |after| after.revision.clone());
+        let revision = after.and_then(|after| after.revision.clone()).or(Some(answer.header.revision));
         let next = answer.kvs.last().filter(|_| answer.more).map(|last| {
             let mut key = last.key.0.clone();
             key.push(0);

@@ -8,7 +8,7 @@ use etch_core::audit::is_due;
 use etch_core::crd::Crd;
 use etch_core::engine::stage::is_left_out;
 use etch_core::object::Identity;
-use etch_core::plan::{Broken, Plan, Record, Skip, Strategy, decide};
+use etch_core::plan::{Broken, HiddenFields, Plan, Record, Skip, Strategy, decide, still_hidden};
 use futures::TryStreamExt;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
@@ -20,6 +20,9 @@ use crate::commands::sample::Sample;
 /// The reason of a write without which nothing shows whether the object stores its defaults.
 pub(super) const UNPROVED: &str = "unproved";
 
+/// The action on a hidden field that a write would destroy.
+const DROP: &str = "drop";
+
 /// What would be done to one object.
 pub(super) struct Planned {
     pub(super) action: &'static str,
@@ -27,6 +30,8 @@ pub(super) struct Planned {
     pub(super) paths: Vec<Path>,
     /// What the object would break with its defaults, where it is held for that.
     pub(super) broken: Vec<Broken>,
+    /// The hidden fields that the write would destroy.
+    pub(super) dropped: Vec<Path>,
 }
 
 /// What would be done to objects: the first of them by name, and how many of all by what and where in the
@@ -48,13 +53,21 @@ pub(super) struct Place {
 
 impl Plans {
     fn add(&mut self, identity: Identity, planned: Planned) {
-        let paths: BTreeSet<Path> = planned.paths.iter().map(Path::to_schema).collect();
+        let in_schema = |paths: &[Path]| paths.iter().map(Path::to_schema).collect::<BTreeSet<_>>();
+        let (paths, dropped) = (in_schema(&planned.paths), in_schema(&planned.dropped));
         let nowhere = paths.is_empty().then_some(None);
-        for path in paths.into_iter().map(Some).chain(nowhere) {
-            let place = Place { action: planned.action, reason: planned.reason, path };
+        let places = paths.into_iter().map(Some).chain(nowhere);
+        let places = places.map(|path| Place { action: planned.action, reason: planned.reason, path });
+        let drops = dropped.into_iter().map(|path| Place { action: DROP, reason: None, path: Some(path) });
+        for place in places.chain(drops) {
             *self.summary.entry(place).or_default() += 1;
         }
         self.objects.add(identity, planned);
+    }
+
+    /// Whether a write would destroy hidden fields.
+    pub(super) fn drops(&self) -> bool {
+        self.summary.keys().any(|place| place.action == DROP)
     }
 }
 
@@ -79,7 +92,7 @@ impl Persist {
                 }
                 let counts = &mut passed.counts;
                 counts.objects += 1;
-                let mut broken = Vec::new();
+                let (mut broken, mut dropped) = (Vec::new(), Vec::new());
                 let (action, reason, paths) = match decide(&object, crd, &self.terms(), record) {
                     Plan::Stored(_) => {
                         counts.already_stored += 1;
@@ -101,11 +114,14 @@ impl Persist {
                     }
                     Plan::Write(write) => {
                         let is_due = is_due(&object, crd, &self.terms(), record, &write);
+                        if self.terms().hidden_fields == HiddenFields::Drop {
+                            dropped = still_hidden(&object, crd, record);
+                        }
                         *(if is_due { &mut counts.due } else { &mut counts.unproved }) += 1;
                         (sent(write.strategy), (!is_due).then_some(UNPROVED), write.missing)
                     }
                 };
-                plans.add(object.identity(), Planned { action, reason, paths, broken });
+                plans.add(object.identity(), Planned { action, reason, paths, broken, dropped });
             }
         }
         passed.verified = passed.left_out == 0;
@@ -116,12 +132,17 @@ impl Persist {
 impl Planned {
     pub(super) fn document(&self, identity: &Identity) -> Value {
         let Identity { namespace, name, uid: _ } = identity;
-        let Self { action, reason, paths, broken } = self;
-        let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
+        let Self { action, reason, paths, broken, dropped } = self;
+        let in_words = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
         let broken: Vec<_> = broken.iter().map(Broken::to_string).collect();
-        json!({
-            "namespace": namespace, "name": name, "action": action, "reason": reason, "paths": paths, "broken": broken,
-        })
+        let mut document = json!({
+            "namespace": namespace, "name": name, "action": action, "reason": reason,
+            "paths": in_words(paths), "broken": broken,
+        });
+        if !dropped.is_empty() {
+            document["dropped"] = in_words(dropped).into();
+        }
+        document
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use etch::cluster::Scope;
 use etch::report::{Cell, Style, Table, Tone, counted};
-use etch_core::api::Counts;
+use etch_core::api::{Counts, DroppedField};
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
@@ -101,13 +101,13 @@ pub(super) fn table(
     } else {
         numbers(out, style, all)?;
         problems(out, style, all)?;
+        drops(out, style, all)?;
     }
     writeln!(out, "\n{}", summary(all, not_begun))?;
     if sum(all, |counts| counts.unproved) > 0 {
-        writeln!(
-            out,
-            "Only a write shows whether unproved objects store their defaults; it changes nothing if they do."
-        )?;
+        let does_nothing_else = !all.iter().any(|crd_pass| crd_pass.plans.drops());
+        let if_stored = if does_nothing_else { "; it changes nothing if they do" } else { "" };
+        writeln!(out, "Only a write shows whether unproved objects store their defaults{if_stored}.")?;
     }
     Ok(())
 }
@@ -164,6 +164,22 @@ fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<(
     problems.write(out, style)
 }
 
+/// The hidden fields that writes have destroyed.
+fn drops(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
+    let mut drops = Table::new(["CRD", "DROPPED", "OBJECTS"]).numbers(&["OBJECTS"]);
+    for crd_pass in all {
+        for DroppedField { path, objects } in &crd_pass.passed.dropped {
+            drops.row([crd_pass.crd.as_str().into(), path.as_str().into(), objects.to_string().into()]);
+        }
+    }
+    if drops.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    drops.write(out, style)?;
+    writeln!(out, "The schema no longer has these fields; etcd may have held values there.")
+}
+
 /// The numbers first, by action and place; then the first objects.
 fn plans(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
     let mut numbers = Table::new(["CRD", "OBJECTS", "ACTION", "REASON", "WHERE"]).numbers(&["OBJECTS"]);
@@ -182,6 +198,7 @@ fn plans(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> 
         for (identity, plan) in crd_pass.plans.objects.iter() {
             let mut paths: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
             paths.extend(plan.broken.iter().take(1).map(|broken| format!("({broken})")));
+            paths.extend(plan.dropped.iter().map(|path| format!("(drops {path})")));
             let (action, reason) = (plan.action.into(), plan.reason.unwrap_or_default().into());
             objects.row([crd(), identity.to_string().into(), action, reason, paths.join(" ").into()]);
         }

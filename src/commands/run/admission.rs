@@ -229,11 +229,12 @@ fn references(cluster: Cluster) -> References {
     })
 }
 
-/// What an answer shows. What nobody may look up, or no API server serves, stays so.
+/// What an answer shows; `None` where it shows nothing, and the client is warned. A 404 that names no object is
+/// about the resource: it is not served, or not in a namespace.
 fn found(answer: Result<bool, CallError>) -> Option<Found> {
     match answer {
         Ok(found) => Some(Some(found)),
-        Err(error) if matches!(error.code(), Some(403 | 404)) => Some(None),
+        Err(error) if error.code() == Some(403) => Some(None),
         Err(_) => None,
     }
 }
@@ -245,10 +246,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_be_over_the_next_time_is_left_unanswered() {
+    fn what_may_not_be_looked_up_is_not_warned_about() {
         let refused = |code| Err(CallError::Refused(Box::new(Refusal::read(code, None, b"{}"))));
         assert_eq!([Ok(true), Ok(false)].map(found), [Some(Some(true)), Some(Some(false))]);
-        assert_eq!([403, 404].map(|code| found(refused(code))), [Some(None); 2]);
-        assert_eq!([429, 500, 503].map(|code| found(refused(code))), [None; 3]);
+        assert_eq!(found(refused(403)), Some(None));
+        assert_eq!([404, 429, 500, 503].map(|code| found(refused(code))), [None; 4]);
     }
 }

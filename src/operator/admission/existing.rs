@@ -179,7 +179,11 @@ impl ExistingChecker {
         storing: &BTreeSet<&str>,
     ) -> Vec<Checked<'k>> {
         let of = |schema: &CheckedSchema| schema.schema.resources();
-        let resources: BTreeSet<Resource> = due.iter().flat_map(|schema| of(schema)).collect();
+        let mut listed: BTreeMap<&str, BTreeSet<Resource>> = BTreeMap::new();
+        for schema in due {
+            listed.insert(&schema.name, self.once_each(of(schema)).await);
+        }
+        let resources: BTreeSet<Resource> = listed.values().flatten().cloned().collect();
         let tally = |schema: &&'k CheckedSchema| {
             let is_storing = storing.contains(&*schema.name);
             (&*schema.name, Tally::new(schema.persist, is_storing, schema.restricted))
@@ -190,14 +194,14 @@ impl ExistingChecker {
             let judges: Vec<CheckedSchema> =
                 known.iter().filter(|schema| of(schema).contains(&resource)).cloned().collect();
             let judges = Arc::new(judges);
-            if let Err(why) = self.check_resource(&resource, &judges, &mut tallies).await {
+            let counting = listed.iter().filter(|(_, listed)| listed.contains(&resource));
+            let mut counting: BTreeMap<&str, Tally> =
+                counting.filter_map(|(name, _)| tallies.remove_entry(name)).collect();
+            if let Err(why) = self.check_resource(&resource, &judges, &mut counting).await {
                 debug!(%resource, why, "cannot check existing objects");
-                for schema in judges.iter() {
-                    if let Some(tally) = tallies.get_mut(&*schema.name) {
-                        tally.unseen(&why);
-                    }
-                }
+                counting.values_mut().for_each(|tally| tally.unseen(&why));
             }
+            tallies.append(&mut counting);
         }
         let found = due.iter().map(|schema| {
             let tally = tallies.remove(&*schema.name).unwrap_or_default();
@@ -207,6 +211,31 @@ impl ExistingChecker {
         found.collect()
     }
 
+    /// The resources, each at one version: at the storage version, if that is among them. Objects are the same
+    /// at each.
+    async fn once_each(&self, resources: impl IntoIterator<Item = Resource>) -> BTreeSet<Resource> {
+        let mut versions: BTreeMap<(String, String), Vec<Resource>> = BTreeMap::new();
+        for resource in resources {
+            versions.entry((resource.group.clone(), resource.plural.clone())).or_default().push(resource);
+        }
+        let mut once = BTreeSet::new();
+        for ((group, plural), mut versions) in versions {
+            if versions.len() > 1
+                && let Ok(Some(crd)) = self.cluster.crd(&format!("{plural}.{group}")).await
+            {
+                let named = crd["spec"]["versions"].as_array().into_iter().flatten();
+                let storage = named.into_iter().find(|version| version["storage"] == true);
+                let is_storage = |resource: &Resource| {
+                    storage.is_some_and(|storage| storage["name"] == resource.version.as_str())
+                };
+                versions.sort_by_key(|resource| !is_storage(resource));
+            }
+            once.extend(versions.into_iter().next());
+        }
+        once
+    }
+
+    /// Judges the objects of a resource for the schemas that have a tally.
     async fn check_resource(
         &self,
         resource: &Resource,

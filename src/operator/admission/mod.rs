@@ -239,11 +239,11 @@ impl Admission {
     }
 
     async fn write_webhooks(&self) -> Result<Unserved, CallError> {
-        let authority = match self.authority.borrow().clone() {
+        let (authority, has_certificate) = match self.authority.borrow().clone() {
             // The leader before may have named the authority of a certificate that is still served.
-            Authority::Unknown => return Ok(Unserved::without_certificate()),
-            Authority::Unnamed => None,
-            Authority::Named(authority) => Some(authority),
+            Authority::Unknown => (None, false),
+            Authority::Unnamed => (None, true),
+            Authority::Named(authority) => (Some(authority), true),
         };
         let declared: Vec<_> = {
             let state = lock(&self.shared);
@@ -260,11 +260,15 @@ impl Admission {
         let client = webhooks::Client {
             endpoint: &self.endpoint,
             authority: authority.as_deref(),
+            only_there: !has_certificate,
             accepted: &self.accepted,
             now: self.clock.now(),
             new_key,
         };
         let unserved = webhooks::write(&self.cluster, declared, guard, client).await?;
+        if !has_certificate {
+            return Ok(Unserved::without_certificate());
+        }
         if let Some(bundle) = authority {
             self.trusted.send_if_modified(|trusted| {
                 let is_new = trusted.as_ref().is_none_or(|trusted| trusted.bundle != bundle);

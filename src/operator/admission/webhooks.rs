@@ -21,6 +21,9 @@ pub(super) struct Client<'c> {
     pub(super) endpoint: &'c Endpoint,
     /// A bundle in PEM.
     pub(super) authority: Option<&'c [u8]>,
+    /// Whether webhooks are only changed and taken away, and keep their bundle: this replica has no certificate,
+    /// and API servers are not to ask by more of them.
+    pub(super) only_there: bool,
     /// What this replica accepts; others follow what is written.
     pub(super) accepted: &'c AcceptedKeys,
     pub(super) now: Timestamp,
@@ -28,8 +31,12 @@ pub(super) struct Client<'c> {
     pub(super) new_key: PathKey,
 }
 
-/// Applies the webhooks of these schemas. Those that the API server does not take are left out, and come back
-/// with the fields that it names: one webhook does not keep it from asking by the others.
+/// The fields of a webhook that an author writes, and that the API server alone can check.
+const BY_AUTHOR: [&str; 2] = ["matchConditions", "namespaceSelector"];
+
+/// Applies the webhooks of these schemas. Those that the API server does not take come back with the fields
+/// that it names: one webhook does not keep it from asking by the others. Where it refuses what an author has
+/// changed, the webhook that is there keeps that as it was; else the webhook is left out.
 ///
 /// `guard` sets whether the API server is to ask about upgrades of CRDs; where that is not known, it stays as
 /// it is.
@@ -39,7 +46,7 @@ pub(super) async fn write(
     guard: Option<bool>,
     client: Client<'_>,
 ) -> Result<Unserved, CallError> {
-    let Client { endpoint, authority, accepted, now, new_key } = client;
+    let Client { endpoint, authority, only_there, accepted, now, new_key } = client;
     let (mut refused, mut refused_guards) = (BTreeMap::new(), BTreeSet::new());
     let (mut altered, mut uninjected) = (BTreeMap::new(), BTreeSet::new());
     let [mutating, validating] = WebhookConfiguration::BOTH;
@@ -48,13 +55,20 @@ pub(super) async fn write(
     let there = found.each_ref().map(Option::as_deref);
     let keys = KeyRing::next(there, now, || new_key);
     for (index, (which, there)) in WebhookConfiguration::BOTH.into_iter().zip(found).enumerate() {
+        let mut kept: BTreeSet<(String, &str)> = BTreeSet::new();
         let now = loop {
             let schemas = declared.iter().map(|(name, declared)| (name.as_str(), declared));
             let is_asked =
                 |name: &str| guard.unwrap_or_else(|| there.as_ref().is_some_and(|there| has(there, name)));
             let taken = GUARDS.into_iter().filter(|name| !refused_guards.contains(name));
             let guards: Vec<&str> = taken.filter(|name| is_asked(name)).collect();
-            let body = &configurations(schemas, &guards, endpoint, authority, &keys)[index];
+            let body = &mut configurations(schemas, &guards, endpoint, authority, &keys)[index];
+            for (webhook, field) in &kept {
+                keep(body, there.as_ref(), webhook, field);
+            }
+            if only_there {
+                body["webhooks"] = those_there(body, there.as_ref());
+            }
             let is_wanted = match &there {
                 Some(there) => !is_applied(body, there),
                 // Nothing is made for nothing.
@@ -83,11 +97,13 @@ pub(super) async fn write(
                     refused_guards.insert(guard);
                 }
             }
-            let of_schemas = named
-                .into_iter()
-                .filter_map(|(webhook, field)| schema_of(&webhook).map(|schema| (schema.to_owned(), field)));
-            for (schema, field) in of_schemas {
-                declared.retain(|(name, _)| *name != schema);
+            for (webhook, field) in named {
+                let Some(schema) = schema_of(&webhook).map(str::to_owned) else { continue };
+                let by_author = BY_AUTHOR.into_iter().find(|by_author| field.starts_with(by_author));
+                let is_there = there.as_ref().is_some_and(|there| has(there, &webhook));
+                if !by_author.is_some_and(|by_author| is_there && kept.insert((webhook, by_author))) {
+                    declared.retain(|(name, _)| *name != schema);
+                }
                 refused.insert(schema, field);
             }
         };
@@ -130,9 +146,34 @@ async fn without_additions(
 }
 
 /// Whether a configuration has a webhook of this name.
-fn has(configuration: &Json, name: &str) -> bool {
-    let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
-    webhooks.into_iter().any(|webhook| webhook["name"] == name)
+fn has(configuration: &Value, name: &str) -> bool {
+    webhook(configuration, name).is_some()
+}
+
+fn webhook<'c>(configuration: &'c Value, name: &str) -> Option<&'c Value> {
+    configuration["webhooks"].as_array()?.iter().find(|webhook| webhook["name"] == name)
+}
+
+/// Gives a field of a webhook the value that it has in the cluster.
+fn keep(body: &mut Value, there: Option<&Json>, name: &str, field: &str) {
+    let known = there.and_then(|there| webhook(there, name)).and_then(|webhook| webhook.get(field));
+    let webhooks = body["webhooks"].as_array_mut().into_iter().flatten();
+    for webhook in webhooks.filter_map(Value::as_object_mut).filter(|webhook| webhook["name"] == name) {
+        match known {
+            Some(known) => webhook.insert(field.to_owned(), known.clone()),
+            None => webhook.remove(field),
+        };
+    }
+}
+
+/// The webhooks of a body that a configuration has already, with its CA bundles.
+fn those_there(body: &Value, there: Option<&Json>) -> Value {
+    let Some(there) = there else { return json!([]) };
+    let mut webhooks = with_injected(body, there);
+    if let Some(webhooks) = webhooks.as_array_mut() {
+        webhooks.retain(|webhook| has(there, webhook["name"].as_str().unwrap_or_default()));
+    }
+    webhooks
 }
 
 /// What the API server finds invalid in webhooks, by their names: the field that it names first for each.

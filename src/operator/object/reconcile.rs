@@ -112,7 +112,7 @@ impl ObjectReconciler {
         let dropped = outcome.as_ref().map_or(&[][..], |outcome| machine.dropped(outcome));
         if !dropped.is_empty() {
             let paths = in_words(dropped);
-            info!(object = %object.identity(), paths, "dropped fields that the schema no longer has");
+            info!(object = %object.identity(), paths, "dropped what etcd may have held of these fields");
         }
         if let Ok(Outcome::Followed(_)) = &outcome {
             *read = Instant::now();

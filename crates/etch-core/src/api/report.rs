@@ -328,7 +328,7 @@ pub struct Counts {
     /// Objects that changed and that Etch has not processed since.
     #[serde(default)]
     pub unknown: u64,
-    /// Objects in which a write dropped fields that the schema no longer has, as the policy allows, since this report was created.
+    /// Objects in which a write dropped what etcd may have held of fields that the schema no longer has, as the policy allows, since this report was created.
     #[serde(default)]
     pub dropped: u64,
     /// Objects in which a value has followed a changed default. Objects in which one would follow are due.

@@ -31,7 +31,10 @@ pub struct Persisted {
     /// The uids of objects that were held or rejected, as a Bloom filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     exceptions: Option<ByteString>,
-    /// Whether each object was asked about, without any exception, when every API server served this generation.
+    /// Whether each object but the exceptions was asked about, when every API server served this generation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    asked_each: bool,
+    /// The same without any exception.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     every_object: bool,
     /// The places that have a default or had one: as many as fit.
@@ -43,9 +46,8 @@ pub struct Persisted {
 const PLACES: usize = 16 * 1024;
 
 impl Persisted {
-    /// What a pass has proved up to a resource version; with `every_object`, also that etcd holds every object
-    /// at the storage version.
-    pub fn new(crd: &Crd, through: u64, exceptions: Option<ByteString>, every_object: bool) -> Self {
+    /// What a pass has proved up to a resource version.
+    pub fn new(crd: &Crd, through: u64, exceptions: Option<ByteString>) -> Self {
         Self {
             crd_uid: crd.uid().to_owned(),
             generation: crd.generation(),
@@ -53,9 +55,17 @@ impl Persisted {
             digest: crd.digest(),
             through: through.to_string(),
             exceptions,
-            every_object,
+            asked_each: false,
+            every_object: false,
             defaults: Vec::new(),
         }
+    }
+
+    /// The same of a pass that has asked about each object when every API server served the CRD, so that etcd
+    /// holds each at the storage version but the exceptions; `every_object` where there was none.
+    #[must_use]
+    pub fn with_each_asked(self, every_object: bool) -> Self {
+        Self { asked_each: true, every_object, ..self }
     }
 
     /// With the places that have a default or had one, each of which etcd may hold when the schema has no such
@@ -99,6 +109,7 @@ impl Persisted {
             exceptions: exceptions.unwrap_or_default(),
             storage_changed: self.generation != crd.generation(),
             all_at_storage_version: self.every_object && self.generation == crd.generation(),
+            asked_each: self.asked_each,
             ..unproved_since(crd)
         })
     }

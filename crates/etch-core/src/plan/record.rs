@@ -31,7 +31,8 @@ pub struct Record {
     pub storage_changed: bool,
     /// Whether every object is known to be stored at the storage version, selected or not.
     pub all_at_storage_version: bool,
-    /// Whether the pass has asked about each object that it processed, also where no default is shown.
+    /// Whether the pass has asked about each object that it processed, also where no default is shown, when every
+    /// API server served the schema.
     pub asked_each: bool,
     /// Whether an object that was written since may have been created since, without its defaults at or below
     /// `status` (fact D11).

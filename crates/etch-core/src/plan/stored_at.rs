@@ -35,17 +35,18 @@ pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
     if !is_first_generation && !object.is_too_deep() && has_gap(object, crd) {
         return StoredAt::Another;
     }
-    let is_of_pass = !record.storage_changed && !record.servers_lag;
     let is_since_pass = || {
         let both = object.revision().zip(record.through);
+        let is_of_pass = !record.storage_changed && !record.servers_lag;
         is_of_pass && both.is_some_and(|(revision, through)| revision > through)
     };
     // A pass that moves no objects asks about those that show defaults, and leaves others alone.
-    let is_asked = || {
+    let is_asked_by = |record: &Record| {
         let is_unchanged = record.of_pass(object, crd) == Coverage::All(Proof::UnchangedSincePass);
-        let was_due = || record.asked_each || !filled(object, crd).is_empty();
-        is_of_pass && is_unchanged && !object.is_too_deep() && was_due()
+        let was_due = || record.asked_each || !record.servers_lag && !filled(object, crd).is_empty();
+        !record.storage_changed && is_unchanged && !object.is_too_deep() && was_due()
     };
+    let is_asked = || [Some(record), record.beside.as_deref()].into_iter().flatten().any(is_asked_by);
     let has_one_version = crd.versions().len() == 1 && !crd.stored_elsewhere();
     let is_known = is_first_generation || has_one_version || record.all_at_storage_version;
     match is_known || record.clock.is_since(object) || is_since_pass() || is_asked() {
@@ -165,8 +166,12 @@ mod tests {
         }
         let asked = Record { asked_each: true, ..record.clone() };
         assert_eq!(at(&asked, json!({ "color": "blue" })), StoredAt::Storage);
-        let open = Record { exceptions: Exceptions::from_iter(["a".to_owned()]), ..asked };
+        let open = Record { exceptions: Exceptions::from_iter(["a".to_owned()]), ..asked.clone() };
         assert_eq!(at(&open, json!({ "color": "blue" })), StoredAt::Unknown);
+        let beside = Record { beside: Some(asked.clone().into()), ..record.clone() };
+        assert_eq!(at(&beside, json!({ "color": "blue" })), StoredAt::Storage, "another pass has asked");
+        let lag_since = Record { servers_lag: true, ..asked.clone() };
+        assert_eq!(at(&lag_since, json!({ "color": "blue" })), StoredAt::Storage, "it has asked before");
         let all = Record { all_at_storage_version: true, ..Record::default() };
         assert_eq!(at(&all, json!({ "color": "blue" })), StoredAt::Storage);
         assert_eq!(at(&all, json!({ "size": 1 })), StoredAt::Another, "it lacks a default");

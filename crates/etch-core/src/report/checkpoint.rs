@@ -169,16 +169,18 @@ pub fn on_record(status: &DefaultsReportStatus, crd: &Crd) -> Record {
     let of_all = Checkpoint::from_report(status, crd).filter(|checkpoint| checkpoint.upto.is_none());
     let checkpoint = of_all.unwrap_or_else(|| Checkpoint::empty(crd));
     let record = checkpoint.record;
-    let lag_is_harmless = is_lag_harmless(&status.previous, crd);
+    // What they have stored since the pass is verified at that time.
+    let servers_lag =
+        record.servers_lag || status.verify_at.is_some() && !is_lag_harmless(&status.previous, crd);
+    let is_verified = status.stored_versions.as_ref().is_some_and(|versions| versions.verified);
     Record {
         hidden: Arc::new(HiddenEvidence {
             cleared: DroppedFields::open(Some(status), crd).cleared(),
             former: of_report(status, crd),
         }),
         all_at_storage_version: all_at_storage_version(status, crd),
-        asked_each: status.stored_versions.as_ref().is_some_and(|versions| versions.verified),
-        // What they have stored since the pass is verified at that time.
-        servers_lag: record.servers_lag || status.verify_at.is_some() && !lag_is_harmless,
+        asked_each: is_verified && !servers_lag,
+        servers_lag,
         ..record
     }
 }

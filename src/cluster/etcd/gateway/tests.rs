@@ -14,8 +14,8 @@ enum Answer {
     Silence,
 }
 
-/// What was asked for: of which member, and how many values.
-type Log = Arc<Mutex<Vec<(usize, u32)>>>;
+/// What was asked for: of which member, how many values, and at which revision.
+type Log = Arc<Mutex<Vec<(usize, u32, Option<String>)>>>;
 
 /// An etcd whose members answer by this script: by their number, and by the key and the limit of a request.
 fn etcd(members: usize, script: fn(usize, &str, u32) -> Answer) -> (Etcd, Log) {
@@ -29,7 +29,8 @@ fn etcd(members: usize, script: fn(usize, &str, u32) -> Answer) -> (Etcd, Log) {
                 let body: Value = serde_json::from_slice(&body).expect("JSON");
                 let limit = body["limit"].as_str().and_then(|limit| limit.parse().ok()).expect("a limit");
                 let key: ByteString = serde_json::from_value(body["key"].clone()).expect("bytes");
-                log.lock().expect("no test panics here").push((member, limit));
+                let revision = body["revision"].as_str().map(str::to_owned);
+                log.lock().expect("no test panics here").push((member, limit, revision));
                 let (code, body) = match script(member, &String::from_utf8_lossy(&key.0), limit) {
                     Answer::Values(values) => (200, values),
                     Answer::Refusal(code, message) => (code, json!({ "error": message, "message": message })),
@@ -71,11 +72,11 @@ async fn read(etcd: &Etcd) -> Result<usize, EtcdError> {
 }
 
 fn limits(log: &Log) -> Vec<u32> {
-    log.lock().expect("no test panics here").iter().map(|(_, limit)| *limit).collect()
+    log.lock().expect("no test panics here").iter().map(|(_, limit, _)| *limit).collect()
 }
 
 fn members(log: &Log) -> Vec<usize> {
-    log.lock().expect("no test panics here").iter().map(|(member, _)| *member).collect()
+    log.lock().expect("no test panics here").iter().map(|(member, ..)| *member).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -141,6 +142,23 @@ async fn all_members_are_asked_again_while_they_elect_a_leader() {
     });
     assert_eq!(read(&etcd).await.expect("all values"), 100);
     assert_eq!(limits(&log), [25, 100, 100]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_outlives_a_compaction_goes_on_at_a_later_revision() {
+    static COMPACTED: Mutex<u32> = Mutex::new(0);
+    let (etcd, log) = etcd(1, |_, key, limit| {
+        let mut asked = COMPACTED.lock().expect("no test panics here");
+        *asked += 1;
+        match *asked {
+            3 => Answer::Refusal(400, "etcdserver: mvcc: required revision has been compacted"),
+            _ => values(100, 600, key, limit),
+        }
+    });
+    assert_eq!(read(&etcd).await.expect("all values"), 600);
+    let log = log.lock().expect("no test panics here");
+    let revisions: Vec<Option<&str>> = log.iter().map(|(.., revision)| revision.as_deref()).collect();
+    assert_eq!(revisions, [None, Some("9"), Some("9"), None, Some("9")]);
 }
 
 #[tokio::test(start_paused = true)]
