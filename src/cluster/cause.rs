@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn a_server_that_presents_its_ca_is_named() {
-        let found = cause(&Layer(io::Error::other(format!("invalid peer certificate: Other({CA_AS_SERVER})"))));
+        let found =
+            cause(&Layer(io::Error::other(format!("invalid peer certificate: Other({CA_AS_SERVER})"))));
         assert!(found.contains("certificate of its CA"), "{found}");
     }
 

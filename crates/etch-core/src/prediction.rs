@@ -163,8 +163,7 @@ mod tests {
         let (before, crd) =
             (things(with_spec(json!({ "old": { "default": 1 } }))), Crd::read(&document.clone().into()));
         let crd = crd.expect("a CRD");
-        let persisted =
-            Persisted::new(&before, 20, None).with_places([".spec.old".parse().expect("a path")]);
+        let persisted = Persisted::new(&before, 20, None).with_places([".spec.old".parse().expect("a path")]);
         document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted.annotation() });
         let object = Object::from(json!({
             "metadata": { "name": "a", "uid": "u", "resourceVersion": "30",
@@ -212,8 +211,7 @@ mod tests {
             upgrade.object(&object).held.is_some()
         };
         assert!(!is_held(&document), "nobody names the field");
-        let persisted =
-            Persisted::new(&old, 20, None).with_places([".spec.old".parse().expect("a path")]);
+        let persisted = Persisted::new(&old, 20, None).with_places([".spec.old".parse().expect("a path")]);
         document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted.annotation() });
         assert!(is_held(&document));
     }

@@ -172,7 +172,9 @@ impl Etcd {
                 Ok(None) => reservation.set_too_large(),
                 Err(error) if error.is_of_size() && range.limit > 1 => reservation.set_too_large(),
                 Err(error) => match &mut after {
-                    Some(After { revision, .. }) if matches!(error, EtcdError::Compacted) && revision.is_some() => {
+                    Some(After { revision, .. })
+                        if matches!(error, EtcdError::Compacted) && revision.is_some() =>
+                    {
                         *revision = None;
                     }
                     _ => return Err(error),
