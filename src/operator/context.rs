@@ -117,7 +117,7 @@ impl Context {
             generation_falls: known.generation_falls,
             settings: assignment.map(|assignment| assignment.settings),
             resumed: known.resumed,
-            conditions: known.conditions,
+            revision: known.revision.clone(),
             version_edits: known.version_edits,
         })
     }
@@ -203,7 +203,7 @@ impl Context {
             pause: slot.pause(),
             resumed: slot.resumed(),
             watch_failure: self.watch_failure.clone(),
-            conditions: slot.conditions(),
+            shown: slot.shown(),
             restore_sign,
             permissions: Permissions::of(&self.permissions),
         };

@@ -46,8 +46,8 @@ pub(super) struct CrdEntry {
     pub(super) labels: BTreeMap<String, String>,
     /// The generation that a user has resumed after its canary.
     pub(super) resumed: Option<i64>,
-    /// See [`CrdRevision::entry`]; `None` if we own no conditions.
-    pub(super) conditions: Option<u64>,
+    /// Its resource version, and our conditions.
+    pub(super) revision: CrdRevision,
     /// A hash of who has edited `status.storedVersions`, and when, as managedFields name them.
     pub(super) version_edits: u64,
 }
@@ -176,7 +176,10 @@ impl Index {
             generation_falls,
             labels: crd.labels().clone(),
             resumed: crd.annotations().get(RESUME_ANNOTATION).and_then(|generation| generation.parse().ok()),
-            conditions: conditions(crd),
+            revision: CrdRevision {
+                version: crd.resource_version().unwrap_or_default(),
+                entry: conditions(crd),
+            },
             version_edits: version_edits(crd),
         };
         let is_new = self.crds.items.get(&name) != Some(&known);
@@ -362,11 +365,11 @@ mod tests {
     }
 
     #[test]
-    fn only_generation_labels_and_our_conditions_of_a_crd_matter() {
+    fn what_changes_a_crd_is_noticed_once() {
         let mut index = listed(&[NAME], &[]);
         let mut changed = crd(NAME, 1);
         changed.metadata.resource_version = Some("2".to_owned());
-        changed.metadata.annotations = Some(BTreeMap::from([("a".to_owned(), "b".to_owned())]));
+        assert_eq!(index.crd_event(&Event::Apply(changed.clone())), Change::Crd(NAME.to_owned()));
         assert_eq!(index.crd_event(&Event::Apply(changed.clone())), Change::Nothing);
         let mut others = |change: fn(&mut CrdMeta)| {
             change(&mut changed);

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::compile::Compiled;
 use super::request::{Named, Request};
+use super::review::invoke;
 use super::run::Run;
 use super::spec::{Operation, Ratcheting};
 use etch_core::crd::Resource;
@@ -87,22 +88,21 @@ pub fn existing(
 ) -> Vec<Option<Existing>> {
     let request = request(resource, object, &Value::Null);
     let mut now = Json::from(object.clone());
-    let mut found = Vec::with_capacity(schemas.len());
-    for (schema, facts) in schemas {
+    let mut found: Vec<Option<Existing>> = vec![None; schemas.len()];
+    invoke(schemas.len(), |index| {
+        let (schema, facts) = schemas[index];
         let before = Request { object: &now, facts, ..request };
         let mut run = Run::new(schema);
         if schema.subject(&before, &mut run).is_none() && !run.is_spent() {
-            found.push(None);
-            continue;
+            return false;
         }
-        let set = schema.with_defaults(&before).object;
-        let gains =
-            |set: &Json| patch(&now, set).iter().any(|change| !matches!(change, Change::Remove { .. }));
-        found.push(Some(Existing { is_denied: false, gains_defaults: set.as_ref().is_some_and(gains) }));
-        if let Some(set) = set {
-            now = set;
-        }
-    }
+        let found = found[index].get_or_insert_default();
+        let Some(set) = schema.with_defaults(&before).object else { return false };
+        let is_gain = |change: &Change| !matches!(change, Change::Remove { .. });
+        found.gains_defaults |= patch(&now, &set).iter().any(is_gain);
+        now = set;
+        true
+    });
     for ((schema, facts), found) in schemas.iter().zip(&mut found) {
         if let Some(found) = found {
             let judged = schema.found(&Request { object: &now, facts, ..request });
@@ -116,6 +116,7 @@ pub fn existing(
 mod tests {
     use serde_json::json;
 
+    use super::super::review::review;
     use super::*;
 
     fn compiled(more: Value) -> Compiled {
@@ -186,6 +187,27 @@ mod tests {
         let expected = [Some((false, false)), Some((false, true)), None];
         assert_eq!(judged(&[&asks, &sets, &elsewhere], json!({})), expected);
         assert_eq!(judged(&[&asks], json!({})), [Some((true, false))]);
+    }
+
+    #[test]
+    fn schemas_before_the_last_one_that_sets_a_default_are_asked_once_more() {
+        let default = |path: &str, when: &str| json!({ "path": path, "when": when, "value": "'set'" });
+        let first = compiled(json!({ "defaults": [default(".x", "has(self.y)")] }));
+        let second = compiled(json!({
+            "defaults": [default(".y", "true")], "rules": [{ "rule": "has(self.x)" }],
+        }));
+        assert_eq!(judged(&[&first, &second], json!({})), [Some((false, true)), Some((false, true))]);
+        // That the second round sets something asks for no third.
+        let needs_x = compiled(json!({ "defaults": [default(".z", "has(self.x)")] }));
+        let asks = compiled(json!({ "rules": [{ "rule": "!has(self.z)" }] }));
+        let expected = [Some((false, false)), Some((false, true)), Some((false, true)), Some((false, false))];
+        assert_eq!(judged(&[&needs_x, &first, &second, &asks], json!({})), expected);
+        let facts = json!({});
+        let object = json!({ "spec": { "ext": {} } });
+        let of = resource();
+        let review = review(&[(&first, &facts), (&second, &facts)], &request(&of, &object, &facts));
+        let set = review.object.expect("it is allowed");
+        assert_eq!(set["spec"]["ext"], json!({ "x": "set", "y": "set" }));
     }
 
     #[test]

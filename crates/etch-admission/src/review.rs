@@ -19,17 +19,30 @@ pub struct Review {
     pub answer: Answer,
 }
 
+/// Asks for the defaults of so many schemas as the API server does: of each in order, and once more of those
+/// before the last one that has changed the object (`reinvocationPolicy: IfNeeded`). `set` sets the defaults of
+/// one, and returns whether that has changed the object.
+pub(super) fn invoke(schemas: usize, mut set: impl FnMut(usize) -> bool) {
+    let last = (0..schemas).fold(0, |last, index| if set(index) { index } else { last });
+    (0..last).for_each(|index| {
+        set(index);
+    });
+}
+
 /// Reviews a request by schemas with their facts, in this order.
 pub fn review(schemas: &[(&Compiled, &Value)], request: &Request<'_>) -> Review {
     let mut object = Json::from(request.object.clone());
     let mut answer = Answer::default();
-    for (schema, facts) in schemas {
+    invoke(schemas.len(), |index| {
+        let (schema, facts) = schemas[index];
         let defaulted = schema.set_defaults(&Request { facts, ..*request }, &object);
-        answer.warnings.extend(defaulted.warnings);
-        if let Some(set) = defaulted.object {
-            object = set;
-        }
-    }
+        let is_new = |warning: &String| !answer.warnings.contains(warning);
+        let warnings: Vec<String> = defaulted.warnings.into_iter().filter(is_new).collect();
+        answer.warnings.extend(warnings);
+        let is_changed = defaulted.object.is_some();
+        object = defaulted.object.unwrap_or_else(|| std::mem::take(&mut object));
+        is_changed
+    });
     let (mut missing, mut bare): (Vec<FieldError>, Vec<FieldError>) = Default::default();
     for (schema, facts) in schemas {
         let found = schema.found(&Request { object: &object, facts, ..*request });

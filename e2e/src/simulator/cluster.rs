@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use etch_core::api::{Mode, Pause, Settings, StoredVersions};
 use etch_core::engine::Now;
+use etch_core::engine::status::CrdRevision;
 use etch_core::plan::{HiddenFields, Terms};
 use jiff::{SignedDuration, Timestamp};
 
@@ -304,18 +305,18 @@ impl Cluster {
         self.may_stay = true;
         let (resources, at) = self.split();
         let resource = stray.resource;
-        let before = resources[resource].crd_revision().entry;
+        let before = resources[resource].crd_revision();
         stray.arrive(&mut resources[resource], at.clock)?;
-        self.show_conditions(resource, before);
+        self.show_crd(resource, &before);
         Ok(())
     }
 
-    /// Has the watch of CRDs bring our conditions where their metadata are not as before: the operator sees no
-    /// more of them.
-    fn show_conditions(&mut self, resource: usize, before: Option<u64>) {
-        let (now, entry) = (self.now, self.resources[resource].crd_revision().entry);
-        if entry != before {
-            self.drivers_of(resource).for_each(|driver| driver.conditions_changed(now, entry));
+    /// Has the watch of CRDs show a CRD that is not as before: of our conditions the operator sees only the entry
+    /// in managedFields.
+    fn show_crd(&mut self, resource: usize, before: &CrdRevision) {
+        let (now, revision) = (self.now, self.resources[resource].crd_revision());
+        if revision != *before {
+            self.drivers_of(resource).for_each(|driver| driver.crd_shown(now, revision.clone()));
         }
     }
 
@@ -348,10 +349,10 @@ impl Cluster {
         let (resources, mut at) = self.split_for(driver.replica);
         let number = driver.resource();
         let resource = &mut resources[number];
-        let before = resource.crd_revision().entry;
+        let before = resource.crd_revision();
         let done = act(&mut driver, resource, &mut at);
         self.drivers.insert(index, driver);
-        self.show_conditions(number, before);
+        self.show_crd(number, &before);
         Ok(done?)
     }
 }

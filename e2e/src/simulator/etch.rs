@@ -265,9 +265,9 @@ impl Driver {
         }
     }
 
-    /// The watch of CRDs shows how metadata names our conditions.
-    pub fn conditions_changed(&mut self, now: Instant, entry: Option<u64>) {
-        self.machine.status().conditions_changed(now, entry);
+    /// The watch of CRDs shows the CRD at this revision.
+    pub fn crd_shown(&mut self, now: Instant, revision: CrdRevision) {
+        self.machine.status().crd_shown(now, revision);
     }
 
     /// What may be done has changed.

@@ -9,8 +9,8 @@ use e2e::operator::binary;
 use e2e::scene::{NAMESPACE, apply};
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
-use crate::{GROUP, MACHINES, machine};
+use crate::stage::{Stage, condition};
+use crate::{GROUP, MACHINES, dry, machine};
 
 const SCHEMA: &str = "/apis/etch-operator.io/v1alpha1/embeddedschemas/example";
 
@@ -137,7 +137,35 @@ async fn machines_from_before_a_schema_are_counted_before_anybody_is_refused() -
         .scene
         .requests(|event| event["objectRef"]["resource"] == "machines" && event["verb"] != "list")?;
     ensure!(writes.is_empty(), "machines are only listed: {writes:?}");
+    a_schema_before_the_last_that_sets_a_default_is_asked_once_more(cluster).await?;
     operator.stop().await
+}
+
+async fn a_schema_before_the_last_that_sets_a_default_is_asked_once_more(cluster: &Cluster) -> Result<()> {
+    let third = json!([{ "path": ".z", "when": "has(self.x)", "value": "'third'" }]);
+    let first = json!([{ "path": ".x", "when": "has(self.y)", "value": "'first'" }]);
+    let second = json!([{ "path": ".y", "value": "'second'" }]);
+    for (name, defaults) in [("twice-a", third), ("twice-b", first), ("twice-c", second)] {
+        let mut schema = schema("LeaveAlone");
+        schema["metadata"]["name"] = json!(name);
+        schema["spec"]["when"] = json!("extension.?kind.orValue('') == 'Twice'");
+        schema["spec"]["defaults"] = defaults;
+        for field in ["schema", "rules"] {
+            schema["spec"].as_object_mut().context("a spec")?.remove(field);
+        }
+        apply(cluster, &schema).await?;
+        condition(cluster, name, "Serving", "Served").await?;
+    }
+    let set = async || -> Result<Value> {
+        let made = dry(cluster, &machine("twice", json!({ "kind": "Twice" }))).await?.ok()?;
+        Ok(value(&made).clone())
+    };
+    eventually(GUARD, "API servers ask by all of them", async || {
+        Ok((!set().await?["x"].is_null()).then_some(()))
+    })
+    .await?;
+    assert_eq!(set().await?, json!({ "kind": "Twice", "x": "first", "y": "second" }));
+    Ok(())
 }
 
 /// The managers of a machine, and what each owns.

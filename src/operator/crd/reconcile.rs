@@ -43,7 +43,7 @@ pub(crate) async fn reconcile(crd: Arc<CrdMeta>, context: Arc<Context>) -> Resul
         slot.stop().await;
         return Ok(Action::await_change());
     };
-    slot.set_conditions(target.conditions);
+    slot.set_shown(&target.revision);
     slot.set_pause(target.settings.as_ref().and_then(|settings| settings.pause.as_ref()));
     slot.set_resumed(target.resumed);
     if !slot.is_current(&target) {
@@ -62,7 +62,7 @@ pub(crate) fn retry(crd: Arc<CrdMeta>, failed: &Error, context: Arc<Context>) ->
 
 /// Reads the CRD, checks it, and sets what conditions do not depend on its objects.
 async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Context>) -> Result<(), Error> {
-    if target.settings.is_none() && target.conditions.is_none() {
+    if target.settings.is_none() && target.revision.entry.is_none() {
         context.cluster.metrics().forget(name);
         slot.begin(target, Phase::Unmanaged);
         return Ok(());
@@ -110,7 +110,7 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
                 status.remove_conditions();
                 context.writer.write(&mut status).await;
             }
-            Phase::Idle(Box::new(status), slot.conditions())
+            Phase::Idle(Box::new(status), slot.shown())
         }
     };
     slot.begin(target, phase);

@@ -15,7 +15,7 @@ use etch_core::api::{Pause, Settings};
 use etch_core::call_error::CallError;
 use etch_core::crd::Crd;
 use etch_core::engine::crd::protocol::Next;
-use etch_core::engine::status::Status;
+use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::rbac::MissingPermissions;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
@@ -54,8 +54,8 @@ pub(crate) struct Target {
     pub(crate) settings: Option<Settings>,
     /// The generation that a user has resumed after its canary: see [`Slot::resumed`].
     pub(crate) resumed: Option<i64>,
-    /// See [`super::super::index::CrdEntry::conditions`].
-    pub(crate) conditions: Option<u64>,
+    /// See [`super::super::index::CrdEntry::revision`].
+    pub(crate) revision: CrdRevision,
     /// See [`super::super::index::CrdEntry::version_edits`].
     pub(crate) version_edits: u64,
 }
@@ -64,8 +64,8 @@ pub(crate) struct Target {
 pub(crate) struct Slot {
     target: Option<Target>,
     phase: Phase,
-    /// Notifies the status writer how managedFields name our conditions: another client may have changed them.
-    conditions: watch::Sender<Option<u64>>,
+    /// Notifies the status writer at which revision the CRD is: another client may have changed our conditions.
+    shown: watch::Sender<CrdRevision>,
     /// Notifies the task that writes are paused, or may go on.
     pause: watch::Sender<Option<Pause>>,
     /// Notifies the task which generation a user has resumed.
@@ -82,7 +82,7 @@ pub(crate) enum Phase {
     /// Nothing to do, and no condition of ours on it.
     Unmanaged,
     /// Nothing to do; conditions and report are kept in place.
-    Idle(Box<Status>, watch::Receiver<Option<u64>>),
+    Idle(Box<Status>, watch::Receiver<CrdRevision>),
     /// An attempt is to be made.
     Ready(Box<CrdTask>),
     /// An attempt is to be made later.
@@ -119,7 +119,7 @@ impl Slot {
         Self {
             target: None,
             phase: Phase::Unmanaged,
-            conditions: watch::Sender::default(),
+            shown: watch::Sender::default(),
             pause: watch::Sender::default(),
             resumed: watch::Sender::default(),
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
@@ -143,9 +143,13 @@ impl Slot {
         })
     }
 
-    /// Takes in how managedFields name our conditions.
-    pub(super) fn set_conditions(&self, conditions: Option<u64>) {
-        self.conditions.send_if_modified(|before| std::mem::replace(before, conditions) != conditions);
+    /// Takes in at which revision the CRD is.
+    pub(super) fn set_shown(&self, revision: &CrdRevision) {
+        self.shown.send_if_modified(|before| {
+            let is_new = before != revision;
+            before.clone_from(revision);
+            is_new
+        });
     }
 
     /// Notifies the task whether writes are paused. It goes on: writes under way finish, and its state is
@@ -173,9 +177,9 @@ impl Slot {
         self.pause.subscribe()
     }
 
-    /// How managedFields name our conditions.
-    pub(crate) fn conditions(&self) -> watch::Receiver<Option<u64>> {
-        self.conditions.subscribe()
+    /// At which revision the CRD is.
+    pub(crate) fn shown(&self) -> watch::Receiver<CrdRevision> {
+        self.shown.subscribe()
     }
 
     pub(super) fn begin(&mut self, target: Target, phase: Phase) {

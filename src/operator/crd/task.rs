@@ -25,7 +25,7 @@ use etch_core::crd::Crd;
 use etch_core::engine::crd::machine::CrdMachine;
 use etch_core::engine::crd::protocol::{Answer, Command, Next, Note, Question};
 use etch_core::engine::pass;
-use etch_core::engine::status::Status;
+use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::engine::watching::Change;
 use etch_core::object_machine::Rules;
 use etch_core::stored_versions::Trim;
@@ -38,8 +38,8 @@ pub(crate) struct Signals {
     pub(crate) resumed: watch::Receiver<Option<i64>>,
     /// Since when, and why, changes of CRDs or policies are not noticed; `None` while they are.
     pub(crate) watch_failure: watch::Receiver<Option<String>>,
-    /// See [`Slot::conditions`](super::slot::Slot::conditions).
-    pub(crate) conditions: watch::Receiver<Option<u64>>,
+    /// See [`Slot::shown`](super::slot::Slot::shown).
+    pub(crate) shown: watch::Receiver<CrdRevision>,
     /// Changes when something shows that etcd may have been restored; `None` if nothing does.
     pub(crate) restore_sign: Option<watch::Receiver<()>>,
     pub(crate) permissions: Permissions,
@@ -124,8 +124,8 @@ impl CrdTask {
     }
 
     /// Conditions and report, and what notices that another client may have changed them.
-    pub(crate) fn into_status(self) -> (Status, watch::Receiver<Option<u64>>) {
-        (self.machine.into_status(), self.signals.conditions)
+    pub(crate) fn into_status(self) -> (Status, watch::Receiver<CrdRevision>) {
+        (self.machine.into_status(), self.signals.shown)
     }
 
     /// Whether a pause has begun, changed or ended, or a canary was resumed, since the last attempt began.
@@ -138,14 +138,14 @@ impl CrdTask {
     /// Repairs our conditions if another client may have changed them; returns the time until the next check.
     pub(crate) async fn recheck_if_due(&mut self) -> Option<Duration> {
         let Self { machine, signals, writer, .. } = self;
-        recheck_if_due(writer, machine.status(), &mut signals.conditions).await
+        recheck_if_due(writer, machine.status(), &mut signals.shown).await
     }
 
     /// Waits until something happens, and hands it to the machine. This future may be dropped at any time.
     async fn wait(&mut self, work: &mut Work) {
         let Self { machine, writer, signals, turn, .. } = self;
         let Work { writes, question, objects, watch, turn_ends, .. } = work;
-        let Signals { pause, resumed, watch_failure, conditions, restore_sign, permissions } = signals;
+        let Signals { pause, resumed, watch_failure, shown, restore_sign, permissions } = signals;
         let (is_watching, wants_changes) = (machine.watching().is_some(), machine.wants_changes());
         if let Some(watch) = watch.as_mut().filter(|_| !wants_changes) {
             watch.rest();
@@ -179,9 +179,9 @@ impl CrdTask {
             Ok(()) = watch_failure.changed() => {
                 machine.set_watch_failure(writer.now().at, watch_failure.borrow_and_update().clone());
             }
-            Ok(()) = conditions.changed() => {
-                let entry = *conditions.borrow_and_update();
-                machine.status().conditions_changed(writer.now().at, entry);
+            Ok(()) = shown.changed() => {
+                let revision = shown.borrow_and_update().clone();
+                machine.status().crd_shown(writer.now().at, revision);
             }
             () = permissions.changed(), if is_watching => machine.permissions_changed(),
             () = restored(restore_sign.as_mut()), if is_watching => machine.restore_sign(writer.now().at),

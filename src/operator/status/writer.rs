@@ -132,11 +132,11 @@ impl StatusWriter {
 pub(crate) async fn recheck_if_due(
     writer: &StatusWriter,
     status: &mut Status,
-    conditions_changed: &mut watch::Receiver<Option<u64>>,
+    shown: &mut watch::Receiver<CrdRevision>,
 ) -> Option<Duration> {
-    if conditions_changed.has_changed().unwrap_or_default() {
-        let entry = *conditions_changed.borrow_and_update();
-        status.conditions_changed(writer.now().at, entry);
+    if shown.has_changed().unwrap_or_default() {
+        let revision = shown.borrow_and_update().clone();
+        status.crd_shown(writer.now().at, revision);
     }
     if status.recheck_due()? <= writer.now().at {
         status.recheck();

@@ -34,6 +34,14 @@ impl CrdRevision {
         }
     }
 
+    /// Whether the CRD shown by this is not the one that is known as `known`, or a later one with the same
+    /// conditions: they were changed, or it is from before.
+    pub(super) fn doubts(&self, known: &Self) -> bool {
+        let number = |revision: &Self| revision.version.parse::<u64>().ok();
+        let is_before = number(self).zip(number(known)).is_some_and(|(this, known)| this < known);
+        self.entry != known.entry || is_before
+    }
+
     /// A hash of the entry in managedFields that names our conditions; `None` if it is another entry.
     ///
     /// It changes with our conditions: a client that changes one takes its fields from the entry, and an apply

@@ -49,8 +49,8 @@ pub struct Status {
     conditions: Conditions,
     report: Report,
     recheck: Recheck,
-    /// Our entry in managedFields as the watch of CRDs brought it last; `None` until it brings one.
-    entry: Option<Option<u64>>,
+    /// The CRD as the watch of CRDs showed it last; `None` until it shows it.
+    shown: Option<CrdRevision>,
     /// Whether the report was found to be another one than was known, and so was not replaced.
     is_other: bool,
     /// Whether the last recheck has found conditions that another client had changed.
@@ -94,7 +94,7 @@ impl Status {
             conditions: Conditions::new(present, revision),
             report: Report::default(),
             recheck: Recheck::new(seed),
-            entry: None,
+            shown: None,
             is_other: false,
             is_overwritten: false,
             wanted: VecDeque::new(),
@@ -200,11 +200,11 @@ impl Status {
         });
     }
 
-    /// The watch of CRDs shows this entry of ours in managedFields, see [`CrdRevision::entry`]. If it is not the
-    /// one that is known, another client has changed our conditions, or the event of our own last write is yet
-    /// to come: a recheck follows some time later, for Etch does not fight over them.
-    pub fn conditions_changed(&mut self, now: Instant, entry: Option<u64>) {
-        self.entry = Some(entry);
+    /// The watch of CRDs shows the CRD at this revision. If our conditions may not be those that are known there,
+    /// another client has changed them, or etcd was restored, or the event of our own last write is yet to come: a
+    /// recheck follows some time later, for Etch does not fight over them.
+    pub fn crd_shown(&mut self, now: Instant, revision: CrdRevision) {
+        self.shown = Some(revision);
         if !self.is_shown() {
             self.recheck.conditions_changed(now);
         }
@@ -213,7 +213,7 @@ impl Status {
     /// Whether the watch of CRDs shows our conditions as they are known, as far as it has shown them; then
     /// nothing asks for a recheck.
     fn is_shown(&mut self) -> bool {
-        let is_shown = self.entry.is_none_or(|entry| entry == self.conditions.revision().entry);
+        let is_shown = self.shown.as_ref().is_none_or(|shown| !shown.doubts(self.conditions.revision()));
         if is_shown {
             self.recheck.conditions_stand();
         }

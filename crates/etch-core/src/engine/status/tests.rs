@@ -49,25 +49,35 @@ fn writes_of(crd_status: CrdStatus) -> (Status, Arc<[Condition]>) {
 fn what_the_watch_shows_of_our_own_write_asks_for_no_recheck_whichever_comes_first() {
     let (mut status, _) = writes();
     status.written(start(), Ok(at(8, 8)));
-    status.conditions_changed(start(), at(8, 8).entry);
+    status.crd_shown(start(), at(8, 8));
     assert_eq!(status.recheck_due(), None);
     let (mut status, _) = writes();
-    status.conditions_changed(start(), at(8, 8).entry);
+    status.crd_shown(start(), at(8, 8));
     assert!(status.recheck_due().is_some());
     status.written(start(), Ok(at(8, 8)));
     assert_eq!(status.recheck_due(), None);
     // What the watch shows late is followed by what it shows last.
-    status.conditions_changed(start(), at(7, 7).entry);
+    status.crd_shown(start(), at(7, 7));
     assert!(status.recheck_due().is_some());
-    status.conditions_changed(start(), at(8, 8).entry);
+    status.crd_shown(start(), at(8, 8));
     assert_eq!(status.recheck_due(), None);
+}
+
+#[test]
+fn a_crd_from_before_asks_for_a_recheck_even_if_our_conditions_look_alike() {
+    let (mut status, _) = writes();
+    status.written(start(), Ok(at(8, 7)));
+    status.crd_shown(start(), at(9, 7));
+    assert_eq!(status.recheck_due(), None, "another client has changed something else");
+    status.crd_shown(start(), at(6, 7));
+    assert!(status.recheck_due().is_some(), "etcd was restored, and both were written within a second");
 }
 
 #[test]
 fn another_write_in_our_name_asks_for_a_recheck() {
     let (mut status, _) = writes();
     status.written(start(), Ok(at(8, 8)));
-    status.conditions_changed(start(), at(9, 9).entry);
+    status.crd_shown(start(), at(9, 9));
     assert!(status.recheck_due().is_some());
 }
 
