@@ -429,7 +429,7 @@ impl Status {
                     // Maybe by a replica that leads by now. Two writes in our name within a second look alike
                     // to both, see [`CrdRevision::entry`].
                     self.end();
-                    self.recheck.conditions_changed(now);
+                    self.recheck.conditions_lost(now);
                 } else {
                     self.send_again(now);
                 }

@@ -48,6 +48,13 @@ impl Recheck {
         self.of_change = None;
     }
 
+    /// Our conditions were found changed, and are not set again at once: whoever has changed them may lead by
+    /// now. What the watch of CRDs shows of that change, however late, does not make them stand.
+    pub(super) fn conditions_lost(&mut self, now: Instant) {
+        let at = now + self.reapply_backoff.wait(now);
+        self.due = Some(self.due.map_or(at, |due| due.min(at)));
+    }
+
     /// Another client has changed them.
     pub(super) fn overwritten(&mut self, now: Instant) {
         self.reapply_backoff.overwritten(now);

@@ -136,6 +136,8 @@ fn what_another_writer_has_put_there_in_between_is_not_overwritten_at_once() {
     status.crd_read(start(), Ok(Some(crd(9, 9, &others))));
     assert_eq!(sent_at_once(&mut status), None);
     assert!(status.recheck_due().is_some());
+    status.crd_shown(start(), at(9, 9));
+    assert!(status.recheck_due().is_some(), "the event of that change comes late, and takes nothing back");
     status.recheck();
     assert!(matches!(status.poll(now()), Some(Command::ReadCrd)));
     status.crd_read(start(), Ok(Some(crd(9, 9, &others))));
