@@ -36,12 +36,14 @@ pub fn review(schemas: &[(&Compiled, &Value)], request: &Request<'_>) -> Review 
     invoke(schemas.len(), |index| {
         let (schema, facts) = schemas[index];
         let defaulted = schema.set_defaults(&Request { facts, ..*request }, &object);
-        let is_new = |warning: &String| !answer.warnings.contains(warning);
-        let warnings: Vec<String> = defaulted.warnings.into_iter().filter(is_new).collect();
-        answer.warnings.extend(warnings);
-        let is_changed = defaulted.object.is_some();
-        object = defaulted.object.unwrap_or_else(|| std::mem::take(&mut object));
-        is_changed
+        for warning in defaulted.warnings {
+            if !answer.warnings.contains(&warning) {
+                answer.warnings.push(warning);
+            }
+        }
+        let Some(set) = defaulted.object else { return false };
+        object = set;
+        true
     });
     let (mut missing, mut bare): (Vec<FieldError>, Vec<FieldError>) = Default::default();
     for (schema, facts) in schemas {

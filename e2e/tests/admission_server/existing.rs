@@ -39,8 +39,14 @@ fn schema(existing: &str) -> Value {
 }
 
 async fn declare(cluster: &Cluster, existing: &str) -> Result<()> {
-    let path = format!("{SCHEMA}?fieldManager=author&force=true");
-    let body = serde_json::to_vec(&schema(existing))?;
+    put(cluster, &schema(existing)).await
+}
+
+async fn put(cluster: &Cluster, schema: &Value) -> Result<()> {
+    let name = schema["metadata"]["name"].as_str().context("a name")?;
+    let path =
+        format!("/apis/etch-operator.io/v1alpha1/embeddedschemas/{name}?fieldManager=author&force=true");
+    let body = serde_json::to_vec(schema)?;
     cluster.send("PATCH", &path, "application/apply-patch+yaml", body).await?.ok().map(drop)
 }
 
@@ -153,10 +159,7 @@ async fn a_schema_before_the_last_that_sets_a_default_is_asked_once_more(cluster
         for field in ["schema", "rules"] {
             schema["spec"].as_object_mut().context("a spec")?.remove(field);
         }
-        let path =
-            format!("/apis/etch-operator.io/v1alpha1/embeddedschemas/{name}?fieldManager=author&force=true");
-        let body = serde_json::to_vec(&schema)?;
-        cluster.send("PATCH", &path, "application/apply-patch+yaml", body).await?.ok()?;
+        put(cluster, &schema).await?;
     }
     let set = async || -> Result<Value> {
         let made = dry(cluster, &machine("twice", json!({ "kind": "Twice" }))).await?.ok()?;

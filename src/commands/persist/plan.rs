@@ -82,7 +82,7 @@ impl Persist {
     ) -> anyhow::Result<(Passed, Plans)> {
         let objects = Sample::new(self.limit.of(self.output));
         let (mut passed, mut plans) = (Passed::default(), Plans { objects, ..Plans::default() });
-        let source = ObjectSource::from(work.cluster.clone());
+        let (source, terms) = (ObjectSource::from(work.cluster.clone()), self.terms());
         let mut pages = source.pages(vec![crd.resource()], &work.scope);
         while let Some(page) = pages.try_next().await.map_err(of_list)? {
             for object in page.views() {
@@ -93,7 +93,7 @@ impl Persist {
                 let counts = &mut passed.counts;
                 counts.objects += 1;
                 let (mut broken, mut dropped) = (Vec::new(), Vec::new());
-                let (action, reason, paths) = match decide(&object, crd, &self.terms(), record) {
+                let (action, reason, paths) = match decide(&object, crd, &terms, record) {
                     Plan::Stored(_) => {
                         counts.already_stored += 1;
                         continue;
@@ -113,8 +113,8 @@ impl Persist {
                         ("hold", Some(held.reason.as_str()), held.paths)
                     }
                     Plan::Write(write) => {
-                        let is_due = is_due(&object, crd, &self.terms(), record, &write);
-                        if self.terms().hidden_fields == HiddenFields::Drop {
+                        let is_due = is_due(&object, crd, &terms, record, &write);
+                        if terms.hidden_fields == HiddenFields::Drop {
                             dropped = still_hidden(&object, crd, record);
                         }
                         *(if is_due { &mut counts.due } else { &mut counts.unproved }) += 1;

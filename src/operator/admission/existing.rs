@@ -220,17 +220,17 @@ impl ExistingChecker {
         }
         let mut once = BTreeSet::new();
         for ((group, plural), mut versions) in versions {
+            let mut chosen = 0;
             if versions.len() > 1
                 && let Ok(Some(crd)) = self.cluster.crd(&format!("{plural}.{group}")).await
             {
-                let named = crd["spec"]["versions"].as_array().into_iter().flatten();
-                let storage = named.into_iter().find(|version| version["storage"] == true);
-                let is_storage = |resource: &Resource| {
-                    storage.is_some_and(|storage| storage["name"] == resource.version.as_str())
-                };
-                versions.sort_by_key(|resource| !is_storage(resource));
+                let mut named = crd["spec"]["versions"].as_array().into_iter().flatten();
+                let storage =
+                    named.find(|version| version["storage"] == true).map(|version| &version["name"]);
+                let is_storage = |resource: &Resource| storage.is_some_and(|name| *name == *resource.version);
+                chosen = versions.iter().position(is_storage).unwrap_or(0);
             }
-            once.extend(versions.into_iter().next());
+            once.insert(versions.swap_remove(chosen));
         }
         once
     }

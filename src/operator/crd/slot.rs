@@ -145,11 +145,7 @@ impl Slot {
 
     /// Takes in at which revision the CRD is.
     pub(super) fn set_shown(&self, revision: &CrdRevision) {
-        self.shown.send_if_modified(|before| {
-            let is_new = before != revision;
-            before.clone_from(revision);
-            is_new
-        });
+        self.shown.send_if_modified(|before| std::mem::replace(before, revision.clone()) != *revision);
     }
 
     /// Notifies the task whether writes are paused. It goes on: writes under way finish, and its state is

@@ -145,12 +145,16 @@ impl Record {
     /// perhaps where an owner's version has none of them (fact W6). Of an exception it proves none either:
     /// what the object lacked when the pass met it, a later write may lack as well (fact W25).
     pub fn coverage(&self, object: &Object, crd: &Crd) -> Coverage {
-        let of_passes = || [Some(self), self.beside.as_deref()].into_iter().flatten();
-        let of_passes = of_passes().map(|record| record.of_pass(object, crd));
+        let of_passes = self.passes().map(|record| record.of_pass(object, crd));
         match of_passes.fold(Coverage::Nothing, Coverage::or) {
             Coverage::All(proof) => Coverage::All(proof),
             other => other.or(self.of_last_write(object, crd)),
         }
+    }
+
+    /// The records of the passes that this one is of, each by itself.
+    pub(super) fn passes(&self) -> impl Iterator<Item = &Self> {
+        [Some(self), self.beside.as_deref()].into_iter().flatten()
     }
 
     /// Which defaults the last pass and what happened since prove to be stored.

@@ -46,7 +46,7 @@ pub fn stored_at(object: &Object, crd: &Crd, record: &Record) -> StoredAt {
         let was_due = || record.asked_each || !record.servers_lag && !filled(object, crd).is_empty();
         !record.storage_changed && is_unchanged && !object.is_too_deep() && was_due()
     };
-    let is_asked = || [Some(record), record.beside.as_deref()].into_iter().flatten().any(is_asked_by);
+    let is_asked = || record.passes().any(is_asked_by);
     let has_one_version = crd.versions().len() == 1 && !crd.stored_elsewhere();
     let is_known = is_first_generation || has_one_version || record.all_at_storage_version;
     match is_known || record.clock.is_since(object) || is_since_pass() || is_asked() {
