@@ -1,5 +1,5 @@
 //! When conditions and report are updated while a CRD is watched: soon after their content has changed, some
-//! minutes after their totals alone have, and both at a bounded rate.
+//! minutes after their totals alone have, or after a write that changes neither, and all at a bounded rate.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,8 @@ const GATHER: Duration = Duration::from_millis(500);
 /// A restore of etcd is noticed within less.
 const FRESH: Duration = Duration::from_secs(60);
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are
-/// gathered for this long.
+/// gathered for this long. So are writes of objects that were written before: they change nothing but the time
+/// of the report, which shows a restore of etcd to before them.
 const TOTALS: Duration = Duration::from_secs(240);
 
 /// When the next update is due.
@@ -25,6 +26,8 @@ pub struct Updates {
     last: Option<Instant>,
     /// Whether more than the totals has changed.
     is_news: bool,
+    /// Whether an object was written.
+    has_written: bool,
     /// The totals as they were last published.
     published: Counts,
 }
@@ -32,7 +35,7 @@ pub struct Updates {
 impl Updates {
     /// After these totals were published.
     pub fn after(published: Counts) -> Self {
-        Self { at: None, last: None, is_news: false, published }
+        Self { at: None, last: None, is_news: false, has_written: false, published }
     }
 
     /// Requests an update.
@@ -50,6 +53,12 @@ impl Updates {
         }
     }
 
+    /// Requests an update after an object was written.
+    pub fn want_write(&mut self, now: Instant) {
+        self.has_written = true;
+        self.at.get_or_insert(now + TOTALS);
+    }
+
     /// Whether one was made a moment ago.
     pub fn are_fresh(&self, now: Instant) -> bool {
         self.last.is_some_and(|last| now < last + FRESH)
@@ -62,8 +71,8 @@ impl Updates {
 
     /// Whether there is something to publish: objects may have come and gone, and left the totals unchanged.
     pub fn take(&mut self, counts: Counts) -> bool {
-        let is_needed = self.is_news || counts != self.published;
-        (self.at, self.is_news, self.published) = (None, false, counts);
+        let is_needed = self.is_news || self.has_written || counts != self.published;
+        (self.at, self.is_news, self.has_written, self.published) = (None, false, false, counts);
         is_needed
     }
 
@@ -109,5 +118,9 @@ mod tests {
             updates.due().is_some() && updates.take(one),
             "what was published is less than what was wanted"
         );
+        updates.want_write(now);
+        assert_eq!(updates.due(), Some(now + TOTALS));
+        assert!(updates.take(one), "the report lacks the write");
+        assert!(!updates.take(one));
     }
 }

@@ -347,6 +347,7 @@ impl<H> Watching<H> {
         if let ObjectState::Written { resource_version } = &state {
             self.pass.proved.insert(&identity.uid, resource_version);
             self.queue.count_write(now, &identity.uid);
+            self.updates.want_write(now);
         }
         let tally = &mut self.pass.tally;
         // What is missing again and again counts once.

@@ -372,7 +372,16 @@ fn what_changes_is_reconciled_and_counted_and_our_own_write_is_not_news() {
     watching.published(now);
     assert_eq!(watching.pass().tally.counts().objects, 2);
     assert_eq!(watching.objects_at_rest(), Some(2));
-    watching.changed(now, Change::Deleted(object("b", 13)));
+    assert!(!watching.has_unreported());
+    watching.changed(now, Change::Applied(received("b", 13)));
+    let Some(watching::Command::Reconcile(work)) = watching.poll(now) else { panic!("not reconciled") };
+    watching.reconciled(now, &work.identity, written(14).into());
+    assert!(watching.has_unreported(), "a report from before this write is not the last one");
+    assert!(watching.poll(now).is_none());
+    now = watching.timeout().expect("the write is to be reported");
+    assert!(matches!(watching.poll(now), Some(watching::Command::Publish)));
+    watching.published(now);
+    watching.changed(now, Change::Deleted(object("b", 15)));
     assert_eq!(watching.pass().tally.counts().objects, 1);
 }
 
