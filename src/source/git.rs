@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use kube_manifests::{Document, Origin};
 
@@ -45,6 +46,16 @@ pub fn documents(revision: &str, paths: &[PathBuf]) -> Result<(Vec<Document>, Ve
         }
     }
     Ok((found, lacks))
+}
+
+/// Where a document of one of these revisions, or of a file, is in the working tree, if it is there still.
+pub fn without_revision(origin: Origin, paths: &[PathBuf]) -> Origin {
+    let mut revisions = paths.iter().filter_map(|path| revision(path));
+    let file = revisions.find_map(|revision| origin.file.strip_prefix(revision)?.strip_prefix(':'));
+    match file.map(Arc::from) {
+        Some(file) => Origin { file, ..origin },
+        None => origin,
+    }
 }
 
 /// The manifests in a folder and below, as those of a folder on the disk are chosen; whether there is one.

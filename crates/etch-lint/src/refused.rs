@@ -74,10 +74,11 @@ pub fn refusals(crd: &Json, old: Option<&Json>, releases: &[Release]) -> Vec<Fin
     order.into_iter().map(finding).collect()
 }
 
-/// The CRD that is replaced, as a cluster has it: if a file has no conditions, its names count as accepted
-/// and it as established, so that scope and kind are fixed.
+/// The CRD that is replaced, as a cluster has it: if a file has no conditions, or an empty list as older
+/// controller-gen writes it, its names count as accepted and it as established, so that scope and kind are fixed.
 fn in_force(old: &Json) -> Cow<'_, Json> {
-    if !old["status"]["conditions"].is_null() || !old.is_object() || !old["spec"].is_object() {
+    let has_none = |conditions: &Value| conditions.as_array().map_or(conditions.is_null(), Vec::is_empty);
+    if !has_none(&old["status"]["conditions"]) || !old.is_object() || !old["spec"].is_object() {
         return Cow::Borrowed(old);
     }
     let mut old = old.clone();
@@ -233,6 +234,17 @@ mod tests {
         new["spec"]["group"] = json!("example.org");
         let found = refusals(&new.into(), Some(&old), &Release::ALL);
         assert!(found.iter().any(|finding| finding.message.ends_with("field is immutable")), "{found:?}");
+    }
+
+    #[test]
+    fn a_file_without_conditions_is_of_an_established_crd() {
+        for status in [json!(null), json!({}), json!({ "conditions": [], "storedVersions": [] })] {
+            let (mut old, mut new) = (crd(), crd());
+            old["status"] = status.clone();
+            new["spec"]["scope"] = json!("Cluster");
+            let found = refusals(&new.into(), Some(&old.into()), &Release::ALL);
+            assert!(found.iter().any(|finding| finding.message.ends_with("field is immutable")), "{status}");
+        }
     }
 
     #[test]

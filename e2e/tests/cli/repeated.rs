@@ -185,6 +185,14 @@ fn a_crd_that_the_old_ones_lack_is_named() -> Result<()> {
     let ended = folder.etch(&["lint", "--old", "old.json", "--old", "gadget.json", "old.json"])?;
     ensure!(ended.code == Some(1) && ended.err.is_empty() && ended.out.contains("ETCH329"), "{ended:?}");
     ensure!(ended.out.contains("gadgets.stable.example.com"), "{ended:?}");
+    let sarif =
+        folder.etch(&["lint", "--old", "old.json", "--old", "gadget.json", "old.json", "-o", "sarif"])?;
+    let sarif: Value = serde_json::from_str(&sarif.out)?;
+    let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+    ensure!(
+        location["uri"] == "gadget.json",
+        "code scanning refuses a log with a result in no file: {sarif:#}"
+    );
     let ended = folder.etch(&[
         "lint",
         "--old",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ use super::super::skipped::without_parts;
 use super::super::{Before, documents_before, none_of, scope, serves_its_objects};
 use super::crd_impact::CrdImpact;
 
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// The sources of everything except the CRDs after the upgrade.
 pub(crate) struct Sources<'a> {
@@ -194,13 +194,13 @@ impl Sources<'_> {
 }
 
 /// The CRD of a file as the cluster has it before the upgrade, with the versions at which objects may be stored.
-/// Only `status.storedVersions` shows these: where there is none, as in manifests, any served version is one.
+/// Only `status.storedVersions` shows these: where it lists none, as in manifests, any served version is one.
 fn before_upgrade(written: &Json, present: Option<&Json>) -> Json {
     let mut crd = match present {
         Some(present) => with_status(written, present),
         None => written.clone(),
     };
-    if !crd["status"]["storedVersions"].is_array() {
+    if crd["status"]["storedVersions"].as_array().is_none_or(Vec::is_empty) {
         let versions = written["spec"]["versions"].as_array().into_iter().flatten();
         let is_stored = |version: &&Value| version["served"] == true || version["storage"] == true;
         let names: Vec<Value> = versions.filter(is_stored).map(|version| version["name"].clone()).collect();
@@ -307,11 +307,10 @@ pub(crate) fn note_gone(
     if gone.is_empty() {
         return Ok(());
     }
-    writeln!(
-        stderr(),
-        "note: -f lacks {}, which --old has: a tool that prunes deletes such a CRD with all its objects",
+    note(&format!(
+        "-f lacks {}, which --old has: a tool that prunes deletes such a CRD with all its objects",
         first(&gone)
-    )
+    ))
 }
 
 /// Takes out the CRDs that have no objects in the scope.
@@ -328,7 +327,7 @@ pub(super) fn left_out(crds: &mut BTreeMap<String, Given>, scope: &Scope) -> any
             scope::in_words(scope).trim_start_matches("in ")
         );
     }
-    writeln!(stderr(), "note: skipped, because they are cluster-scoped: {beyond}")?;
+    note(&format!("skipped, because they are cluster-scoped: {beyond}"))?;
     Ok(())
 }
 
@@ -458,6 +457,7 @@ mod tests {
             crd
         };
         let (only, old) = (with(json!(["v1"])), with(json!(["v1alpha1", "v1"])));
+        assert_eq!(elsewhere(&with(json!([])), None), ["v1beta1"], "as older controller-gen writes it");
         assert_eq!(elsewhere(&only, None), [""; 0]);
         assert_eq!(elsewhere(&file, Some(&old)), ["v1alpha1"]);
         assert_eq!(elsewhere(&only, Some(&old)), ["v1alpha1"], "the cluster knows better than the file");

@@ -2,13 +2,12 @@
 //! The command prints it, and decides what to leave out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, crds, embedded_schemas};
-use etch::report;
 use etch::source::{self, At, DistinctFiles, Document, DuplicateKey, Origin};
 use etch_lint::published::Document as OpenApi;
 use etch_lint::{Finding, Part, TypeFinding};
@@ -24,7 +23,7 @@ use super::super::{Before, asynchronous, documents_before, each, none_of};
 use super::place::place;
 use super::publishing::Publishing;
 use crate::commands::global::Global;
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// A finding, and the CRD or EmbeddedSchema that it is about, if it is about one.
 pub(super) struct Located {
@@ -56,8 +55,8 @@ pub(super) struct Checked {
     pub(super) embedded: Vec<(Json, Option<Document>)>,
     /// CRDs that can be read only once, and those of targets.
     pub(super) known: Vec<Json>,
-    /// The CRDs before, by name.
-    pub(super) old: BTreeMap<String, Json>,
+    /// The CRDs before, by name, and where they are.
+    pub(super) old: BTreeMap<String, (Json, Origin)>,
     /// The CRDs that were compared with those before.
     pub(super) compared: BTreeSet<String>,
     /// The CRDs that are not among those before, with their documents.
@@ -97,7 +96,7 @@ impl Checked {
     fn crd(&mut self, json: &Json, document: Option<&Document>) {
         self.crds += 1;
         let crd = name_of(json);
-        let old = self.old.get(&crd);
+        let old = self.old.get(&crd).map(|(old, _)| old);
         match old {
             Some(_) => drop(self.compared.insert(crd.clone())),
             None if self.old.is_empty() => {}
@@ -210,11 +209,16 @@ pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result
         checked.old.keys().filter(|name| !checked.compared.contains(*name)).cloned().collect();
     // What cannot be read may be one of them.
     if checked.failures.is_empty() && !checked.compared.is_empty() {
-        gone.iter().for_each(|name| checked.add(None, name, [etch_lint::crd_removed()]));
+        for name in &gone {
+            checked.add(None, name, [etch_lint::crd_removed()]);
+            // Code scanning takes no report with a finding that is in no file.
+            if let (Some(last), Some((_, origin))) = (checked.findings.last_mut(), checked.old.get(name)) {
+                last.origin = Some(origin.clone());
+            }
+        }
     }
     if !missing.is_empty() && !checked.compared.is_empty() {
-        let note = format!("note: --old does not contain {missing}, so nothing is compared with it");
-        return writeln!(stderr(), "{}", report::plain(&note));
+        return note(&format!("--old does not contain {missing}, so nothing is compared with it"));
     }
     if !missing.is_empty() {
         let found = first(&checked.old.keys().map(String::as_str).collect::<Vec<_>>());
@@ -326,9 +330,7 @@ pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) -> io::Result<(
         .collect();
     if checked.crds > 0 && !without.is_empty() {
         let without = first(&without.iter().map(String::as_str).collect::<Vec<_>>());
-        let note =
-            format!("note: none of the CRDs is {without}, so nothing shows whether these targets exist");
-        writeln!(stderr(), "{}", report::plain(&note))?;
+        note(&format!("none of the CRDs is {without}, so nothing shows whether these targets exist"))?;
     }
     for (json, document) in schemas {
         checked.schemas += 1;
@@ -346,8 +348,8 @@ fn targets(schemas: &[(Json, Option<Document>)]) -> BTreeSet<(String, String)> {
     targets.map(|target| (text(&target["group"]), text(&target["resource"]))).collect()
 }
 
-/// The CRDs before, by name. `new` are the files after.
-pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String, Json>> {
+/// The CRDs before, by name, and the files that they are or were in. `new` are the files after.
+pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String, (Json, Origin)>> {
     let Before { documents, lacks } =
         documents_before(paths, new, &mut io::stdin().lock()).context("--old")?;
     let other = documents.first().map(Document::what);
@@ -356,7 +358,7 @@ pub(super) fn old(paths: &[PathBuf], new: &[PathBuf]) -> Result<BTreeMap<String,
         source::crd(&document).context("--old")?;
         let name = name_of(&document.json);
         if once.is_first(format!("CRD {name}"), &document).context("--old")? {
-            crds.insert(name, document.json);
+            crds.insert(name, (document.json, source::git::without_revision(document.origin, paths)));
         }
     }
     if crds.is_empty() && !paths.is_empty() && lacks.is_empty() {

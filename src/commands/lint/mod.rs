@@ -23,12 +23,12 @@ use kube_crd_validation::crd::Release;
 
 use self::check::{Checked, Located, embedded, files, go, live, live_types, not_compared, old, openapi};
 use self::document::document;
-use super::skipped::note;
+use super::skipped::note_skipped;
 use super::{failure, one_stdin};
 use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::{Format, Global};
 use crate::commands::outcome::Outcome;
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// The releases whose answers are known, as they are typed.
 const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
@@ -139,7 +139,7 @@ impl Lint {
         }
         go(&mut checked, &self.go);
         for part in &checked.parts {
-            note(part)?;
+            note_skipped(part)?;
         }
         let is_empty = checked.looked_at().all(|(count, _)| count == 0);
         if is_empty && !checked.failures.is_empty() {
@@ -149,7 +149,7 @@ impl Lint {
             .findings
             .retain(|located| !self.allow.iter().any(|rule| rule.code == located.finding.rule.code));
         for unused in exceptions::apply(&exceptions, &mut checked.findings) {
-            writeln!(stderr(), "note: no finding needs the exception {}", report::plain(&unused))?;
+            note(&format!("no finding needs the exception {unused}"))?;
         }
         let least = self.severity.map_or(Severity::Info, Severity::from);
         checked.findings.retain(|located| located.finding.rule.severity >= least);

@@ -2,7 +2,6 @@
 //! It holds one document and one CRD at a time: either may be of some MiB.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -13,7 +12,7 @@ use serde_json::Value;
 
 use super::check::Checked;
 
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// How often a document is read again that is not what the CRD asks for, and after which time: the server
 /// publishes a change some moments after it serves it.
@@ -46,7 +45,7 @@ impl Publishing {
         let index = match cluster.openapi_index().await {
             Ok(index) => index,
             Err(error) => {
-                writeln!(stderr(), "note: what the API server publishes is not checked: {error}")?;
+                note(&format!("what the API server publishes is not checked: {error}"))?;
                 return Ok(());
             }
         };

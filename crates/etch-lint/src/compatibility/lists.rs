@@ -16,8 +16,8 @@ pub(super) const NARROWED: Rule = Rule {
     help: "\
 Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. With another default of a key,
 an item without it becomes another item, which may be there already. An object whose list was valid
-before may be invalid: the API server refuses to create it again, and every update that changes the list. Server-side apply cannot
-read such a list, and forgets who owns the fields of the object.",
+before may be invalid: the API server refuses to create it again, though it accepts updates of it, even of the list. Server-side apply
+cannot read such a list, and forgets who owns the fields of the object.",
     check: None,
 };
 

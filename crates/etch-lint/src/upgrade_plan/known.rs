@@ -7,11 +7,11 @@ use etch_core::crd::Crd;
 use etch_core::impact::{EffectKind, Place, Problem, SchemaChanges, Tally, compare};
 use etch_core::plan::{Change, Terms, changes, past_of};
 use etch_core::shell::quoted;
+use etch_core::words::counted;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use serde_json::Value;
 
-use super::step::counted;
 use crate::rule::Finding;
 
 /// What is known of the upgrade of one CRD.

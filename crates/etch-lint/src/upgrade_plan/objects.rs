@@ -8,12 +8,13 @@ use etch_core::impact::{Changed, EffectKind, Kind, Place};
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
 use etch_core::shell::quoted;
+use etch_core::words::counted;
 
 use kube_structural_schema::path::Path;
 use serde_json::Value;
 
 use super::known::{Upgrade, Words};
-use super::step::{StepKind, UpgradePlan, counted, first};
+use super::step::{StepKind, UpgradePlan, first};
 use crate::compatibility::{DEFAULT_READ_BY_RULE, OLD_DEFAULT_INVALID};
 use crate::rule::Finding;
 
@@ -115,7 +116,8 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     // No manifest by its ending: the folder that it lands in may be the one that is applied, with the CRD in a
     // file of the CRD's name.
     let file = quoted(&format!("{}-before-upgrade.yaml.bak", upgrade.name()));
-    let command = format!("kubectl get {name}{everywhere}{cluster} --output yaml >{file}");
+    let objects = quoted(&at_storage_version(upgrade));
+    let command = format!("kubectl get {objects}{everywhere}{cluster} --output yaml >{file}");
     let what =
         "Save the values that no reader sees after the upgrade; the next write of the object destroys them";
     plan.before(StepKind::Save, what, first(hidden), Some(command));
@@ -130,6 +132,19 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
             quoted(policy)
         );
         plan.before(StepKind::Hold, what, Vec::new(), Some(command));
+    }
+}
+
+/// The resource in kubectl's words, at the version that shows all that is stored: kubectl takes the version that the
+/// API server prefers, which may have fewer fields.
+fn at_storage_version(upgrade: &Upgrade<'_>) -> String {
+    let name = upgrade.name();
+    let shown = upgrade.old.map(|(_, old)| old).filter(|old| {
+        old.storage().served && old.versions().iter().filter(|version| version.served).count() > 1
+    });
+    match (shown, name.split_once('.')) {
+        (Some(old), Some((plural, group))) => format!("{plural}.{}.{group}", old.storage().name),
+        _ => name.to_owned(),
     }
 }
 

@@ -135,8 +135,3 @@ pub(super) fn first(reasons: impl IntoIterator<Item = String>) -> Vec<String> {
     }
     reasons
 }
-
-/// A number of things, in words.
-pub(super) fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}

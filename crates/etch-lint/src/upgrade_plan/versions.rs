@@ -2,11 +2,12 @@
 
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::shell::quoted;
+use etch_core::words::counted;
 use serde_json::json;
 
 use super::known::{Upgrade, Words, names, stored};
 use super::objects::{of_policy, serve, to_save};
-use super::step::{StepKind, UpgradePlan, counted};
+use super::step::{StepKind, UpgradePlan};
 
 /// The versions that the upgrade takes out of the CRD have to be out of `status.storedVersions` before.
 pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
