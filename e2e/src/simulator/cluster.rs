@@ -13,13 +13,12 @@ use std::time::{Duration, Instant};
 
 use etch_core::api::{Mode, Pause, Settings, StoredVersions};
 use etch_core::engine::Now;
-use etch_core::engine::status::CrdRevision;
 use etch_core::plan::{HiddenFields, Terms};
 use jiff::{SignedDuration, Timestamp};
 
 pub use self::happening::Happening;
 use super::dice::{Dice, Script};
-use super::etcd::{Clock, Resource};
+use super::etcd::{Clock, CrdState, Resource};
 use super::etch::{Driver, Stray, Surroundings};
 use super::laws::Law;
 use super::replicas::Replicas;
@@ -60,7 +59,8 @@ pub struct Cluster {
     now: Instant,
     date: Timestamp,
     resources: Vec<Resource>,
-    drivers: Vec<Driver>,
+    /// They are large, and taken out for each step.
+    drivers: Vec<Box<Driver>>,
     strays: Vec<Stray>,
     pause: Option<Pause>,
     /// Two of them with a Lease, or `None` for one that always leads.
@@ -138,7 +138,7 @@ impl Cluster {
     }
 
     fn drivers_of(&mut self, resource: usize) -> impl Iterator<Item = &mut Driver> {
-        self.drivers.iter_mut().filter(move |driver| driver.resource() == resource)
+        self.drivers.iter_mut().map(Box::as_mut).filter(move |driver| driver.resource() == resource)
     }
 
     /// Whether a CRD has changed without Etch's knowing.
@@ -198,11 +198,12 @@ impl Cluster {
         self.drivers = (0..self.resources.len()).map(|index| self.driver(index, 0, Vec::new())).collect();
     }
 
-    fn driver(&mut self, resource: usize, replica: usize, dropped: Dropped) -> Driver {
+    fn driver(&mut self, resource: usize, replica: usize, dropped: Dropped) -> Box<Driver> {
         let settings = self.settings(resource);
         let pause = self.pause.clone();
         let (resources, mut at) = self.split_for(replica);
-        let mut driver = Driver::new(resource, &resources[resource], &settings, pause, dropped, &mut at);
+        let driver = Driver::new(resource, &resources[resource], &settings, pause, dropped, &mut at);
+        let mut driver = Box::new(driver);
         driver.replica = replica;
         driver
     }
@@ -305,17 +306,17 @@ impl Cluster {
         self.may_stay = true;
         let (resources, at) = self.split();
         let resource = stray.resource;
-        let before = resources[resource].crd_revision();
+        let before = resources[resource].crd_state();
         stray.arrive(&mut resources[resource], at.clock)?;
-        self.show_crd(resource, &before);
+        self.show_crd(resource, before);
         Ok(())
     }
 
     /// Has the watch of CRDs show a CRD that is not as before: of our conditions the operator sees only the entry
     /// in managedFields.
-    fn show_crd(&mut self, resource: usize, before: &CrdRevision) {
-        let (now, revision) = (self.now, self.resources[resource].crd_revision());
-        if revision != *before {
+    fn show_crd(&mut self, resource: usize, before: CrdState) {
+        if self.resources[resource].crd_state() != before {
+            let (now, revision) = (self.now, self.resources[resource].crd_revision());
             self.drivers_of(resource).for_each(|driver| driver.crd_shown(now, revision.clone()));
         }
     }
@@ -349,10 +350,10 @@ impl Cluster {
         let (resources, mut at) = self.split_for(driver.replica);
         let number = driver.resource();
         let resource = &mut resources[number];
-        let before = resource.crd_revision();
+        let before = resource.crd_state();
         let done = act(&mut driver, resource, &mut at);
         self.drivers.insert(index, driver);
-        self.show_crd(number, &before);
+        self.show_crd(number, before);
         Ok(done?)
     }
 }

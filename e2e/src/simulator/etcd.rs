@@ -20,6 +20,7 @@ use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
 use serde_json::{Value, json};
 
+pub use self::conditions::CrdState;
 use self::conditions::WrittenAt;
 use super::laws::Law;
 use super::server::{self, Content, NAME, Refused, Release, Request, Revision, Tag, Uid};

@@ -141,22 +141,22 @@ impl Cluster {
             Happening::Restore(resource) if self.restores_what_is_not_reported(*resource) => {}
             Happening::Restore(resource) => {
                 let (resources, at) = self.split();
-                let before = resources[*resource].crd_revision();
+                let before = resources[*resource].crd_state();
                 if resources[*resource].restore(at.clock) {
                     self.may_stay = true;
                     self.drivers_of(*resource).for_each(Driver::expire);
                     // CRDs are listed anew.
-                    self.show_crd(*resource, &before);
+                    self.show_crd(*resource, before);
                 }
             }
             Happening::Refuse(resource, refuses) => self.resources[*resource].refuses = *refuses,
             Happening::Overwrite(resource) => {
                 let (resources, at) = self.split();
-                let before = resources[*resource].crd_revision();
+                let before = resources[*resource].crd_state();
                 resources[*resource].overwrite_conditions(at.clock);
-                self.show_crd(*resource, &before);
+                self.show_crd(*resource, before);
             }
-            Happening::Permissions => self.drivers.iter_mut().for_each(Driver::permissions_changed),
+            Happening::Permissions => self.drivers.iter_mut().for_each(|driver| driver.permissions_changed()),
         }
     }
 

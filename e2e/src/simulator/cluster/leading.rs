@@ -79,7 +79,7 @@ impl Cluster {
                     .into_iter()
                     .partition(|driver| driver.replica == replica);
                 self.drivers = rest;
-                let ending: Vec<Driver> = ending;
+                let ending: Vec<Box<Driver>> = ending;
                 for driver in ending {
                     driver.end(&mut self.strays);
                 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::super::etch::Driver;
 use super::super::laws::Law;
 use super::{Cluster, Violation};
 
@@ -68,7 +67,7 @@ impl Cluster {
     /// Lets time pass until somebody has something to do.
     pub fn wait(&mut self) {
         let running = self.drivers.iter().filter(|driver| self.runs(driver));
-        let next = running.filter_map(Driver::timeout).chain(self.lease_timeout()).min();
+        let next = running.filter_map(|driver| driver.timeout()).chain(self.lease_timeout()).min();
         let most = self.now + Duration::from_secs(600);
         let at = next.map_or(most, |at| at.min(most));
         self.pass(at.saturating_duration_since(self.now).max(Duration::from_millis(1)));

@@ -8,9 +8,12 @@ use serde_json::{Value, json};
 use super::super::server::Revision;
 use super::{Clock, Resource};
 
+/// What the metadata of a CRD depends on.
+pub type CrdState = (Revision, Option<WrittenAt>, bool);
+
 /// When our conditions were written, as metadata shows it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct WrittenAt {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrittenAt {
     revision: Revision,
     /// The second.
     second: u64,
@@ -33,6 +36,11 @@ impl Resource {
             json!({ "manager": "etch", "subresource": "status", "time": time.to_string(), "fieldsV1": {} })
         });
         ours.into_iter().collect()
+    }
+
+    /// What the metadata of the CRD depends on: it is compared after each step of a life, and the metadata is not.
+    pub fn crd_state(&self) -> CrdState {
+        (self.revision, self.conditions_at, self.conditions.is_empty())
     }
 
     /// The CRD as who writes conditions knows it.
