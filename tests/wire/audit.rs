@@ -1,16 +1,11 @@
 //! What the operator knows and reports under a policy that only audits.
 
-use std::time::Duration;
-
 use etch_core::ownership::MANAGER;
 use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
 use super::server::Answer;
-use super::world::{CRDS, THINGS, World, filled, is_write, thing};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const CRD: &str = "things.example.com";
+use super::world::{CRD, CRDS, MINUTE, THINGS, World, filled, is_write, thing};
 
 /// The CRD, with these owners.
 fn set_owners(world: &World, owners: Value) {

@@ -12,11 +12,7 @@ use super::lists::page;
 use super::pass_status::{set_default, set_policy};
 use super::refusals::of_two_versions;
 use super::server::{Answer, Request, gaps};
-use super::world::{CRDS, OTHERS, POLICIES, THINGS, World, crd_named, is_write, operate, thing};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
+use super::world::{CRD, CRDS, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, crd_named, is_write, thing};
 
 fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
     move |request| request.path.ends_with(&format!("/things/{name}"))
@@ -31,8 +27,7 @@ async fn writes_that_are_never_answered_make_room_for_the_others_of_their_crd() 
         let is_lost = is_write(request) && lost.iter().any(|name| is_of(name)(request));
         is_lost.then_some(Answer::Hang)
     });
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert!(others.iter().all(|name| world.is_persisted(name)), "{}", world.persisted());
     world.heals();
@@ -44,8 +39,7 @@ async fn writes_that_are_never_answered_make_room_for_the_others_of_their_crd() 
 #[tokio::test(start_paused = true)]
 async fn changes_are_heard_of_while_writes_of_many_other_objects_are_never_answered() {
     let world = of_two_versions(&["a"]);
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
     world.fails(|request| (is_write(request) && request.path.contains("/lost-")).then_some(Answer::Hang));
@@ -73,8 +67,7 @@ async fn a_webhook_that_is_back_costs_each_object_that_waited_for_it_one_read() 
         let text = "Internal error occurred: failed calling webhook \"w\": no endpoints available";
         is_write(request).then(|| Answer::status(500, "InternalError", text))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(10 * MINUTE).await;
     assert!(world.persisted().starts_with("False ObjectsRejected"), "{}", world.persisted());
     let is_read = |request: &Request| request.method == "GET" && request.path.contains("/things/o");
@@ -126,8 +119,7 @@ async fn a_crd_whose_read_is_never_answered_holds_up_no_other() {
     let world = World::with(&[]);
     (0..lost.len()).for_each(|index| world.put(CRDS, crd_named(&format!("kind{index}"))));
     world.fails(move |request| read_crd(request).filter(|name| lost.contains(name)).map(|_| Answer::Hang));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(Duration::from_secs(1)).await;
     world.put(CRDS, crd_named(OTHERS));
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -184,8 +176,7 @@ async fn pages_of_hundreds_of_crds_that_wait_for_their_writes_share_a_room() {
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_somebody_deletes_releases_its_crds_and_its_return_costs_no_write() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(15 * MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
     let writes = log.count(is_write);
@@ -223,8 +214,7 @@ async fn a_server_that_is_down_is_not_overrun_by_the_watches_of_hundreds_of_crds
             (true, true) => Some(Answer::Stream(until_it_is_down())),
         }
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(3 * MINUTE).await;
     let watches = || log.of(|request| is_of_kind(request) && request.is_watch());
     let watched: HashSet<_> = watches().into_iter().map(|request| request.path).collect();
@@ -254,8 +244,7 @@ async fn a_server_that_is_down_is_not_overrun_by_the_watches_of_hundreds_of_crds
 #[tokio::test(start_paused = true)]
 async fn large_objects_that_change_at_once_share_a_room() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     let is_of_large = |request: &Request| is_write(request) && request.path.contains("/large-");
     world.fails(move |request| is_of_large(request).then(|| Answer::Hang));
@@ -286,8 +275,7 @@ async fn a_large_object_that_changes_while_it_is_read_again_stops_nothing() {
     world.put(THINGS, large("a", "x"));
     world.put(THINGS, large("b", "x"));
     world.fails(|request| (is_write(request) && is_of("a")(request)).then(|| Answer::status(503, "", "no")));
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(!world.is_persisted("a") && world.is_persisted("b"));
     world.heals();
@@ -314,8 +302,7 @@ async fn a_crd_that_goes_while_it_is_read_delays_no_other() {
         let is_read = request.method == "GET" && request.path.ends_with("/others.example.com");
         is_read.then_some(Answer::Hang)
     });
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
     world.remove(CRDS, "others.example.com");

@@ -1,17 +1,13 @@
 //! A canary: a few objects are written before all others, and the pass waits for a user to resume it. How it
 //! meets real admission is for the end-to-end tests.
 
-use std::time::Duration;
-
 use etch_core::api::RESUME_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::world::{CRDS, THINGS, World, is_write, operate, thing};
+use super::world::{CRDS, HOUR, MINUTE, THINGS, World, is_write, operate, thing};
 
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 /// A world in which the default has come after five objects, under a policy with a canary.
@@ -69,8 +65,7 @@ async fn a_canary_waits_through_a_restart_until_its_own_generation_is_resumed() 
     );
     assert_eq!(persisted(&world), ["a", "b"]);
 
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     resume(&world, 2);
     tokio::time::sleep(MINUTE).await;
@@ -107,8 +102,7 @@ async fn objects_that_a_new_generation_lets_go_are_written_behind_a_canary() {
 #[tokio::test(start_paused = true)]
 async fn a_resumed_pass_writes_no_object_twice() {
     let world = world(json!({ "objects": 2, "then": "Wait" }));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     resume(&world, 2);
     tokio::time::sleep(MINUTE).await;
@@ -136,8 +130,7 @@ async fn a_canary_that_is_refused_stops_the_pass_whatever_follows() {
         let denied = "admission webhook \"v.example.com\" denied the request: no";
         refused.then(|| Answer::status(403, "Forbidden", denied))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(30 * MINUTE).await;
     assert_eq!(persisted(&world), ["a"]);
     let said = world.persisted();

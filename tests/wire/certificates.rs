@@ -20,9 +20,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::server::{Answer, Log, Request};
-use super::world::{FACTS, POLICIES, SCHEMAS, SECRETS, WEBHOOKS, World};
+use super::world::{FACTS, MINUTE, POLICIES, SCHEMAS, SECRETS, WEBHOOKS, World};
 
-const MINUTE: Duration = Duration::from_secs(60);
 const SECRET: &str = "etch-admission-certificates";
 const HOST: &str = "etch-admission.ns.svc";
 /// How long what is presented is valid; an authority is valid four times as long.

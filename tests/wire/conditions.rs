@@ -3,17 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::world::{CRDS, POLICIES, THINGS, World, crd_named, is_about_objects, is_write, operate};
+use super::world::{
+    CRD, CRDS, HOUR, MINUTE, POLICIES, THINGS, World, crd_named, is_about_objects, is_write, operate,
+};
 
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
 const STORED: &str = "True AllPersisted: 1 of 1 object stores its defaults";
 
 fn is_of_conditions(request: &Request) -> bool {
@@ -41,8 +39,7 @@ fn replace_conditions(world: &World, by: &str) {
 #[tokio::test(start_paused = true)]
 async fn conditions_that_somebody_has_replaced_are_ours_again() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    let (operator, log) = world.operates(10 * MINUTE);
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.persisted(), STORED);
     // The client that patches all conditions owns them; what is not forced is refused from then on.
@@ -63,8 +60,7 @@ async fn conditions_that_somebody_has_replaced_are_ours_again() {
 async fn a_condition_that_arrives_late_in_our_own_name_is_set_right() {
     let world = World::with(&["a"]);
     world.fails(|request| is_write(request).then(|| Answer::invalid("no")));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("False ObjectsRejected"), "{}", world.persisted());
     let last = log.of(is_of_conditions).pop().expect("a write").body;
@@ -91,8 +87,7 @@ async fn a_condition_that_arrives_late_in_our_own_name_is_set_right() {
 #[tokio::test(start_paused = true)]
 async fn a_crd_that_somebody_has_edited_is_read_once_before_its_conditions_are_written() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(20 * MINUTE).await;
     let mut crd = world.stored(CRDS, CRD).expect("the CRD");
     crd["metadata"]["annotations"] = json!({ "team": "a" });
@@ -117,8 +112,7 @@ async fn conditions_stay_while_a_restarted_operator_cannot_list_policies() {
         let lists = request.method == "GET" && request.path.ends_with(POLICIES);
         lists.then(|| Answer::status(503, "ServiceUnavailable", "no"))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     let mut crd = world.stored(CRDS, CRD).expect("the CRD");
     crd["metadata"]["annotations"] = json!({ "team": "a" });
@@ -134,8 +128,7 @@ async fn conditions_stay_while_a_restarted_operator_cannot_list_policies() {
 #[tokio::test(start_paused = true)]
 async fn our_own_conditions_are_not_read_again_after_they_were_written() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    let (operator, log) = world.operates(10 * MINUTE);
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(world.persisted(), STORED);
     assert!(log.count(is_of_conditions) > 1);
@@ -188,8 +181,7 @@ async fn a_crd_that_was_created_anew_gets_no_condition_that_was_meant_for_the_ol
 #[tokio::test(start_paused = true)]
 async fn two_releases_that_both_insist_write_ever_more_seldom() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    let (operator, log) = world.operates(3 * HOUR);
     tokio::time::sleep(MINUTE).await;
     let others = Arc::new(AtomicU64::new(0));
     let other = others.clone();
@@ -256,8 +248,7 @@ async fn first_conditions_of_many_crds_without_defaults_are_written_one_at_a_tim
         crd["metadata"]["name"] = json!(format!("{plural}.example.com"));
         world.put(CRDS, crd);
     }
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(10 * MINUTE).await;
     let is_first = |request: &Request| request.method == "PATCH" && request.path.contains("/kinds");
     assert_eq!(log.count(is_first), CRDS_THERE);

@@ -1,16 +1,11 @@
 //! What Etch reports as events: once, counted up if it reports it again, and never at the price of anything
 //! else.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{THINGS, World, is_write, thing};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const DAY: Duration = Duration::from_secs(24 * 3600);
+use super::world::{DAY, MINUTE, THINGS, World, is_write, thing};
 
 fn is_event(request: &Request) -> bool {
     request.path.starts_with("/apis/events.k8s.io/")

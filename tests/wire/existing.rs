@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::server::{Answer, Request};
-use super::webhooks::{MINUTE, Replica, fact, is_apply, signed, unguarded};
-use super::world::{FACTS, POLICIES, SCHEMAS, THINGS, World, is_about_objects, thing};
+use super::webhooks::{Replica, fact, is_apply, signed, unguarded};
+use super::world::{FACTS, MINUTE, POLICIES, SCHEMAS, THINGS, World, is_about_objects, thing};
 
 const LOOK: Duration = Duration::from_secs(1);
 

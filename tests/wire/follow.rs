@@ -1,15 +1,11 @@
 //! A changed default that is followed, where the answer gets lost or another client writes between two
 //! requests.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Log, Request};
-use super::world::{THINGS, World, is_write};
-
-const MINUTE: Duration = Duration::from_secs(60);
+use super::world::{MINUTE, THINGS, World, is_write};
 
 /// A world in which Etch has stored 1, and the default has become 5 and is followed.
 async fn changed() -> World {

@@ -7,11 +7,7 @@ use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{CRDS, THINGS, World, is_about_objects, is_write, operate, thing};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
+use super::world::{CRD, CRDS, HOUR, MINUTE, THINGS, World, is_about_objects, is_write, thing};
 
 /// A world whose objects are written so many a second.
 pub(crate) fn slow(objects: usize, writes_per_second: u32, spec: Value) -> World {
@@ -61,8 +57,7 @@ fn dropped(world: &World) -> Value {
 #[tokio::test(start_paused = true)]
 async fn a_crd_whose_change_nobody_hears_of_is_read_again_within_a_second() {
     let world = slow(100, 10, json!({ "name": "n" }));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    let (operator, log) = world.operates(10 * MINUTE);
     tokio::time::sleep(Duration::from_secs(4)).await;
     let before = log.count(is_write);
     assert!((20..80).contains(&before), "{before} writes");
@@ -78,8 +73,7 @@ async fn a_crd_whose_change_nobody_hears_of_is_read_again_within_a_second() {
 #[tokio::test(start_paused = true)]
 async fn the_generation_is_asked_for_once_a_second_while_objects_are_written_and_never_else() {
     let world = slow(100, 10, json!({ "name": "n" }));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    let (operator, log) = world.operates(10 * MINUTE);
     tokio::time::sleep(9 * MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted: all 100"), "{}", world.persisted());
     let writes = log.of(is_write);
@@ -149,8 +143,7 @@ async fn what_a_write_drops_is_named_and_ends_the_writing() {
         object["spec"].as_object_mut().expect("fields").remove("name");
         Some(Answer::json(object))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(5 * MINUTE).await;
     let writes = log.count(is_write);
     assert!(writes <= 2, "{writes} writes");
@@ -194,8 +187,7 @@ async fn a_field_that_admission_moves_ends_nothing() {
 async fn what_a_server_with_the_new_schema_showed_and_wrote_is_named_too() {
     // Its owner names the field, and no page shows it.
     let world = slow(100, 10, json!({}));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    let (operator, log) = world.operates(10 * MINUTE);
     tokio::time::sleep(Duration::from_millis(4500)).await;
     let before = log.count(is_write);
     forget_name(&world);

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::webhooks::{MINUTE, Replica, fact, is_apply, schema, signed};
-use super::world::{FACTS, SCHEMAS, WEBHOOKS, World};
+use super::webhooks::{Replica, fact, is_apply, schema, signed};
+use super::world::{FACTS, MINUTE, SCHEMAS, WEBHOOKS, World};
 
 const KEYS: &str = "etch-operator.io/admission-keys";
 

@@ -8,11 +8,7 @@ use serde_json::{Value, json};
 use super::lists::page;
 use super::pass_status::{set_default, set_policy};
 use super::server::Request;
-use super::world::{THINGS, World, filled, is_about_objects, is_write, operate, thing};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
+use super::world::{CRD, HOUR, MINUTE, THINGS, World, filled, is_about_objects, is_write, thing};
 
 fn is_list(request: &Request) -> bool {
     request.is_list() && is_about_objects(request)
@@ -21,8 +17,7 @@ fn is_list(request: &Request) -> bool {
 #[tokio::test(start_paused = true)]
 async fn what_a_lagging_server_stores_after_the_pass_is_found_without_a_restart() {
     let world = World::with(&["a", "b"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, log) = world.operates(2 * HOUR);
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     // Both are read with the default, whatever etcd holds.
@@ -46,8 +41,7 @@ async fn what_a_lagging_server_stores_after_the_pass_is_found_without_a_restart(
 #[tokio::test(start_paused = true)]
 async fn an_unchanged_cluster_is_listed_once_more_and_not_written() {
     let world = World::with(&["a", "b"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    let (operator, log) = world.operates(3 * HOUR);
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.report(CRD).expect("a report")["status"]["verifyAt"].as_str().map(str::len), Some(20));
     let lists = log.count(is_list);
@@ -115,8 +109,7 @@ async fn a_crash_in_the_verification_does_not_lose_it() {
 #[tokio::test(start_paused = true)]
 async fn a_default_that_changes_again_is_verified_again() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    let (operator, log) = world.operates(3 * HOUR);
     tokio::time::sleep(HOUR).await;
     set_default(&world, 2, Some(5));
     world.serves(5, 5);
@@ -138,8 +131,7 @@ async fn what_is_held_after_the_verification_is_not_taken_for_stored_after_a_res
     };
     let world = World::with(&["a"]);
     world.put(THINGS, hidden());
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     let said = world.persisted();
     assert!(said.contains("1 held"), "{said}");
@@ -205,8 +197,7 @@ async fn showing_the_old_default() -> World {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_was_read_from_a_lagging_server_is_looked_at_again() {
     let world = showing_the_old_default().await;
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert_eq!(log.count(is_write), 0, "it seems that a user has set 1");
     world.serves(5, 5);
@@ -249,8 +240,7 @@ fn is_dry_run(request: &Request) -> bool {
 async fn what_a_lagging_server_shows_is_not_stored_by_a_write_for_another_reason() {
     let world = changed().await;
     world.put(THINGS, owned(None));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     // Reads and writes go to the server that lags behind.
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(value_and_owners(&world), (Value::Null, vec![json!("user"), json!("etch")]));

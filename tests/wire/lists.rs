@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::server::{Answer, Log, Request, event, gaps, serve};
+use super::world::HOUR;
 
 pub(crate) fn things() -> Resource {
     Resource { group: "example.com".to_owned(), version: "v1".to_owned(), plural: "things".to_owned() }
@@ -71,8 +72,6 @@ pub(crate) async fn listen(
     list_watch.abort();
     (told, log)
 }
-
-const HOUR: Duration = Duration::from_secs(3600);
 
 /// 30 s is the longest wait, and a quarter may be added to it.
 const PATIENT: std::ops::RangeInclusive<usize> = 90..=130;

@@ -1,7 +1,5 @@
 //! The log in JSON: every line can be read strictly, whatever happens, and numbers are numbers.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tracing::dispatcher::DefaultGuard;
 use tracing_subscriber::EnvFilter;
@@ -10,9 +8,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use super::pass_status::{set_default, set_policy};
 use super::secrets::{Captured, heard_by, indiscreet};
 use super::server::{Answer, Request};
-use super::world::{POLICIES, THINGS, World, is_about_objects, is_write, operate, thing};
-
-const MINUTE: Duration = Duration::from_secs(60);
+use super::world::{MINUTE, POLICIES, THINGS, World, is_about_objects, is_write, thing};
 
 /// Logs in JSON, as `--log-format json` does, and the spans as they end, as they are exported.
 fn log_json(logs: &Captured) -> DefaultGuard {
@@ -89,8 +85,7 @@ async fn objects_in_every_state() {
         json!({ "onChange": [{ "path": ".spec.size", "action": "Follow" }], "paused": true }),
     );
     set_default(&world, 2, Some(5));
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+    let (operator, _) = world.operates(30 * MINUTE);
     tokio::time::sleep(5 * MINUTE).await;
     set_policy(&world, 3, json!({ "onChange": [{ "path": ".spec.size", "action": "Follow" }] }));
     tokio::time::sleep(5 * MINUTE).await;

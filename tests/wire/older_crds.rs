@@ -1,11 +1,8 @@
 //! Etch beside CRDs of an older Etch, which do not declare all that it reports.
 
-use std::time::Duration;
-
 use super::server::{Answer, Request};
-use super::world::{World, operate};
+use super::world::{MINUTE, World, operate};
 
-const MINUTE: Duration = Duration::from_secs(60);
 const STORED: &str = "True AllPersisted: 1 of 1 object stores its defaults";
 const UNREPORTED: &str = "False InProgress: nothing is stored before the DefaultsReport names the defaults, and it \
                           cannot be written; retrying";
@@ -49,8 +46,7 @@ async fn nothing_is_stored_before_the_report_names_the_defaults() {
     let world = World::with(&["a"]);
     let fails = |request: &Request| is_of_report(request).then(|| Answer::status(500, "", "no leader"));
     world.fails(fails);
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+    let (operator, _) = world.operates(30 * MINUTE);
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!((world.is_persisted("a"), world.persisted()), (false, UNREPORTED.to_owned()));
     world.heals();

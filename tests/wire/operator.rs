@@ -9,11 +9,9 @@ use serde_json::json;
 use super::pass_status::set_policy;
 use super::served_elsewhere::is_about_server;
 use super::server::{Answer, Request, gaps, status};
-use super::world::{CRDS, OTHERS, POLICIES, THINGS, World, is_about_objects, is_write, operate, thing};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
+use super::world::{
+    CRDS, DAY, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, is_about_objects, is_write, operate, thing,
+};
 
 fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
     move |request| request.path.ends_with(&format!("/things/{name}"))
@@ -472,8 +470,7 @@ async fn what_happened_before_a_watch_expired_is_found() {
         [|world| world.put_unfilled(THINGS, "c"), |world| world.remove(THINGS, "a")];
     for happens in happenings {
         let world = World::with(&["a", "b"]);
-        let (cluster, log) = world.serve();
-        let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+        let (operator, log) = world.operates(3 * HOUR);
         tokio::time::sleep(20 * MINUTE).await;
         let mut is_lost = false;
         world.fails(move |request| {
@@ -504,8 +501,7 @@ fn is_about_rules(request: &Request) -> bool {
 #[tokio::test(start_paused = true)]
 async fn an_operator_without_work_sends_nothing_but_watches() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(15 * MINUTE).await;
     assert!(world.is_persisted("a"));
     let before = log.all().len();

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::lists::page;
 use super::pass_status::set_policy;
 use super::server::{Answer, Log, Request};
-use super::world::{THINGS, World, filled, is_about_objects, is_write, operate, thing};
+use super::world::{THINGS, World, filled, is_about_objects, is_write, thing};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -106,8 +106,7 @@ async fn a_page_with_an_object_that_was_written_meanwhile_is_read_whole() {
 #[tokio::test(start_paused = true)]
 async fn a_page_that_is_on_its_way_when_a_pause_begins_is_left() {
     let world = in_two_pages();
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 3600 * SECOND));
+    let (operator, log) = world.operates(3600 * SECOND);
     while log.count(|request| request.asked("continue") == "more") == 0 {
         tokio::time::sleep(SECOND / 10).await;
     }

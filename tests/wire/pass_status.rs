@@ -7,12 +7,8 @@ use serde_json::{Value, json};
 
 use super::server::{Answer, Request};
 use super::world::{
-    CRDS, POLICIES, THINGS, World, crd_named, filled, is_about_objects, is_write, operate, thing,
+    CRD, CRDS, HOUR, MINUTE, POLICIES, THINGS, World, crd_named, filled, is_about_objects, is_write, thing,
 };
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
 
 fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
     move |request| request.path.ends_with(&format!("/things/{name}"))
@@ -300,8 +296,7 @@ async fn the_report_on_an_earlier_crd_of_the_name_becomes_the_new_ones() {
 #[tokio::test(start_paused = true)]
 async fn totals_that_change_without_other_news_are_told_within_five_minutes_and_once() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, log) = world.operates(2 * HOUR);
     tokio::time::sleep(15 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
     let told = |request: &Request| request.method == "PATCH" && !is_write(request);

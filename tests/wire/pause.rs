@@ -9,10 +9,7 @@ use super::operator::is_of_report;
 use super::pass_status::{set_default, set_policy};
 use super::served_elsewhere::is_about_server;
 use super::server::{Answer, Request};
-use super::world::{CRDS, OTHERS, POLICIES, THINGS, World, crd_named, is_write, operate};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
+use super::world::{CRDS, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, crd_named, is_write, operate};
 
 fn counts(world: &World) -> Value {
     world.report("things.example.com").expect("a report")["status"]["counts"].clone()
@@ -85,8 +82,7 @@ async fn a_pause_is_told_and_costs_an_idle_cluster_nothing() {
 #[tokio::test(start_paused = true)]
 async fn objects_that_change_while_writes_are_paused_wait_for_its_end() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
     world.put(POLICIES, switch(true, 1));
@@ -116,8 +112,7 @@ async fn objects_that_change_while_writes_are_paused_wait_for_its_end() {
 #[tokio::test(start_paused = true)]
 async fn whoever_waits_for_the_condition_notices_no_pause_where_all_is_stored() {
     let world = World::with(&["a", "b"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
     let before = log.all().len();
@@ -147,8 +142,7 @@ async fn changed_defaults_are_followed_when_the_pause_ends_and_counted_once() {
     let on_change = json!([{ "path": ".spec.size", "action": "Follow" }]);
     set_policy(&world, 2, json!({ "onChange": on_change, "paused": true }));
     set_default(&world, 2, Some(5));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("False Paused"), "{}", world.persisted());
     assert_eq!(log.count(is_write), 0);
@@ -169,8 +163,7 @@ async fn a_pause_asks_for_no_permission_to_write_and_its_end_does() {
         let asked = &request.body["spec"]["resourceAttributes"]["verb"];
         (asked == "patch").then(|| Answer::json(json!({ "status": { "allowed": false } })))
     });
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("False Forbidden"), "{}", world.persisted());
     world.put(POLICIES, switch(true, 1));
@@ -190,8 +183,7 @@ async fn a_write_that_waits_to_be_tried_again_is_not_tried_during_a_pause() {
         let slow = is_write(request) && request.path.ends_with("/slow");
         slow.then(|| Answer::status(503, "ServiceUnavailable", "no").with_header("retry-after", "5"))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let tried = log.count(|request| is_write(request) && request.path.ends_with("/slow"));
     assert!(tried > 0, "nothing has begun");

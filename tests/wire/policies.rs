@@ -1,13 +1,9 @@
 //! What Etch reports of policies that do not do what their author meant.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
-use super::world::{POLICIES, World, operate};
-
-const MINUTE: Duration = Duration::from_secs(60);
+use super::world::{MINUTE, POLICIES, World};
 
 /// A condition of a policy, as `status reason: message`.
 fn said(world: &World, policy: &str, kind: &str) -> String {
@@ -26,8 +22,7 @@ fn follows(path: &str) -> Value {
 async fn a_place_that_no_schema_has_is_told_once_and_until_it_is_corrected() {
     let world = World::with(&["a"]);
     set_policy(&world, 2, follows(".spec.sice"));
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+    let (operator, _) = world.operates(30 * MINUTE);
     tokio::time::sleep(10 * MINUTE).await;
     let unknown = "onChange names fields that no schema of its CRDs has: .spec.sice";
     assert_eq!(said(&world, "default", "UnknownPaths"), format!("True NoSuchField: {unknown}"));

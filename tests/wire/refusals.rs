@@ -6,11 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::server::{Answer, Request};
-use super::world::{CRDS, THINGS, World, crd_named, filled, is_about_objects, is_write, operate, thing};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
+use super::world::{
+    CRD, CRDS, HOUR, MINUTE, THINGS, World, crd_named, filled, is_about_objects, is_write, thing,
+};
 
 fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
     move |request| is_write(request) && request.path.ends_with(&format!("/things/{name}"))
@@ -49,8 +47,7 @@ async fn an_object_that_admission_changes_on_each_write_is_left_alone_and_named(
         world.put(THINGS, object);
         Some(Answer::json(filled(&world.stored(THINGS, "a")?)))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, log) = world.operates(2 * HOUR);
     tokio::time::sleep(9 * MINUTE).await;
     let writes = log.count(is_of("a"));
     assert!(writes <= 3, "{writes} writes in nine minutes");
@@ -86,8 +83,7 @@ async fn such_an_object_is_left_alone_as_soon_where_its_owners_have_to_be_rewrit
         world.put(THINGS, object);
         Some(Answer::json(filled(&world.stored(THINGS, "a")?)))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(9 * MINUTE).await;
     let writes = log.count(is_of("a"));
     assert!((1..=3).contains(&writes), "{writes} writes in nine minutes");
@@ -106,8 +102,7 @@ async fn a_user_who_changes_such_an_object_again_and_again_does_not_multiply_its
         world.put(THINGS, object);
         Some(Answer::json(filled(&world.stored(THINGS, "a")?)))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     for round in 0..60 {
         let mut object = world.stored(THINGS, "a").expect("it is there");
@@ -128,8 +123,7 @@ async fn an_object_whose_default_admission_takes_away_again_is_left_alone_and_na
         world.put(THINGS, object);
         Some(Answer::json(world.stored(THINGS, "a")?))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 9 * MINUTE));
+    let (operator, log) = world.operates(9 * MINUTE);
     operator.await.expect("it ends by itself");
     let writes = log.count(is_of("a"));
     assert!(writes <= 3, "{writes} writes in nine minutes");
@@ -147,8 +141,7 @@ async fn an_object_that_may_not_be_written_waits_alone() {
              \"example.com\" in the namespace \"ns\"";
         is_of("b")(request).then(|| Answer::status(403, "Forbidden", message))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(5 * MINUTE).await;
     assert!(world.is_persisted("a") && world.is_persisted("c"));
     let said = world.persisted();
@@ -185,8 +178,7 @@ async fn where_no_server_answers_whether_others_may_be_written_the_object_waits_
         unanswered -= i32::from(asks);
         (asks && unanswered >= 0).then(|| Answer::status(503, "ServiceUnavailable", "no"))
     });
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(5 * MINUTE).await;
     assert!(world.is_persisted("a") && world.is_persisted("c"));
     let events = world.events();

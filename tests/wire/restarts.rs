@@ -6,11 +6,8 @@ use serde_json::json;
 
 use super::pass_status::{set_default, set_policy};
 use super::server::{Answer, Request};
-use super::world::{CRDS, THINGS, World, crd_named, filled, is_write, thing};
+use super::world::{CRD, CRDS, HOUR, MINUTE, THINGS, World, crd_named, filled, is_write, thing};
 
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
 /// The fields of a report as a release before this one wrote it: it listed the objects that its record does
 /// not cover, and no more.
 const EARLIER: [&str; 22] = [

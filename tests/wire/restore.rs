@@ -13,11 +13,8 @@ use tokio::task::JoinHandle;
 use super::pass_status::{set_default, set_policy};
 use super::refusals::of_two_versions;
 use super::server::{Answer, Log, Request};
-use super::world::{Snapshot, THINGS, World, is_write, operate, operate_with, options, thing};
+use super::world::{CRD, HOUR, MINUTE, Snapshot, THINGS, World, is_write, operate_with, options, thing};
 
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
 const STORED: &str = "True AllPersisted: all 2 objects store their defaults";
 
 /// Waits until both objects store their defaults; the condition is not `True` before.
@@ -62,8 +59,7 @@ async fn backed_up(world: &World) -> Snapshot {
 async fn a_restore_to_before_the_pass_is_found_and_mended_without_a_restart() {
     for bump in [true, false] {
         let world = settling();
-        let (cluster, _) = world.serve();
-        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        let (operator, _) = world.operates(2 * HOUR);
         let before = backed_up(&world).await;
         world.restore(&before, bump);
         assert!(!world.is_persisted("a") && !world.is_persisted("b"));
@@ -131,8 +127,7 @@ async fn a_changed_default_is_followed_once_more_after_a_restore_to_before_the_p
     let holds = |size: u64| {
         ["a", "b"].iter().all(|name| world.stored(THINGS, name).expect("an object")["spec"]["size"] == size)
     };
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, _) = world.operates(2 * HOUR);
     tokio::time::sleep(2 * MINUTE).await;
     let before = world.snapshot();
     assert!(holds(1));
@@ -150,8 +145,7 @@ async fn a_changed_default_is_followed_once_more_after_a_restore_to_before_the_p
 async fn a_restore_to_before_an_upgrade_brings_back_what_was_to_be_done_then() {
     for bump in [true, false] {
         let world = settling();
-        let (cluster, _) = world.serve();
-        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        let (operator, _) = world.operates(2 * HOUR);
         let before = backed_up(&world).await;
         set_default(&world, 2, None);
         tokio::time::sleep(20 * MINUTE).await;
@@ -175,8 +169,7 @@ async fn a_restore_to_before_an_upgrade_brings_back_what_was_to_be_done_then() {
 #[tokio::test(start_paused = true)]
 async fn a_crd_that_is_older_than_the_watch_of_crds_knows_is_not_read_again_and_again() {
     let world = settling();
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, log) = world.operates(2 * HOUR);
     let before = backed_up(&world).await;
     set_default(&world, 2, Some(1));
     tokio::time::sleep(20 * MINUTE).await;
@@ -274,8 +267,7 @@ async fn a_sign_of_a_restore_outlives_a_report_that_cannot_be_read() {
 #[tokio::test(start_paused = true)]
 async fn true_is_not_said_again_before_every_object_was_verified() {
     let world = World::with(&["a", "b"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.persisted(), STORED);
     // The condition still shows that; the object has gone back.
@@ -295,8 +287,7 @@ async fn true_is_not_said_again_before_every_object_was_verified() {
 #[tokio::test(start_paused = true)]
 async fn a_report_that_somebody_deletes_is_there_again() {
     let world = World::with(&["a", "b"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     world.lose_reports();
     tokio::time::sleep(10 * MINUTE).await;
@@ -328,8 +319,7 @@ async fn a_report_that_another_replica_wrote_late_is_not_replaced_unread() {
     let world = World::with(&["a", "b"]);
     let is_wanted =
         changes_report(&world, |report| report["status"]["settlesAt"] = json!("2026-01-01T00:00:00Z"));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(20 * MINUTE).await;
     assert_eq!(world.persisted(), STORED);
     let lists = log.count(Request::is_list);
@@ -349,8 +339,7 @@ async fn a_report_that_another_replica_wrote_late_is_not_replaced_unread() {
 async fn a_report_whose_labels_change_is_replaced_all_the_same() {
     let world = World::with(&["a", "b"]);
     let is_wanted = changes_report(&world, |report| report["metadata"]["labels"] = json!({ "team": "a" }));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(20 * MINUTE).await;
     let lists = log.count(Request::is_list);
     is_wanted.store(true, Ordering::Relaxed);
@@ -379,8 +368,7 @@ async fn another_writer_of_reports_keeps_nobody_from_writing_objects() {
         }
         None
     });
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 10 * MINUTE));
+    let (operator, _) = world.operates(10 * MINUTE);
     tokio::time::sleep(30 * Duration::from_secs(1)).await;
     assert!(!world.is_persisted("a"), "the schema has not settled");
     tokio::time::sleep(2 * MINUTE).await;

@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
 use super::server::Answer;
-use super::world::{CRDS, THINGS, World, filled, is_write, operate, thing};
+use super::world::{CRD, CRDS, MINUTE, THINGS, World, filled, is_write, thing};
 
-const MINUTE: Duration = Duration::from_secs(60);
-const CRD: &str = "things.example.com";
 const BOTH: &str = "True AllPersisted: all 2 objects store their defaults";
 
 /// An object of before the default, with a label.
@@ -65,8 +63,7 @@ async fn what_is_selected_later_is_stored_later_and_nothing_else_is_written_agai
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_changes_while_objects_are_watched_is_followed_at_once() {
     let world = world();
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+    let (operator, log) = world.operates(30 * MINUTE);
     tokio::time::sleep(MINUTE).await;
     assert_eq!((world.is_persisted("a"), world.is_persisted("b")), (true, false));
     set_policy(
@@ -83,8 +80,7 @@ async fn a_policy_that_changes_while_objects_are_watched_is_followed_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_label_decides_as_soon_as_it_changes() {
     let world = world();
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+    let (operator, log) = world.operates(30 * MINUTE);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().contains("1 not selected by"), "{}", world.persisted());
     // The write of the label stores what it shows.

@@ -1,12 +1,7 @@
 //! A CRD whose objects another API server serves, from the beginning or from some time on.
 
-use std::time::Duration;
-
 use super::server::{Answer, Request};
-use super::world::{World, is_about_objects, is_write, operate};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
+use super::world::{HOUR, MINUTE, World, is_about_objects, is_write};
 
 /// Whether it asks who serves a CRD's group and version.
 pub(crate) fn is_about_server(request: &Request) -> bool {
@@ -20,8 +15,7 @@ async fn a_crd_whose_objects_another_server_serves_is_left_alone_until_they_are_
         let service = serde_json::json!({ "namespace": "system", "name": "things" });
         is_about_server(request).then(|| Answer::json(serde_json::json!({ "spec": { "service": service } })))
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(30 * MINUTE).await;
     let said = world.persisted();
     assert!(said.starts_with("False NotServed: an aggregated API server (Service system/things)"), "{said}");
@@ -44,8 +38,7 @@ fn taken_over() -> Answer {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_takes_over_while_a_watch_is_open_is_found_before_the_next_watch() {
     let world = World::with(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
     assert_eq!(
@@ -80,8 +73,7 @@ async fn a_server_that_takes_over_in_the_middle_of_a_pass_is_found_before_the_ne
 async fn whose_objects_are_served_has_to_be_known() {
     let world = World::with(&["a"]);
     world.fails(|request| is_about_server(request).then(|| Answer::status(403, "Forbidden", "no")));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     let said = world.persisted();
     let rule = r#"{apiGroups: ["apiregistration.k8s.io"], resources: ["apiservices"], verbs: ["get"]}"#;

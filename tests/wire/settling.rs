@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
 
 use etch::operator::Clock;
 use jiff::{SignedDuration, Timestamp};
@@ -12,10 +11,7 @@ use tokio::time::Instant;
 
 use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{POLICIES, World, is_about_objects, is_write, operate, operate_by};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
+use super::world::{HOUR, MINUTE, POLICIES, World, is_about_objects, is_write, operate_by};
 
 /// A world whose policy gives a changed schema a day.
 fn patient(names: &[&str]) -> World {
@@ -43,8 +39,7 @@ async fn a_permission_that_is_missing_is_told_at_the_start_and_forgotten_when_it
             refused.then(|| Answer::json(json!({ "status": { "allowed": false } })))
         }
     });
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 26 * HOUR));
+    let (operator, log) = world.operates(26 * HOUR);
     tokio::time::sleep(MINUTE).await;
     let said = world.persisted();
     assert!(said.starts_with("False Settling: the schema changed; writing starts at "), "{said}");
@@ -74,8 +69,7 @@ async fn a_permission_that_is_missing_is_told_at_the_start_and_forgotten_when_it
 #[tokio::test(start_paused = true)]
 async fn who_lacks_nothing_asks_once_and_says_that_it_settles() {
     let world = patient(&["a"]);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 23 * HOUR));
+    let (operator, log) = world.operates(23 * HOUR);
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(log.count(asks_for_permission), 4, "one question for each verb");
     let told = world.events();

@@ -6,11 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::pass_status::{set_default, set_policy};
-use super::world::{THINGS, World, filled, is_write, operate, thing};
+use super::world::{CRD, HOUR, THINGS, World, filled, is_write, operate, thing};
 
 const SOON: Duration = Duration::from_secs(20);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
 
 fn status(world: &World) -> Value {
     world.report(CRD).map(|report| report["status"].clone()).unwrap_or_default()

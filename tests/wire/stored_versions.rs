@@ -2,17 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{CRDS, THINGS, World, crd_named, is_about_objects, is_write, operate};
-
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
+use super::world::{CRD, CRDS, HOUR, MINUTE, THINGS, World, crd_named, is_about_objects, is_write};
 
 fn is_object_write(request: &Request) -> bool {
     is_write(request) && is_about_objects(request)
@@ -69,8 +64,7 @@ async fn objects_that_may_not_be_listed_keep_old_versions_and_change_no_conditio
 #[tokio::test(start_paused = true)]
 async fn objects_are_proved_once_each_was_asked_about_when_no_server_lags_behind() {
     let world = world(true);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, log) = world.operates(2 * HOUR);
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     let found = versions(&world);
@@ -100,8 +94,7 @@ async fn objects_are_proved_once_each_was_asked_about_when_no_server_lags_behind
 async fn a_report_says_no_more_of_versions_that_somebody_else_takes_out() {
     for has_default in [false, true] {
         let world = world(has_default);
-        let (cluster, log) = world.serve();
-        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        let (operator, log) = world.operates(2 * HOUR);
         tokio::time::sleep(30 * MINUTE).await;
         assert!(!versions(&world).is_null());
         let writes = log.count(is_object_write);
@@ -150,8 +143,7 @@ async fn no_object_is_written_while_a_migration_writes_them() {
     let world = world(true);
     let is_over = Arc::new(AtomicBool::new(false));
     migrate(&world, "Running", is_over.clone());
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(10 * MINUTE).await;
     let waits =
         "False InProgress: the StorageVersionMigration things writes the objects; Etch waits for its end";
@@ -169,8 +161,7 @@ async fn a_migration_that_nobody_begins_keeps_old_versions_and_nothing_else() {
     set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
     let is_over = Arc::new(AtomicBool::new(false));
     migrate(&world, "Pending", is_over.clone());
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    let (operator, log) = world.operates(3 * HOUR);
     tokio::time::sleep(HOUR).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
     let found = versions(&world);
@@ -187,8 +178,7 @@ async fn a_migration_that_nobody_begins_keeps_old_versions_and_nothing_else() {
 async fn old_versions_are_taken_out_once_all_objects_are_proved_and_no_sooner() {
     let world = world(true);
     set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, log) = world.operates(2 * HOUR);
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(log.count(is_trim), 0, "servers may lag behind");
     tokio::time::sleep(15 * MINUTE).await;
@@ -219,8 +209,7 @@ async fn a_refusal_of_the_change_is_reported() {
 async fn objects_without_defaults_are_moved_where_a_policy_asks_for_it() {
     let world = world(false);
     set_policy(&world, 2, json!({ "selector": {}, "storedVersions": "Trim" }));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, log) = world.operates(2 * HOUR);
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(
         world.persisted(),
@@ -313,8 +302,7 @@ async fn a_paused_repair_begins_when_the_pause_ends() {
     let world = with_lost_version();
     let policy = |paused| json!({ "selector": {}, "managedFields": "Repair", "paused": paused });
     set_policy(&world, 2, policy(true));
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 3 * HOUR));
+    let (operator, log) = world.operates(3 * HOUR);
     tokio::time::sleep(HOUR).await;
     assert_eq!(log.count(is_object_write), 0);
     set_policy(&world, 3, policy(false));

@@ -14,10 +14,8 @@ use serde_json::{Value, json};
 use super::lists::things;
 use super::pass_status::set_policy;
 use super::server::{Answer, Log, Request, serve};
-use super::world::{CRDS, THINGS, World, is_write, operate, thing};
+use super::world::{CRD, CRDS, MINUTE, THINGS, World, is_write, thing};
 
-const MINUTE: Duration = Duration::from_secs(60);
-const CRD: &str = "things.example.com";
 const ALL: &str = "/apis/example.com/v1/things";
 const ONLY: &str =
     "only namespaces team-a, team-b are read, all others are not selected by DefaultsPolicy default";
@@ -156,8 +154,7 @@ async fn permissions_for_all_objects_are_used_and_what_is_proved_outlasts_them()
 async fn an_access_review_without_an_answer_ends_no_watch() {
     let granted = Granted::to(&["*"]);
     let world = world(&granted);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 60 * MINUTE));
+    let (operator, log) = world.operates(60 * MINUTE);
     tokio::time::sleep(20 * MINUTE).await;
     let said = world.persisted();
     assert!(said.starts_with("True AllPersisted"), "{said}");
@@ -192,8 +189,7 @@ async fn an_access_review_without_an_answer_ends_no_watch() {
 #[tokio::test(start_paused = true)]
 async fn a_change_in_any_of_the_namespaces_is_noticed() {
     let world = world(&Granted::to(&["team-a", "team-b"]));
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+    let (operator, _) = world.operates(30 * MINUTE);
     tokio::time::sleep(MINUTE).await;
     for (namespace, name) in [("team-b", "b2"), ("other", "c2"), ("team-a", "a2")] {
         world.put_unfilled_object(THINGS, thing_in(namespace, name));
@@ -211,8 +207,7 @@ async fn one_watch_that_expires_expires_all() {
     for happens in [false, true] {
         let (granted, expired) = (Granted::to(&["team-a", "team-b"]), Arc::new(AtomicUsize::new(0)));
         let world = world(&granted);
-        let (cluster, log) = world.serve();
-        let operator = tokio::spawn(operate(cluster, 30 * MINUTE));
+        let (operator, log) = world.operates(30 * MINUTE);
         tokio::time::sleep(MINUTE).await;
         let lists = namespaces(&log, is_whole_list).len();
         let left = expired.clone();
@@ -254,8 +249,7 @@ async fn one_watch_that_expires_expires_all() {
 async fn events_of_one_namespace_do_not_hide_that_the_watch_of_another_fails() {
     let granted = Granted::to(&["team-a", "team-b"]);
     let world = world(&granted);
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 60 * MINUTE));
+    let (operator, _) = world.operates(60 * MINUTE);
     tokio::time::sleep(MINUTE).await;
     let fails = disturb(&world, granted, || Answer::status(500, "InternalError", "no"));
     for index in 0..10 {
@@ -276,8 +270,7 @@ async fn events_of_one_namespace_do_not_hide_that_the_watch_of_another_fails() {
 async fn a_restart_finds_what_a_silent_watch_has_not_shown() {
     let granted = Granted::to(&["team-a", "team-b"]);
     let world = world(&granted);
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 60 * MINUTE));
+    let (operator, _) = world.operates(60 * MINUTE);
     // Once the pass is verified, its record follows the watches.
     tokio::time::sleep(20 * MINUTE).await;
     let is_silent = disturb(&world, granted, || Answer::open_watch([]));
@@ -303,8 +296,7 @@ async fn a_restart_finds_what_a_silent_watch_has_not_shown() {
 async fn a_permission_that_is_taken_back_is_named_with_its_namespace() {
     let granted = Granted::to(&["team-a", "team-b"]);
     let world = world(&granted);
-    let (cluster, log) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 60 * MINUTE));
+    let (operator, log) = world.operates(60 * MINUTE);
     tokio::time::sleep(Duration::from_secs(15)).await;
     assert_eq!(world.persisted(), persisted("all 2 selected objects"));
     granted.set(&["team-a"]);

@@ -1,14 +1,10 @@
 //! Objects whose own write admission refuses, and which a policy has written through their status.
 
-use std::time::Duration;
-
 use serde_json::json;
 
 use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{CRDS, World, is_write};
-
-const MINUTE: Duration = Duration::from_secs(60);
+use super::world::{CRDS, MINUTE, World, is_write};
 
 /// A world whose CRD has the status subresource, and where admission refuses writes of `a` itself.
 fn refusing() -> World {

@@ -1,7 +1,5 @@
 //! What is traced, apart from where it goes: the spans of a pass and of its writes, and what they show.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -9,9 +7,7 @@ use tracing_subscriber::fmt::format::FmtSpan;
 use super::pages::in_two_pages;
 use super::secrets::{Captured, heard_by};
 use super::server::{Answer, Request};
-use super::world::{THINGS, World, is_write, operate};
-
-const MINUTE: Duration = Duration::from_secs(60);
+use super::world::{MINUTE, THINGS, World, is_write};
 
 /// A span that has ended: its fields, and the names of those that it was part of, outermost first.
 struct Ended {
@@ -30,8 +26,7 @@ async fn trace(world: &World, later: impl FnOnce()) -> impl Fn(&str) -> Vec<Ende
         .with_env_filter(EnvFilter::new(filter))
         .finish();
     let _tracing = heard_by(subscriber);
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, MINUTE));
+    let (operator, _) = world.operates(MINUTE);
     tokio::time::sleep(MINUTE / 2).await;
     later();
     operator.await.expect("it ends by itself");

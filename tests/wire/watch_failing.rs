@@ -9,11 +9,8 @@ use serde_json::json;
 use super::pass_status::{set_default, set_policy};
 use super::refusals::of_two_versions;
 use super::server::{Answer, Request};
-use super::world::{CRDS, POLICIES, THINGS, World, is_about_objects, operate, thing};
+use super::world::{CRD, CRDS, HOUR, MINUTE, POLICIES, THINGS, World, is_about_objects, thing};
 
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(3600);
-const CRD: &str = "things.example.com";
 /// The ways in which a watch fails.
 const ANSWERS: [fn() -> Answer; 6] = [
     || Answer::status(503, "ServiceUnavailable", "no"),
@@ -32,8 +29,7 @@ fn is_watch(request: &Request) -> bool {
 async fn while_watches_fail_nothing_is_known_and_that_is_said() {
     for answer in ANSWERS {
         let world = World::with(&["a"]);
-        let (cluster, _) = world.serve();
-        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        let (operator, _) = world.operates(2 * HOUR);
         tokio::time::sleep(MINUTE).await;
         assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
         world.fails(move |request| is_watch(request).then(answer));
@@ -60,8 +56,7 @@ async fn what_happened_while_watches_failed_is_stored_before_the_condition_is_tr
     let world = of_two_versions(&["a"]);
     // Slower than conditions follow.
     set_policy(&world, 2, json!({ "maxWritesPerSecond": 5 }));
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+    let (operator, _) = world.operates(2 * HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
     world.fails(|request| is_watch(request).then(|| Answer::status(503, "ServiceUnavailable", "no")));
@@ -89,8 +84,7 @@ async fn what_happened_while_watches_failed_is_stored_before_the_condition_is_tr
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_in_good_order_every_few_seconds_is_no_failure() {
     let world = World::with(&["a"]);
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     for _ in 0..200 {
         tokio::time::sleep(Duration::from_secs(5)).await;
         world.end_watches();
@@ -103,8 +97,7 @@ async fn a_watch_that_ends_in_good_order_every_few_seconds_is_no_failure() {
 async fn while_no_change_of_crds_or_policies_is_noticed_nothing_is_known_of_any_object() {
     for (kind, answer) in ANSWERS.into_iter().flat_map(|answer| [(CRDS, answer), (POLICIES, answer)]) {
         let world = World::with(&["a"]);
-        let (cluster, _) = world.serve();
-        let operator = tokio::spawn(operate(cluster, 2 * HOUR));
+        let (operator, _) = world.operates(2 * HOUR);
         tokio::time::sleep(MINUTE).await;
         assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
         world.fails(move |request| (request.is_watch() && request.path.ends_with(kind)).then(answer));
@@ -131,8 +124,7 @@ async fn while_no_change_of_crds_or_policies_is_noticed_nothing_is_known_of_any_
 #[tokio::test(start_paused = true)]
 async fn a_crd_that_changes_while_nobody_hears_of_it_is_not_said_to_be_stored() {
     let world = World::with(&["a"]);
-    let (cluster, _) = world.serve();
-    let operator = tokio::spawn(operate(cluster, HOUR));
+    let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;
     world.fails(|request| (request.is_watch() && request.path.ends_with(CRDS)).then(|| Answer::events([])));
     world.end_watches();

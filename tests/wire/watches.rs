@@ -13,8 +13,7 @@ use tokio::time::Instant;
 use super::list_watch::{ListWatch, ListWatchEvent};
 use super::lists::{deep, listen, page, thing, things};
 use super::server::{Answer, Request, event, gaps, serve, status};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use super::world::HOUR;
 
 /// A server with one object, whose watches are answered by `watch`: given how many there were before, and the
 /// request.

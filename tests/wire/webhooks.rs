@@ -16,9 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::server::{Answer, Log, Request};
-use super::world::{FACTS, POLICIES, SCHEMAS, WEBHOOKS, World, options};
-
-pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+use super::world::{FACTS, MINUTE, POLICIES, SCHEMAS, WEBHOOKS, World, options};
 
 /// A replica that serves admission in a world.
 pub(crate) struct Replica {

@@ -13,6 +13,7 @@ use etch_core::crd::Crd;
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::server::{Answer, Log, Request, event, serve};
 
@@ -26,6 +27,13 @@ pub(crate) const FACTS: &str = "configs";
 pub(crate) const SECRETS: &str = "secrets";
 /// The webhook configurations, in the order in which API servers ask.
 pub(crate) const WEBHOOKS: [&str; 2] = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
+
+/// The CRD of most scenarios.
+pub(crate) const CRD: &str = "things.example.com";
+
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A script that comes before the world's own answers.
 type Fault = Box<dyn FnMut(&Request) -> Option<Answer> + Send>;
@@ -262,6 +270,12 @@ impl World {
         let (cluster, log) = self.serve();
         operate(cluster, time).await;
         log
+    }
+
+    /// The same in a task of its own, while the test does something else.
+    pub(crate) fn operates(&self, time: Duration) -> (JoinHandle<()>, Log) {
+        let (cluster, log) = self.serve();
+        (tokio::spawn(operate(cluster, time)), log)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

@@ -281,7 +281,7 @@ async fn every_refusal_has_its_outcome() {
         (Answer::text(413, "too large"), "TooLarge: the object exceeds the size limit with its defaults"),
         (
             Answer::status(415, "UnsupportedMediaType", "no"),
-            "Other: the API server answered 415 UnsupportedMediaType",
+            "Refused: the API server answered 415 UnsupportedMediaType",
         ),
         (Answer::status(504, "Timeout", "no"), "failed: the API server answered 504 Timeout"),
         (Answer::broken(["{\"metadata\": "]), "failed: the answer of the API server broke off"),
