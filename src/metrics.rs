@@ -2,8 +2,8 @@
 //! No label may grow with the number of objects, or hold a value of one (law 9).
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
 use prometheus_client::metrics::counter::Counter;
@@ -340,7 +340,7 @@ impl Metrics {
 
     /// Sets which reason the condition of a CRD gives.
     pub fn state(&self, crd: &str, reason: &'static str) {
-        let mut reasons = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reasons = self.reasons.lock();
         if let Some(before) = reasons.insert(crd.to_owned(), reason)
             && before != reason
         {
@@ -352,7 +352,7 @@ impl Metrics {
     /// Removes a CRD.
     pub fn forget(&self, crd: &str) {
         self.forget_phantom_objects(crd);
-        let before = self.reasons.lock().unwrap_or_else(PoisonError::into_inner).remove(crd);
+        let before = self.reasons.lock().remove(crd);
         if let Some(reason) = before {
             self.states.remove(&StateLabels { crd: crd.to_owned(), reason });
         }
@@ -362,7 +362,7 @@ impl Metrics {
     pub fn forget_all(&self) {
         self.phantom.clear();
         self.paused.set(0);
-        self.reasons.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.reasons.lock().clear();
         self.states.clear();
     }
 

@@ -2,10 +2,11 @@
 //! Permissions change, so no answer lasts.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex as StdMutex, PoisonError, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use http::Method;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -24,18 +25,18 @@ pub(super) type Permitted = Vec<((Resource, Scope, Verb), Instant)>;
 
 /// The namespaces to which permissions are limited, of those who still ask about them.
 #[derive(Debug, Default)]
-pub(super) struct NamespacesInUse(StdMutex<Vec<Weak<[String]>>>);
+pub(super) struct NamespacesInUse(Mutex<Vec<Weak<[String]>>>);
 
 impl NamespacesInUse {
     fn note(&self, namespaces: &Namespaces) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.retain(|known| known.strong_count() > 0);
         all.push(namespaces.downgrade());
     }
 
     /// Their names, in order.
     pub(super) fn names(&self) -> BTreeSet<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         all.iter().filter_map(Weak::upgrade).flat_map(|names| names.to_vec()).collect()
     }
 }

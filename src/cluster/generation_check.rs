@@ -4,9 +4,9 @@
 //! The watch of CRDs may hang, or come from an API server that lags behind. The read goes where the writes
 //! go, and asks etcd.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{CallError, Cluster};
@@ -64,19 +64,19 @@ impl GenerationCheck {
 
     /// Whether nothing more may be written.
     pub fn is_over(&self) -> bool {
-        self.writes().is_over
+        self.writes.lock().is_over
     }
 
     /// Notes that a write has dropped fields of an object. Nothing more may be written then.
     pub(super) fn note_dropped(&self, identity: Identity, paths: Vec<Path>) {
-        let mut writes = self.writes();
+        let mut writes = self.writes.lock();
         writes.is_over = true;
         writes.dropped.push((identity, paths));
     }
 
     /// Notes the fields of an object that a write may have dropped.
     pub(super) fn note_unseen(&self, identity: Identity, paths: &[Path]) {
-        let mut writes = self.writes();
+        let mut writes = self.writes.lock();
         if !paths.is_empty() && writes.in_doubt.len() < IN_DOUBT {
             writes.in_doubt.push((Instant::now(), (identity, paths.to_vec())));
         }
@@ -84,12 +84,12 @@ impl GenerationCheck {
 
     /// Whether a write may have dropped something, which only the CRD, read again, shows.
     pub fn is_in_doubt(&self) -> bool {
-        !self.writes().in_doubt.is_empty()
+        !self.writes.lock().in_doubt.is_empty()
     }
 
     /// Takes out what writes have dropped, now that the CRD was read again.
     pub fn take_dropped(&self, now: &Crd) -> Vec<Dropped> {
-        let mut writes = self.writes();
+        let mut writes = self.writes.lock();
         let mut dropped = std::mem::take(&mut writes.dropped);
         if now.uid() == self.uid && now.generation() != self.generation {
             let schema = &now.storage().schema;
@@ -103,11 +103,7 @@ impl GenerationCheck {
     }
 
     fn confirm(&self, asked: Instant) {
-        self.writes().in_doubt.retain(|(answered, _)| *answered >= asked);
-    }
-
-    fn writes(&self) -> MutexGuard<'_, Writes> {
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writes.lock().in_doubt.retain(|(answered, _)| *answered >= asked);
     }
 }
 
@@ -138,7 +134,7 @@ impl Cluster {
             check.confirm(now);
             return Ok(true);
         }
-        check.writes().is_over = true;
+        check.writes.lock().is_over = true;
         Ok(false)
     }
 
@@ -152,7 +148,7 @@ impl Cluster {
         let now = Instant::now();
         let is_same = self.has_generation(&check.name, &check.uid, check.generation).await?;
         *asked = is_same.then_some(now);
-        check.writes().is_over = !is_same;
+        check.writes.lock().is_over = !is_same;
         Ok(is_same)
     }
 }

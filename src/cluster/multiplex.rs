@@ -6,8 +6,8 @@
 //! have printed.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -22,6 +22,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
 use kube::config::AuthInfo;
+use parking_lot::Mutex;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower::util::BoxCloneSyncService;
@@ -171,7 +172,7 @@ impl Drop for Asked {
 impl Connections {
     /// A connection for one more watch. Each watch holds one reference, and this holds one.
     fn with_room(&self) -> Arc<Connection> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.retain(|connection| Arc::strong_count(connection) > 1);
         let has_room = |connection: &&Arc<Connection>| {
             Arc::strong_count(connection) <= SHARED_BY && !connection.is_full.load(Ordering::Relaxed)

@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Cluster;
@@ -62,7 +63,7 @@ impl Default for ObjectBudget {
 
 impl ObjectBudget {
     fn room(&self, resource: &Resource) -> ObjectRoom {
-        let mut known = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.own.lock();
         let own = match known.get(resource).and_then(Weak::upgrade) {
             Some(own) => own,
             None => {

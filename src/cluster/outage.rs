@@ -3,8 +3,8 @@
 //! a server that answers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep_until};
 
@@ -49,7 +49,7 @@ impl OutageThrottle {
     /// Takes the turn if there is one; else the time to look again, one after the other.
     fn turn(&self) -> Option<Instant> {
         let now = Instant::now();
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.next.lock();
         if *next <= now {
             *next = now + APART;
             return None;

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::{Form, PaceMode};
 use etch_core::crd::Resource;
+use parking_lot::Mutex;
 
 /// The most objects per page of a list, as client-go's pager has it.
 pub const PAGE_SIZE: u32 = 500;
@@ -92,7 +93,7 @@ impl<K: Clone + Eq + Hash> PageBudget<K> {
 
     /// Takes the room for a page that is about to be asked for.
     pub(super) fn reserve(self: &Arc<Self>, of: K) -> Reservation<K> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Seen { limit, each, largest } = state.seen.get(&of).copied().unwrap_or(Seen {
             limit: FIRST_PAGE,
             each: USUAL,
@@ -108,12 +109,7 @@ impl<K: Clone + Eq + Hash> PageBudget<K> {
 
     /// Whether at least half of the room is free.
     pub(super) fn is_half_free(&self) -> bool {
-        self.lock().taken <= ROOM / 2
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
-        // Numbers that may be off by one page are better than none.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().taken <= ROOM / 2
     }
 }
 
@@ -124,7 +120,7 @@ impl PageBudget {
             crd.strip_prefix(&resource.plural).and_then(|rest| rest.strip_prefix('.'))
                 == Some(&resource.group)
         };
-        self.lock().seen.retain(|(resource, _), _| !is_of(resource));
+        self.state.lock().seen.retain(|(resource, _), _| !is_of(resource));
     }
 }
 
@@ -138,14 +134,14 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
     pub(super) fn set_too_large(&mut self) {
         let limit = (self.limit / RETREAT).max(1);
         let each = LARGEST_PAGE / limit as usize;
-        let mut state = self.budget.lock();
+        let mut state = self.budget.state.lock();
         let largest = state.seen.get(&self.of).map_or(0, |before| before.largest).max(LARGEST_PAGE);
         state.seen.insert(self.of.clone(), Seen { limit, each, largest });
     }
 
     /// Takes in how large the page is that has come.
     pub(super) fn set_actual_size(&mut self, objects: usize, bytes: usize) {
-        let mut state = self.budget.lock();
+        let mut state = self.budget.state.lock();
         state.taken = state.taken - self.bytes + bytes;
         self.bytes = bytes;
         if objects == 0 {
@@ -164,7 +160,7 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
 
 impl<K: Clone + Eq + Hash> Drop for Reservation<K> {
     fn drop(&mut self) {
-        self.budget.lock().taken -= self.bytes;
+        self.budget.state.lock().taken -= self.bytes;
     }
 }
 
@@ -193,10 +189,10 @@ mod tests {
     fn pages_of_any_number_of_resources_are_bounded_together() {
         let budget = Arc::new(PageBudget::default());
         let held: Vec<_> = (0..500).map(|name| page(&budget, name, 1_000, 8 << 10)).collect();
-        assert!(budget.lock().taken <= ROOM + 500 * (8 << 10), "{} bytes", budget.lock().taken);
+        assert!(budget.state.lock().taken <= ROOM + 500 * (8 << 10), "{} bytes", budget.state.lock().taken);
         assert_eq!((held[0].0, held[499].0), (25, 1));
         drop(held);
-        assert_eq!(budget.lock().taken, 0);
+        assert_eq!(budget.state.lock().taken, 0);
         assert_eq!(page(&budget, 499, 1_000, 8 << 10).0, 4);
     }
 
@@ -236,7 +232,7 @@ mod tests {
         while budget.is_half_free() {
             held.push(page(&budget, "things", 1_000, 100 << 10));
         }
-        let taken = budget.lock().taken;
+        let taken = budget.state.lock().taken;
         assert!(taken > ROOM / 2 && taken <= ROOM / 2 + (3 << 20), "{taken} bytes");
         held.pop();
         assert!(budget.is_half_free());
@@ -249,7 +245,8 @@ mod tests {
             drop(page(&budget, name, 1_000, 1_000));
         }
         budget.forget("things.example.com");
-        let known: Vec<_> = budget.lock().seen.keys().map(|(resource, _)| resource.plural.clone()).collect();
+        let known: Vec<_> =
+            budget.state.lock().seen.keys().map(|(resource, _)| resource.plural.clone()).collect();
         assert_eq!(known, ["others"]);
     }
 
@@ -257,9 +254,9 @@ mod tests {
     fn what_was_asked_for_and_never_came_takes_no_room() {
         let budget = Arc::new(PageBudget::default());
         let asked: Vec<_> = (0..4).map(|name| budget.reserve((resource(name), Form::Whole))).collect();
-        assert_eq!(budget.lock().taken, 4 * 25 * USUAL);
+        assert_eq!(budget.state.lock().taken, 4 * 25 * USUAL);
         drop(asked);
-        assert_eq!(budget.lock().taken, 0);
+        assert_eq!(budget.state.lock().taken, 0);
     }
 
     #[test]

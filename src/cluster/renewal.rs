@@ -3,12 +3,13 @@
 
 use std::io;
 use std::iter::successors;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
 use kube::client::{AuthError, Body};
 use kube::config::AuthInfo;
+use parking_lot::Mutex;
 use rustls::AlertDescription;
 use tokio::time::Instant;
 use tracing::{info, warn};
@@ -57,13 +58,13 @@ impl Renewal {
     /// Sends a request. Where its credentials are refused, it ends when they are renewed.
     async fn send(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, kube::Error> {
         let (client, number) = {
-            let current = self.lock();
+            let current = self.current.lock();
             (current.client.clone(), current.number)
         };
         let answer = client.send(request).await;
         if answer.as_ref().is_ok_and(|response| response.status().is_success()) {
-            self.lock().backoff.succeeded();
-        } else if are_refused(&answer) && self.lock().begin(number) {
+            self.current.lock().backoff.succeeded();
+        } else if are_refused(&answer) && self.current.lock().begin(number) {
             // It goes on where the request is given up: a plugin may wait for its user.
             let _ = tokio::task::spawn_blocking(move || self.renew()).await;
         }
@@ -72,7 +73,7 @@ impl Renewal {
 
     fn renew(&self) {
         let made = (self.make)();
-        let mut current = self.lock();
+        let mut current = self.current.lock();
         let wait = current.backoff.failed(None);
         current.next = Some(Instant::now() + wait);
         match made {
@@ -85,10 +86,6 @@ impl Renewal {
                 warn!(error, retry_in_seconds = wait.as_secs_f64(), "cannot renew the credentials");
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Current> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

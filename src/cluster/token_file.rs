@@ -3,11 +3,11 @@
 use std::fs;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use http::HeaderValue;
 use kube::client::AuthError;
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
@@ -43,7 +43,7 @@ impl TokenFile {
 
     /// The header for a request. A file that cannot be read any more leaves the last token.
     pub(super) fn header(&self) -> HeaderValue {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.at.elapsed() >= FRESH {
             last.at = Instant::now();
             if let Ok(header) = read(&self.path) {

@@ -1,9 +1,10 @@
 //! Whether a watch of CRDs or policies works, and since when it does not.
 //! The watcher opens and ends watches.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The state of one watch, shared by the watcher and the code that reports about it.
@@ -24,33 +25,29 @@ pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 impl WatchHealth {
     /// For how long, and why, no change has been noticed; `None` while the watch works.
     pub fn failing(&self) -> Option<(Duration, String)> {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.judge();
         state.failing.as_ref().map(|(since, why)| (since.elapsed(), why.clone()))
     }
 
     /// Notes that a watch was opened. It works if it stays open.
     pub(super) fn opened(&self) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.judge();
         state.opened = Some(Instant::now());
     }
 
     /// Notes an event.
     pub(super) fn works(&self) {
-        self.state().failing = None;
+        self.0.lock().failing = None;
     }
 
     /// Notes that there is no watch, and why.
     pub(super) fn failed(&self, why: &str) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         state.judge();
         state.opened = None;
         state.failing.get_or_insert_with(|| (Instant::now(), why.to_owned()));
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,7 +10,7 @@
 //! [`DeepObject`], and custom resources come through [`super::ResumingWatch`].
 
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{BoxStream, unfold};
@@ -23,6 +23,7 @@ use kube::client::Body;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
+use parking_lot::Mutex;
 use serde::de::Error;
 use tokio::sync::watch as watch_channel;
 use tokio::time::error::Elapsed;
@@ -331,7 +332,7 @@ impl Paced {
         let status = answer.as_ref().ok().map(|response| response.status().as_u16());
         self.metrics.request(verb, outcome(status));
         if verb == RequestVerb::Watch {
-            self.last().get_or_insert_with(Opened::new).at = Instant::now();
+            self.last.lock().get_or_insert_with(Opened::new).at = Instant::now();
             if answer.as_ref().is_ok_and(|response| response.status().is_success()) {
                 self.health.opened();
             }
@@ -341,7 +342,7 @@ impl Paced {
 
     /// How long to wait before a watch is opened.
     fn wait(&self) -> Duration {
-        let mut last = self.last();
+        let mut last = self.last.lock();
         let Some(Opened { at, backoff }) = &mut *last else { return Duration::ZERO };
         if at.elapsed() < AT_ONCE {
             self.health.failed("the API server closed it as soon as it opened");
@@ -349,10 +350,6 @@ impl Paced {
         }
         backoff.succeeded();
         Duration::ZERO
-    }
-
-    fn last(&self) -> MutexGuard<'_, Option<Opened>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -379,8 +376,8 @@ mod tests {
         let (runs, count) = (Mutex::new(runs.into_iter()), started.clone());
         let relists = watch_channel::channel(()).1;
         let stream = with_retries("things", Server::default(), WatchHealth::default(), relists, move || {
-            *count.lock().expect("no test panics here") += 1;
-            let run = runs.lock().expect("no test panics here").next().unwrap_or_default();
+            *count.lock() += 1;
+            let run = runs.lock().next().unwrap_or_default();
             futures::stream::iter(run).chain(futures::stream::pending()).boxed()
         });
         (stream, started)
@@ -402,7 +399,7 @@ mod tests {
         let (mut stream, begin) = (std::pin::pin!(stream), Instant::now());
         while !matches!(stream.next().await, Some(Event::InitDone)) {}
         assert!(begin.elapsed() > Duration::from_secs(30), "{:?}", begin.elapsed());
-        assert_eq!(*started.lock().expect("no test panics here"), 1);
+        assert_eq!(*started.lock(), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -412,7 +409,7 @@ mod tests {
             played(vec![vec![Ok(Event::Init), Ok(Event::InitDone), gone], vec![Ok(Event::Init)]]);
         let events: Vec<_> = stream.take(3).collect().await;
         assert!(matches!(events[..], [Event::Init, Event::InitDone, Event::Init]), "{events:?}");
-        assert_eq!(*started.lock().expect("no test panics here"), 2);
+        assert_eq!(*started.lock(), 2);
     }
 
     #[tokio::test(start_paused = true)]
@@ -421,6 +418,6 @@ mod tests {
             played(vec![vec![Ok(Event::Init)], vec![Ok(Event::Init), Ok(Event::InitDone)]]);
         let events: Vec<_> = stream.take(3).collect().await;
         assert!(matches!(events[..], [Event::Init, Event::Init, Event::InitDone]), "{events:?}");
-        assert_eq!(*started.lock().expect("no test panics here"), 2);
+        assert_eq!(*started.lock(), 2);
     }
 }

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use anyhow::{Context, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Leader, Target, WebhookConfiguration, crds, reports};
-use etch::report::plain;
 use etch_admission::{CONFIGURATION, MANAGED_BY};
 use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
@@ -18,7 +17,7 @@ use super::each;
 use super::error_text;
 use crate::commands::emit::ended;
 use crate::commands::outcome::Outcome;
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// Remove Etch's conditions from CRDs, its reports, and its webhooks
 ///
@@ -66,7 +65,7 @@ impl Clean {
     /// Removes all that it can. What is in the way of one thing keeps no other.
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(target).await?;
-        let note = if self.force { None } else { self.refuse_while_running(&cluster).await? };
+        let doubt = if self.force { None } else { self.refuse_while_running(&cluster).await? };
         let mut removal = Removal { dry_run: self.dry_run, out, found: 0, failures: Vec::new() };
         // Without Etch nothing answers them, and one whose failures block does that from now on.
         for which in WebhookConfiguration::BOTH {
@@ -114,18 +113,17 @@ impl Clean {
         }
         let Removal { out, found, failures, .. } = removal;
         for name in &kept {
-            writeln!(
-                stderr(),
-                "note: defaultsreport/{} stays: it alone names fields that once had a default, and whose values etcd may still hold; to \
+            note(&format!(
+                "defaultsreport/{} stays: it alone names fields that once had a default, and whose values etcd may still hold; to \
                  remove it as well: etch clean --force",
-                plain(name)
-            )?;
+                name
+            ))?;
         }
         if found == 0 && failures.is_empty() && kept.is_empty() {
             writeln!(out, "No conditions or reports of Etch found.")?;
         }
-        if let Some(note) = note {
-            writeln!(stderr(), "note: {}", plain(&note))?;
+        if let Some(doubt) = doubt {
+            note(&doubt)?;
         }
         ended(failures, true)
     }

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 
 use super::once::Once;
 use super::openapi::{self, Live};
-use super::skipped::{note, without_parts};
+use super::skipped::{note_skipped, without_parts};
 use super::{asynchronous, none_of, one_stdin};
 use crate::commands::emit::{emit_object, ended};
 use crate::commands::global::{Format, Global};
@@ -133,7 +133,7 @@ impl Fill {
             }
         }
         broken?;
-        skipped.iter().try_for_each(|document: &String| note(document))?;
+        skipped.iter().try_for_each(|document: &String| note_skipped(document))?;
         if self.output == Format::Json && (failures.is_empty() || !printed.is_empty()) {
             self.json(printed, out)?;
         }

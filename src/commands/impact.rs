@@ -27,7 +27,7 @@ use super::{one_stdin, openapi, scope};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// Show what a CRD upgrade changes
 ///
@@ -232,7 +232,7 @@ impl Impact {
                 let live = openapi::Live::connect(global).await?;
                 let (old, failures) = live.all().await;
                 for failure in failures {
-                    writeln!(stderr(), "note: left out: {}", report::plain(&failure))?;
+                    note(&format!("left out: {failure}"))?;
                 }
                 (old, live.crds().await?)
             }
@@ -267,11 +267,7 @@ fn left_out_of_release(
         let names: Vec<&str> = installed.keys().copied().collect();
         let count = report::counted(names.len() as u64, "installed CRD");
         let names = super::policy::first(&names);
-        writeln!(
-            stderr(),
-            "note: left out: {count}, which these documents do not have: {}",
-            report::plain(&names)
-        )?;
+        note(&format!("left out: {count}, which these documents do not have: {}", names))?;
     }
     Ok(installed.into_values().flatten().collect())
 }

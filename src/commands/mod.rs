@@ -35,13 +35,12 @@ pub(crate) mod streams;
 mod values;
 pub(crate) mod version;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, ObjectSource, Scope};
-use etch::report;
 use etch::source::{self, Document};
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
@@ -137,11 +136,7 @@ pub(crate) fn documents_before(
     let (documents, lacks) = source::git::documents(revision, new)?;
     for path in &lacks {
         let path = path.display().to_string();
-        writeln!(
-            stderr(),
-            "note: git:{revision} has no manifest at {}: its CRDs count as new",
-            report::plain(&path)
-        )?;
+        note(&format!("git:{revision} has no manifest at {}: its CRDs count as new", path))?;
     }
     Ok(Before { documents, lacks })
 }

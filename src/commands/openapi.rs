@@ -1,17 +1,17 @@
 //! Which published types a command works on: those of files, or of a cluster.
 
 use std::collections::BTreeSet;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use etch::cluster::{Cluster, OpenApiIndex};
-use etch::{report, source};
+use etch::source;
 use etch_lint::published::Document;
 
 use super::global::Global;
 
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// The documents in files.
 pub(crate) fn of_files(paths: &[PathBuf], stdin: &mut dyn Read) -> Result<Vec<Document>> {
@@ -55,11 +55,7 @@ impl Live {
         match self.cluster.crd_names().await {
             Err(error) if error.code() == Some(403) => {
                 let error = error.to_string();
-                writeln!(
-                    stderr(),
-                    "note: cannot list the CRDs, so their types are compared as well: {}",
-                    report::plain(&error)
-                )?;
+                note(&format!("cannot list the CRDs, so their types are compared as well: {}", error))?;
                 Ok(Vec::new())
             }
             answer => answer.context("cannot list the CRDs"),

@@ -6,7 +6,7 @@ mod rules;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub(crate) use self::rules::{Rules, first, write_all};
 use super::none_of;
 use super::once::Once;
 
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// The labels of a CRD.
 pub(crate) type Labels = BTreeMap<String, String>;
@@ -108,7 +108,7 @@ impl Known {
                 format!("cannot read DefaultsPolicies: {}", report::plain(error))
             }
         };
-        writeln!(stderr(), "note: {why}; assuming a policy without settings (see --policy)")
+        note(&format!("{why}; assuming a policy without settings (see --policy)"))
     }
 
     /// The policies, where there are any to be had.

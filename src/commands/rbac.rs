@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
-use etch::{report, source};
+use etch::source;
 use etch_admission::{Declaration, FactObject, OnExisting, Problem, is_asked_about};
 use etch_core::api::{
     DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, Policies, RefusedObjects, assign, counting,
@@ -29,7 +29,7 @@ use super::{each, none_of};
 use crate::commands::emit::{emit_object, emit_objects};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// The ServiceAccount that roles are for unless another one is named.
 pub(crate) const SERVICE_ACCOUNT: &str = "etch-system:etch";
@@ -131,7 +131,7 @@ impl Rbac {
             let stale = format!(
                 "an earlier ClusterRole {name} still allows all namespaces: delete it if it is there"
             );
-            writeln!(stderr(), "note: {}", report::plain(&stale))?;
+            note(&stale)?;
         }
         match &roles[..] {
             [role] => emit_object(out, self.output, role)?,
@@ -209,7 +209,7 @@ fn nothing_to_grant(policy: Option<&(String, DefaultsPolicySpec)>) -> anyhow::Re
         ),
         None => ("Etch needs no permission for them".to_owned(), Outcome::Clean),
     };
-    writeln!(stderr(), "note: {}; no role is printed", report::plain(&why))?;
+    note(&format!("{why}; no role is printed"))?;
     Ok(outcome)
 }
 

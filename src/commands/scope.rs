@@ -7,7 +7,7 @@ use etch::cluster::{Cluster, Scope};
 use etch_core::crd::Crd;
 use serde_json::Value;
 
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// Makes sure that the namespace is there, as far as we may know.
 pub(crate) async fn exists(cluster: &Cluster, scope: &Scope) -> anyhow::Result<()> {
@@ -45,7 +45,7 @@ pub(crate) fn write(out: &mut dyn Write, scope: &Scope) -> io::Result<()> {
 /// Notes that a snapshot contains no object of the CRDs in the namespace that was named, which may be mistyped.
 pub(crate) fn note_no_objects(scope: &Scope) -> io::Result<()> {
     scope.namespace().map_or(Ok(()), |namespace| {
-        writeln!(stderr(), "note: no objects of these CRDs found in namespace {namespace:?} of the snapshot")
+        note(&format!("no objects of these CRDs found in namespace {namespace:?} of the snapshot"))
     })
 }
 

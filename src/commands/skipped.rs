@@ -1,17 +1,16 @@
 //! What commands skip in files, each with a note: what has a use for kustomize only.
 
-use std::io::{self, Write};
+use std::io;
 
-use etch::report;
 use etch::source::Document;
 use serde_json::Value;
 
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// The documents without parts of CRDs.
 pub(crate) fn without_parts(documents: Vec<Document>) -> io::Result<Vec<Document>> {
     let (parts, others): (Vec<_>, Vec<_>) = documents.into_iter().partition(Document::is_part_of_crd);
-    parts.iter().try_for_each(|part| note(&part_of_crd(part)))?;
+    parts.iter().try_for_each(|part| note_skipped(&part_of_crd(part)))?;
     Ok(others)
 }
 
@@ -21,6 +20,6 @@ pub(crate) fn part_of_crd(document: &Document) -> String {
     format!("{}: a part of the CRD {name}", document.origin)
 }
 
-pub(crate) fn note(skipped: &str) -> io::Result<()> {
-    writeln!(stderr(), "note: skipped: {}", report::plain(skipped))
+pub(crate) fn note_skipped(skipped: &str) -> io::Result<()> {
+    note(&format!("skipped: {skipped}"))
 }

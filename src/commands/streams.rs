@@ -3,6 +3,8 @@
 
 use std::io::{self, Stderr, StdoutLock, Write};
 
+use etch::report;
+
 /// A stream that takes what nobody reads any more for written.
 pub(crate) struct Lenient<W>(W);
 
@@ -14,6 +16,14 @@ pub(crate) fn stdout() -> Lenient<StdoutLock<'static>> {
 /// Standard error.
 pub(crate) fn stderr() -> Lenient<Stderr> {
     Lenient(io::stderr())
+}
+
+/// Tells the user something beside the answer, on standard error. Control characters of the text show nothing.
+///
+/// # Errors
+/// Standard error cannot be written to.
+pub(crate) fn note(text: &str) -> io::Result<()> {
+    writeln!(stderr(), "note: {}", report::plain(text))
 }
 
 impl<W: Write> Write for Lenient<W> {

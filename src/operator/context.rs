@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tokio::sync::{Mutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
 use tracing::{info_span, warn};
 
@@ -38,12 +39,12 @@ pub(super) struct Context {
     pub(super) writer: StatusWriter,
     pace: Arc<Pace>,
     options: Options,
-    index: SharedIndex,
+    pub(super) index: SharedIndex,
     /// Since when, and why, changes of CRDs or policies are not noticed.
     watch_failure: watch::Receiver<Option<String>>,
     /// Notifies the tasks that permissions have changed.
     pub(super) permissions: watch::Sender<()>,
-    slots: StdMutex<HashMap<String, Arc<Mutex<Slot>>>>,
+    slots: Mutex<HashMap<String, Arc<AsyncMutex<Slot>>>>,
     /// The names of CRDs whose task has ended.
     ended: mpsc::UnboundedSender<String>,
     /// CRDs are large, and there may be thousands: they are read one at a time.
@@ -52,7 +53,7 @@ pub(super) struct Context {
     pool: Arc<Pool>,
     /// The CRDs, by name, whose policy names paths, which are compared with their schemas. Schemas are large:
     /// no other is kept.
-    checked: StdMutex<HashMap<String, Arc<Crd>>>,
+    checked: Mutex<HashMap<String, Arc<Crd>>>,
     /// Notified when one of them changes.
     pub(super) schemas_changed: Notify,
 }
@@ -78,28 +79,24 @@ impl Context {
             index,
             watch_failure,
             permissions: watch::Sender::new(()),
-            slots: StdMutex::default(),
+            slots: Mutex::default(),
             ended,
             reading: Arc::new(Semaphore::new(1)),
             pool: Arc::default(),
-            checked: StdMutex::default(),
+            checked: Mutex::default(),
             schemas_changed: Notify::new(),
         }
     }
 
-    pub(super) fn index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What is kept of a CRD.
-    pub(super) fn slot(&self, name: &str) -> Arc<Mutex<Slot>> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.entry(name.to_owned()).or_insert_with(|| Arc::new(Mutex::new(Slot::new()))).clone()
+    pub(super) fn slot(&self, name: &str) -> Arc<AsyncMutex<Slot>> {
+        let mut slots = self.slots.lock();
+        slots.entry(name.to_owned()).or_insert_with(|| Arc::new(AsyncMutex::new(Slot::new()))).clone()
     }
 
     /// What a CRD is to be reconciled to; `None` if it is gone.
     pub(super) fn target(&self, name: &str) -> Option<Target> {
-        let index = self.index();
+        let index = self.index.read();
         let known = index.crd(name)?;
         let assignment = index.assignment(name, self.options.settle);
         if let Some(assignment) = assignment.as_ref().filter(|assignment| !assignment.ties.is_empty()) {
@@ -175,7 +172,7 @@ impl Context {
 
     /// The CRDs that were read, by name.
     pub(super) fn schemas(&self) -> MutexGuard<'_, HashMap<String, Arc<Crd>>> {
-        self.checked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.checked.lock()
     }
 
     /// A task for a CRD under a policy.
@@ -246,15 +243,15 @@ impl Context {
     /// take minutes. Where it was created again by then, that reconciliation ends what concerned the earlier
     /// one.
     pub(super) async fn forget(&self, name: &str) {
-        let is_gone = || self.index().crd(name).is_none();
-        let slot = self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let is_gone = || self.index.read().crd(name).is_none();
+        let slot = self.slots.lock().get(name).cloned();
         if let Some(slot) = slot {
             let mut locked = slot.lock().await;
             if is_gone() {
                 locked.stop().await;
             }
             drop(locked);
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slots = self.slots.lock();
             // Whoever else has it goes on with it.
             if is_gone() && Arc::strong_count(&slot) == 2 {
                 slots.remove(name);
@@ -268,15 +265,15 @@ impl Context {
 
     /// The CRDs that are gone and not forgotten.
     pub(super) fn absent(&self) -> Vec<String> {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = self.slots.lock();
         let known: Vec<String> = slots.keys().cloned().collect();
         drop(slots);
-        known.into_iter().filter(|name| self.index().crd(name).is_none()).collect()
+        known.into_iter().filter(|name| self.index.read().crd(name).is_none()).collect()
     }
 
     /// Ends everything that is under way.
     pub(super) async fn stop(&self) {
-        let slots = std::mem::take(&mut *self.slots.lock().unwrap_or_else(PoisonError::into_inner));
+        let slots = std::mem::take(&mut *self.slots.lock());
         // All at once: none goes on writing while another one ends.
         join_all(slots.into_values().map(async |slot| slot.lock().await.stop().await)).await;
     }

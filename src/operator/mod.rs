@@ -27,7 +27,7 @@ mod revert;
 mod spans;
 mod status;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -117,14 +117,14 @@ impl Operator {
                             continue;
                         }
                         Some(event) = crds.next() => {
-                            let change = write(&index).crd_event(&event);
+                            let change = index.write().crd_event(&event);
                             writer.apply_watcher_event(&event.modify(only_names));
                             change
                         }
-                        Some(event) = policies.next() => write(&index).policy_event(&event),
+                        Some(event) = policies.next() => index.write().policy_event(&event),
                         else => return,
                     };
-                    ready.set_listed(read(&index).is_complete());
+                    ready.set_listed(index.read().is_complete());
                     if change != Change::Nothing {
                         // This fails if another replica leads: there is no receiver then.
                         let _ = changes.send(change);
@@ -248,7 +248,7 @@ fn queue(
             };
             // Until it is known which policy governs each, no CRD is to count as one that none selects. All of
             // them follow then.
-            let names = if context.index().is_complete() { names } else { Vec::new() };
+            let names = if context.index.read().is_complete() { names } else { Vec::new() };
             Some((names, (context, changes, ends, permissions, forgetting, false)))
         },
     );
@@ -257,7 +257,7 @@ fn queue(
 
 /// The names of all CRDs.
 fn all(context: &Context) -> Vec<String> {
-    context.index().names().map(str::to_owned).collect()
+    context.index.read().names().map(str::to_owned).collect()
 }
 
 /// Works out what the status of each policy should be, some time after anything has changed.
@@ -288,7 +288,7 @@ async fn policy_statuses(
 }
 
 fn renew_policy_statuses(context: &Context, settle: Duration, wanted: &watch::Sender<Vec<PolicyStatus>>) {
-    let index = context.index();
+    let index = context.index.read();
     if !index.is_complete() {
         return;
     }
@@ -318,12 +318,4 @@ fn renew_policy_statuses(context: &Context, settle: Duration, wanted: &watch::Se
 fn only_names(crd: &mut CrdMeta) {
     let metadata = &mut crd.metadata;
     (metadata.managed_fields, metadata.annotations, metadata.labels) = (None, None, None);
-}
-
-fn read(index: &RwLock<index::Index>) -> std::sync::RwLockReadGuard<'_, index::Index> {
-    index.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write(index: &RwLock<index::Index>) -> std::sync::RwLockWriteGuard<'_, index::Index> {
-    index.write().unwrap_or_else(PoisonError::into_inner)
 }

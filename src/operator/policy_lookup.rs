@@ -2,14 +2,13 @@
 //! It only reads: the operator keeps the index.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLockReadGuard};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::context::SharedIndex;
-use super::index::{Change, Index};
+use super::index::Change;
 use etch_core::api::{Mode, Settings};
 use etch_core::object::Object;
 use etch_core::upgrade::GuardMode;
@@ -43,14 +42,14 @@ impl PolicyLookup {
         let labels: BTreeMap<String, String> =
             labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
         let (settings, guard_mode) =
-            self.index().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
+            self.index.read().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
         Some(GoverningPolicy { settings, guard_mode })
     }
 
     /// The settings for a CRD by the labels that it was last seen with; `None` if there is no such CRD, or no
     /// policy selects it.
     pub(super) fn of_known(&self, name: &str) -> Option<GoverningPolicy> {
-        let index = self.index();
+        let index = self.index.read();
         let (settings, guard_mode) = index.guarded(name, &index.crd(name)?.labels, self.settle)?;
         Some(GoverningPolicy { settings, guard_mode })
     }
@@ -58,11 +57,11 @@ impl PolicyLookup {
     /// Why nothing may be written to the objects of a CRD as this document has it, as a reason and a
     /// sentence; `None` if they may be written, also if no policy selects the CRD.
     pub(super) fn withheld(&self, crd: &Value) -> Option<(&'static str, String)> {
-        if !self.index().is_complete() {
+        if !self.index.read().is_complete() {
             return Some(("Incomplete", "the policies are not known yet".to_owned()));
         }
         let Some(GoverningPolicy { settings, .. }) = self.of(crd) else {
-            let pause = self.index().pause_all()?;
+            let pause = self.index.read().pause_all()?;
             return Some(("Paused", format!("writes are paused by {pause}")));
         };
         let Settings { policy, mode, pause, .. } = settings;
@@ -82,11 +81,7 @@ impl PolicyLookup {
 
     /// Whether any policy asks for upgrades to be checked; `None` while policies are not known.
     pub(super) fn asks_for_guard(&self) -> Option<bool> {
-        self.index().asks_for_guard()
-    }
-
-    fn index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
+        self.index.read().asks_for_guard()
     }
 
     /// The changes from now on.

@@ -1,6 +1,5 @@
 //! What commands print: tables, Markdown and HTML for people, JSON and YAML for programs.
 
-mod count;
 pub mod html;
 pub mod markdown;
 mod plain;
@@ -11,7 +10,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-pub use count::counted;
+pub use etch_core::words::counted;
 pub use kube_manifests::write_document;
 pub use plain::plain;
 pub use style::{Style, Tone};

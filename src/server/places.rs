@@ -5,9 +5,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -60,7 +61,7 @@ impl Places {
 
     /// A place for a connection that was just accepted.
     pub(super) fn enter(&self, address: IpAddr) -> Place {
-        let mut taken = self.lock();
+        let mut taken = self.taken.lock();
         if taken.strangers.len() >= self.limits.strangers {
             taken.evict();
         }
@@ -69,10 +70,6 @@ impl Places {
         taken.strangers.push(Stranger { id, address: address.to_canonical(), leave: leave.clone() });
         drop(taken);
         Place { places: self.clone(), id, until: Instant::now() + self.limits.patience, leave }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -100,7 +97,7 @@ impl Place {
     ///
     /// Requests of one HTTP/2 connection come here at the same time.
     pub(super) fn admit(&self) -> bool {
-        let mut taken = self.places.lock();
+        let mut taken = self.places.taken.lock();
         if taken.known.contains(&self.id) {
             return true;
         }
@@ -115,7 +112,7 @@ impl Place {
             () = self.leave.notified() => return,
             () = sleep_until(self.until) => {}
         }
-        let is_known = self.places.lock().known.contains(&self.id);
+        let is_known = self.places.taken.lock().known.contains(&self.id);
         if is_known {
             std::future::pending::<()>().await;
         }
@@ -124,7 +121,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.places.taken.lock();
         if !taken.known.remove(&self.id) {
             taken.remove(self.id);
         }

@@ -11,6 +11,7 @@ use super::place::{Location, Part};
 use super::request::Request;
 use super::spec::Scope;
 use etch_core::patch::{Change, patch};
+use kube_structural_schema::path::Path;
 
 /// What a default breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ pub fn broken_by_defaults(schema: &Compiled) -> Vec<BrokenDefault> {
 
 /// The places below an extension that were set: `.network`.
 fn set_fields(before: &Value, after: &Value, location: &Location) -> Vec<String> {
-    let own: String = location.iter().map(|step| format!("/{}", segment(step))).collect();
+    let own = Path::from(location.clone()).pointer();
     let below = patch(before, after).into_iter().filter_map(|change| match change {
         Change::Add { path, .. } | Change::Replace { path, .. } => {
             Some(path.strip_prefix(&own)?.replace('/', "."))
@@ -83,13 +84,4 @@ fn set_fields(before: &Value, after: &Value, location: &Location) -> Vec<String>
         Change::Remove { .. } => None,
     });
     below.collect()
-}
-
-fn segment(step: &kube_structural_schema::path::Step) -> String {
-    use kube_structural_schema::path::Step;
-    match step {
-        Step::Field(name) | Step::Key(name) => name.replace('~', "~0").replace('/', "~1"),
-        Step::Index(index) => index.to_string(),
-        Step::Items | Step::Values => "-".to_owned(),
-    }
 }

@@ -94,11 +94,7 @@ fn descend<'v>(parts: &[Part], value: &'v Value, at: &mut Location, visit: &mut 
 
 /// What stands at a place of an object.
 pub(super) fn value_at<'v>(value: &'v Value, location: &[Step]) -> Option<&'v Value> {
-    location.iter().try_fold(value, |value, step| match step {
-        Step::Field(name) | Step::Key(name) => value.get(name),
-        Step::Index(index) => value.get(index),
-        Step::Items | Step::Values => None,
-    })
+    location.iter().try_fold(value, |value, step| step.part_of(value))
 }
 
 /// What stands at a place of an object, to be changed.

@@ -9,7 +9,7 @@ use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::meta::dropped;
 use kube_structural_schema::defaults::{ReadError, hand_over, hand_over_preserving, read, read_preserving};
 use kube_structural_schema::json::Json;
-use kube_structural_schema::path::{Path, Step, Trail};
+use kube_structural_schema::path::{Path, Trail};
 
 /// A CRD with the defaults of all its versions, ready for decoding many objects.
 #[derive(Debug)]
@@ -94,21 +94,10 @@ impl<'a> Decoder<'a> {
             }
             dropped(stored, &object, schema, &Trail::ROOT, &mut hide);
             // Values that reading at the stored version filled in were never stored.
-            hidden.retain(|path| holds(stored, path.steps()));
+            hidden.retain(|path| path.value_in(stored).is_some());
         }
         hidden.sort();
         hidden.dedup();
         Ok(View { object, hidden })
     }
-}
-
-/// Whether there is a value at a place.
-fn holds(value: &Value, path: &[Step]) -> bool {
-    path.iter()
-        .try_fold(value, |value, step| match step {
-            Step::Field(name) | Step::Key(name) => value.get(name),
-            Step::Index(index) => value.get(index),
-            Step::Items | Step::Values => None,
-        })
-        .is_some()
 }

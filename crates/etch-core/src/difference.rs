@@ -1,4 +1,4 @@
-//! Two views of one object compared, without metadata: an upgrade does not touch it.
+//! Two views of one object compared, without metadata.
 
 use serde_json::{Map, Value};
 
@@ -8,17 +8,17 @@ use kube_structural_schema::schema::Schema;
 
 /// The topmost places at which two views differ, in order.
 #[derive(Debug, Default)]
-pub(super) struct Difference {
+pub(crate) struct Difference {
     /// Only in the later view.
-    pub(super) appears: Vec<Path>,
+    pub(crate) appears: Vec<Path>,
     /// Another value.
-    pub(super) changes: Vec<Path>,
+    pub(crate) changes: Vec<Path>,
     /// Only in the earlier view.
-    pub(super) disappears: Vec<Path>,
+    pub(crate) disappears: Vec<Path>,
 }
 
 /// Compares two views; the schemas distinguish fields from keys of maps.
-pub(super) fn difference(before: &Value, after: &Value, old: &Schema, new: &Schema) -> Difference {
+pub(crate) fn difference(before: &Value, after: &Value, old: &Schema, new: &Schema) -> Difference {
     let mut found = Difference::default();
     let schemas = Schemas { old: Some(old), new: Some(new) };
     if let (Value::Object(before), Value::Object(after)) = (before, after) {
@@ -33,7 +33,7 @@ pub(super) fn difference(before: &Value, after: &Value, old: &Schema, new: &Sche
 
 /// A place as both schemas have it: what is a key of a map in one of them is data of users, whatever the
 /// other makes of it.
-pub(super) fn place(path: &Path, old: &Schema, new: &Schema) -> Path {
+pub(crate) fn place(path: &Path, old: &Schema, new: &Schema) -> Path {
     let mut schemas = Schemas { old: Some(old), new: Some(new) };
     let step = |step: &Step| {
         let (step, below) = match step {

@@ -10,6 +10,7 @@ use crate::crd::Crd;
 use crate::message::MISSING_PERMISSION;
 use crate::plan::Skip;
 use crate::policy::UNKNOWN_PATHS;
+use crate::words::counted;
 
 /// What happened, and to which object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,8 +152,7 @@ pub fn about_drops(
     };
     let news = now.dropped.iter().filter_map(|field| {
         let objects = field.objects.saturating_sub(earlier(&field.path));
-        let noun = if objects == 1 { "object" } else { "objects" };
-        (objects > 0).then(|| format!("{objects} {noun}: {}", field.path))
+        (objects > 0).then(|| format!("{}: {}", counted(objects, "object"), field.path))
     });
     let news: Vec<String> = news.collect();
     (!news.is_empty()).then(|| Event {

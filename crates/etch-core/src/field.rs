@@ -173,11 +173,7 @@ impl<'a> At<'a> {
             (Declared::AsWritten, _) => Declared::AsWritten,
             (_, Step::Items | Step::Values) | (Declared::Unknown, _) => Declared::Unknown,
         };
-        let value = self.value.and_then(|value| match step {
-            Step::Field(name) | Step::Key(name) => value.get(name),
-            Step::Index(index) => value.get(index),
-            Step::Items | Step::Values => None,
-        });
+        let value = self.value.and_then(|value| step.part_of(value));
         Self { schema, value }
     }
 }

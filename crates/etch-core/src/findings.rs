@@ -4,7 +4,7 @@ use crate::api::{Mode, Settings};
 use crate::crd::Crd;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::Pool;
-use kube_structural_schema::schema::rules::crd::{self, Verdict};
+use kube_structural_schema::schema::rules::crd;
 
 /// What is wrong with a CRD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,11 @@ pub struct SchemaFindings {
 }
 
 impl SchemaFindings {
+    /// Whether nothing is wrong.
+    pub fn is_none(&self) -> bool {
+        self.non_structural.is_empty() && self.invalid_defaults.is_empty()
+    }
+
     /// The settings under which objects are reconciled: those of a CRD whose schema is not structural are
     /// counted and not written. The server still fills in its defaults, but keeps owners by another schema
     /// than its own (fact D12).
@@ -31,14 +36,7 @@ impl SchemaFindings {
 /// Reads a CRD, if it can be read, and finds what is wrong with it. `pool` is of the schemas that are held
 /// already.
 pub fn judge(document: &Json, pool: &Pool) -> (Option<Crd>, SchemaFindings) {
-    let verdict = crd::judge(&document["spec"]);
-    let non_structural = match &verdict {
-        Verdict::Structural => Vec::new(),
-        Verdict::Violations(violations) => {
-            violations.iter().map(|violation| violation.text.clone()).collect()
-        }
-        Verdict::Unreadable { .. } => verdict.message().into_iter().collect(),
-    };
+    let non_structural = crd::judge(&document["spec"]).texts();
     match Crd::read_sharing(document, pool) {
         Ok(crd) => {
             let invalid_defaults = crd.invalid_defaults().iter().map(ToString::to_string).collect();

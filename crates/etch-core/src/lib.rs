@@ -27,6 +27,7 @@ pub mod condition;
 pub mod crd;
 pub mod decode;
 pub mod described;
+mod difference;
 pub mod discovery;
 pub mod duration;
 pub mod engine;

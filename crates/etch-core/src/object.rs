@@ -131,6 +131,12 @@ impl Object {
     }
 }
 
+/// The version at which a document is written, without its group: `v1`.
+pub fn version_of(document: &Value) -> &str {
+    let group_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    group_version.rsplit('/').next().unwrap_or_default()
+}
+
 impl From<Json> for Object {
     fn from(json: Json) -> Self {
         Self { json, is_too_deep: false }

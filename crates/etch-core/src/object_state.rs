@@ -119,7 +119,7 @@ impl ObjectState {
                 paths: held.paths.iter().map(Path::to_string).collect(),
             }),
             Self::Rejected(rejection) => Some(Problem {
-                reason: reason(rejection.kind),
+                reason: rejection.kind.as_str(),
                 message: rejection.message.clone(),
                 paths: rejection.fields.clone(),
             }),
@@ -238,19 +238,5 @@ fn harm(held: &Held) -> String {
 
 /// What kind of rejection a report names so; `None` if it is not one.
 pub fn rejected_for(word: &str) -> Option<RejectionKind> {
-    RejectionKind::ALL.into_iter().find(|kind| reason(*kind) == word)
-}
-
-/// What kind of rejection, as reports have it.
-fn reason(kind: RejectionKind) -> &'static str {
-    match kind {
-        RejectionKind::Invalid => "Invalid",
-        RejectionKind::Admission => "Admission",
-        RejectionKind::TooLarge => "TooLarge",
-        RejectionKind::Unavailable => "Unavailable",
-        RejectionKind::Owners => "Owners",
-        RejectionKind::Mutated => "Mutated",
-        RejectionKind::Forbidden => "Forbidden",
-        RejectionKind::Other => "Refused",
-    }
+    RejectionKind::ALL.iter().copied().find(|kind| kind.as_str() == word)
 }

@@ -19,6 +19,16 @@ pub fn owners(object: &Object) -> impl Iterator<Item = Owner<'_>> + Clone {
     kube_managed_fields::owners(object.json())
 }
 
+/// The owners of an object but for Etch.
+pub fn others(object: &Object) -> impl Iterator<Item = Owner<'_>> + Clone {
+    owners(object).filter(|owner| owner.manager != MANAGER)
+}
+
+/// Whether this is the entry of what Etch has applied to an object or its status.
+pub fn is_applied_by_etch(owner: &Owner<'_>) -> bool {
+    owner.manager == MANAGER && owner.operation == "Apply"
+}
+
 /// The owners of `before` that `after` no longer names, by manager, operation and subresource; Etch's own
 /// entries do not count.
 ///
@@ -32,8 +42,8 @@ pub fn lost<'a>(
     schema: &'a Schema,
 ) -> impl Iterator<Item = Owner<'a>> {
     let writers: HashSet<_> = owners(after).map(|owner| owner.writer()).collect();
-    owners(before)
-        .filter(|owner| owner.manager != MANAGER && names_known(owner.fields, schema))
+    others(before)
+        .filter(|owner| names_known(owner.fields, schema))
         .filter(move |owner| !writers.contains(&owner.writer()) && !is_gathered(owner, after, schema))
 }
 

@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use crate::api::{Assignment, DefaultsPolicySpec, DefaultsPolicyStatus, Policies, PolicyConflict, pause};
 use crate::condition::list;
 use crate::crd::Crd;
+use crate::words;
 use kube_structural_schema::path::Path;
 
 /// How many CRDs a status names, and how many a conflict does.
@@ -136,7 +137,10 @@ fn status(
     let selects = part.outranked + part.ties.values().map(Vec::len).sum::<usize>();
     let ready = match (&policy.spec, count) {
         (None, _) => {
-            let held = format!("Etch writes no objects of the {} that it governs", crds(count));
+            let held = format!(
+                "Etch writes no objects of the {} that it governs",
+                words::counted(count as u64, "CRD")
+            );
             (
                 "False",
                 "Unreadable",
@@ -148,7 +152,9 @@ fn status(
         }
         // It is in force for every CRD that comes: one that waits for Ready must not keep them from coming.
         (Some(_), 0) => ("True", NOTHING_SELECTED, "the selector matches no CRD in the cluster".to_owned()),
-        (Some(_), _) => ("True", "InForce", format!("this policy governs {}", crds(count))),
+        (Some(_), _) => {
+            ("True", "InForce", format!("this policy governs {}", words::counted(count as u64, "CRD")))
+        }
     };
     let paused = match pause(counted, name) {
         None => ("False", "NotPaused", String::new()),
@@ -157,7 +163,7 @@ fn status(
         }
         Some(pause) => {
             let reason = if pause.pause_all.is_empty() { "Paused" } else { "PauseAll" };
-            let objects = format!("the objects of {}", crds(count));
+            let objects = format!("the objects of {}", words::counted(count as u64, "CRD"));
             ("True", reason, format!("Etch does not write {objects}: writes are paused by {pause}"))
         }
     };
@@ -180,23 +186,15 @@ fn status(
             ("True", "Tie", message)
         }
     };
-    let generation = Some(policy.generation);
     // As kstatus knows it: waiting does not help. It is there only where something is wrong.
     let stalled = (ready.0 == "False").then(|| (STALLED, ("True", ready.1, ready.2.clone())));
     let conditions =
         [(CONFLICTING, conflicting), ("Paused", paused), ("Ready", ready), (UNKNOWN_PATHS, unknown)];
-    let conditions = conditions.into_iter().chain(stalled).map(|(kind, (status, reason, message))| {
-        let before = policy.status.conditions.iter().find(|before| before.type_ == kind);
-        let kept = before.filter(|before| before.status == status);
-        Condition {
-            type_: kind.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message,
-            observed_generation: generation,
-            last_transition_time: kept.map_or(Time(now), |before| before.last_transition_time.clone()),
-        }
-    });
+    let before = &policy.status.conditions;
+    let conditions = conditions
+        .into_iter()
+        .chain(stalled)
+        .map(|(kind, found)| condition_after(before, kind, found, policy.generation, now));
     DefaultsPolicyStatus {
         observed_generation: policy.generation,
         mode: policy.spec.as_ref().map(|spec| spec.mode.unwrap_or_default()),
@@ -207,9 +205,24 @@ fn status(
     }
 }
 
-/// A number of CRDs in words.
-fn crds(count: usize) -> String {
-    if count == 1 { "1 CRD".to_owned() } else { format!("{count} CRDs") }
+/// A condition of a resource of Etch's own, found as its status, reason and message: it keeps the time of its last
+/// transition while it keeps its status.
+pub fn condition_after(
+    before: &[Condition],
+    kind: &str,
+    (status, reason, message): (&str, &str, String),
+    generation: i64,
+    now: Timestamp,
+) -> Condition {
+    let kept = before.iter().find(|before| before.type_ == kind && before.status == status);
+    Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message,
+        observed_generation: Some(generation),
+        last_transition_time: kept.map_or(Time(now), |before| before.last_transition_time.clone()),
+    }
 }
 
 #[cfg(test)]

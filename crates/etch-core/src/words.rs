@@ -1,4 +1,4 @@
-//! Enums whose variants users read: in conditions, reports and metric labels.
+//! Words that users read: the variants of enums in conditions, reports and metric labels, and numbers of things.
 
 /// Declares an enum with a list of all its variants and the word for each, so that a variant that is added is
 /// in the list too.
@@ -21,3 +21,18 @@ macro_rules! words {
 }
 
 pub use words;
+
+/// A number and what is counted: `1 object`, `2 objects`.
+pub fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::counted;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "object")), ["0 objects", "1 object", "2 objects"]);
+    }
+}

@@ -84,6 +84,16 @@ impl Path {
         self.0.iter().try_fold(object, |value, step| step.part_of(value))
     }
 
+    /// The place as RFC 6901 writes it: `/spec/ports/0/name`; each item of a list or map is `-`.
+    pub fn pointer(&self) -> String {
+        let token = |step: &Step| match step {
+            Step::Field(name) | Step::Key(name) => name.replace('~', "~0").replace('/', "~1"),
+            Step::Index(index) => index.to_string(),
+            Step::Items | Step::Values => "-".to_owned(),
+        };
+        self.0.iter().map(|step| format!("/{}", token(step))).collect()
+    }
+
     /// The schema place that an object's place belongs to: indices become `[]` and keys `{}`.
     #[must_use]
     pub fn to_schema(&self) -> Self {

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
 use anyhow::Context;
 use flate2::bufread::MultiGzDecoder;
+use parking_lot::Mutex;
 
 use super::{Case, Outcome, Vector, compare};
 
@@ -45,7 +46,7 @@ pub fn run(
             let (verdicts, lines, answer) = (verdicts.clone(), &lines, &answer);
             scope.spawn(move || {
                 loop {
-                    let (number, batch) = lines.lock().unwrap_or_else(PoisonError::into_inner).batch();
+                    let (number, batch) = lines.lock().batch();
                     let judged: Vec<_> = batch.into_iter().map(|line| judge(line, answer)).collect();
                     if judged.is_empty() || verdicts.send((number, judged)).is_err() {
                         return;

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use anyhow::anyhow;
+use parking_lot::Mutex;
 
 use super::build::Release;
 use super::generate::{Seeds, case};
@@ -96,7 +96,7 @@ impl Campaign<'_> {
                 worker.join().unwrap_or_else(|_| Err(anyhow!("a worker of the campaign panicked")))
             })
         })?;
-        Ok(report.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(report.into_inner())
     }
 
     fn work(
@@ -125,7 +125,7 @@ impl Campaign<'_> {
             };
             let mut suspects = Vec::new();
             {
-                let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut report = report.lock();
                 for ((number, case), verdict) in numbers.zip(cases).zip(verdicts) {
                     match verdict {
                         Verdict::Agreed => report.compared += 1,
@@ -149,7 +149,7 @@ impl Campaign<'_> {
         stop: &AtomicBool,
         report: &Mutex<Report>,
     ) -> anyhow::Result<()> {
-        let report = || report.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = || report.lock();
         let verdict = bench.judge(std::slice::from_ref(suspect), REPEAT)?.pop();
         let Some(Verdict::Differs { expected, found }) = verdict else {
             let mut report = report();

@@ -1,10 +1,11 @@
 //! The webhooks of the matrix: conversion, and mutating admission.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Result;
 use k8s_openapi::ByteString;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::axes::{Admission, Conversion, World};
@@ -25,7 +26,7 @@ impl Reviews {
                 return convert(request);
             }
             let group = request["resource"]["group"].as_str().unwrap_or_default();
-            asked.lock().unwrap_or_else(PoisonError::into_inner).insert(group.to_owned());
+            asked.lock().insert(group.to_owned());
             admit(request, group)
         })
         .await?;
@@ -38,7 +39,7 @@ impl Reviews {
 
     /// Whether admission has asked about an object of this group.
     pub(super) fn has_seen(&self, group: &str) -> bool {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(group)
+        self.seen.lock().contains(group)
     }
 
     /// The configuration of a world's mutating admission; `None` if it has none.

@@ -2,7 +2,7 @@
 //! come all the time.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -10,6 +10,7 @@ use e2e::cluster::{GUARD, eventually};
 use e2e::operator::Operator;
 use e2e::ports::free_port;
 use e2e::probe;
+use parking_lot::Mutex;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -107,7 +108,7 @@ impl Service {
             ],
         )?;
         let endpoint = Endpoint { name: name.to_owned(), health, address, is_ready: false, connections: 0 };
-        lock(&self.replicas).push(endpoint);
+        self.replicas.lock().push(endpoint);
         eventually(GUARD, "the replica is ready", async || {
             let endpoints = all(&self.replicas);
             Ok(endpoints.iter().any(|endpoint| endpoint.name == name && endpoint.is_ready).then_some(()))
@@ -123,16 +124,12 @@ impl Service {
     }
 }
 
-fn lock(replicas: &Mutex<Vec<Endpoint>>) -> std::sync::MutexGuard<'_, Vec<Endpoint>> {
-    replicas.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn all(replicas: &Mutex<Vec<Endpoint>>) -> Vec<Endpoint> {
-    lock(replicas).clone()
+    replicas.lock().clone()
 }
 
 fn change(replicas: &Mutex<Vec<Endpoint>>, name: &str, change: impl FnOnce(&mut Endpoint)) {
-    if let Some(endpoint) = lock(replicas).iter_mut().find(|endpoint| endpoint.name == name) {
+    if let Some(endpoint) = replicas.lock().iter_mut().find(|endpoint| endpoint.name == name) {
         change(endpoint);
     }
 }

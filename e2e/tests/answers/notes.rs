@@ -2,8 +2,8 @@
 //! It does not stop at the first: one run shows every kind of falsehood that it meets.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// The findings of a run.
@@ -13,13 +13,13 @@ pub(crate) struct Notes(Mutex<BTreeMap<String, Vec<String>>>);
 impl Notes {
     /// Takes down that something is untrue of a cluster, which goes by the plural of its type.
     pub(crate) fn note(&self, plural: &str, finding: String) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all.entry(plural.to_owned()).or_default().push(finding);
     }
 
     /// Everything that was taken down.
     pub(crate) fn all(self) -> BTreeMap<String, Vec<String>> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.0.into_inner()
     }
 }
 

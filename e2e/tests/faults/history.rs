@@ -1,7 +1,7 @@
 //! Everything that etcd has ever held of the CRDs and their objects, in the order in which it was written.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -12,6 +12,7 @@ use http_body_util::BodyExt;
 use k8s_openapi::ByteString;
 use kube::client::Body;
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -88,7 +89,7 @@ impl History {
         let (shared, group) = (Arc::clone(&log), format!("/registry/{group}/"));
         let reader = tokio::spawn(async move {
             let failure = read(body, &shared, &group, &sender).await;
-            lock(&shared).failure = Some(format!("{failure:?}"));
+            shared.lock().failure = Some(format!("{failure:?}"));
             sender.send_modify(|_| ());
         });
         Ok(Self { log, revision, reader })
@@ -96,12 +97,12 @@ impl History {
 
     /// What a key holds.
     pub(crate) fn now(&self, key: &str) -> Option<Arc<Value>> {
-        lock(&self.log).now.get(key).cloned()
+        self.log.lock().now.get(key).cloned()
     }
 
     /// What the keys that begin so hold, by the rest of the key.
     pub(crate) fn below(&self, prefix: &str) -> BTreeMap<String, Arc<Value>> {
-        let log = lock(&self.log);
+        let log = self.log.lock();
         let range = log.now.range(prefix.to_owned()..);
         let range = range.take_while(|(key, _)| key.starts_with(prefix));
         range.map(|(key, value)| (key[prefix.len()..].to_owned(), Arc::clone(value))).collect()
@@ -109,7 +110,7 @@ impl History {
 
     /// The writes of the keys that begin so, in order.
     pub(crate) fn of(&self, wanted: impl Fn(&str) -> bool) -> Vec<Event> {
-        lock(&self.log).events.iter().filter(|event| wanted(&event.key)).cloned().collect()
+        self.log.lock().events.iter().filter(|event| wanted(&event.key)).cloned().collect()
     }
 
     /// Waits until everything that has been written is here; the revision of a write after it.
@@ -139,7 +140,7 @@ impl History {
                 if let Some(answer) = ask() {
                     return Ok(answer);
                 }
-                if let Some(failure) = &lock(&self.log).failure {
+                if let Some(failure) = &self.log.lock().failure {
                     bail!("the watch of etcd ended: {failure}");
                 }
                 // What is asked may depend on more than etcd.
@@ -154,10 +155,6 @@ impl Drop for History {
     fn drop(&mut self) {
         self.reader.abort();
     }
-}
-
-fn lock(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads until the watch ends.
@@ -176,7 +173,7 @@ async fn read(body: Body, log: &Mutex<Log>, group: &str, revision: &watch::Sende
             for change in watched.events {
                 let event = change.event(group)?;
                 last = event.revision;
-                let mut log = lock(log);
+                let mut log = log.lock();
                 if !event.key.starts_with(group) && !event.key.starts_with(CRDS) {
                     continue;
                 }

@@ -178,11 +178,11 @@ async fn judge(
 ) -> Result<()> {
     let mut restless = BTreeSet::new();
     let mut claims: BTreeMap<String, Said> = BTreeMap::new();
-    let found = std::sync::Mutex::new((&mut claims, &mut restless));
+    let found = parking_lot::Mutex::new((&mut claims, &mut restless));
     stage
         .each(all, async |living| {
             let rested = stage.rest(living).await;
-            let mut found = found.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut found = found.lock();
             match rested {
                 Ok(Some(said)) => drop(found.0.insert(living.life.plural.clone(), said)),
                 Ok(None) => {}

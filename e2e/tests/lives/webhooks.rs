@@ -2,12 +2,13 @@
 //! life sets.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use e2e::webhook::{Webhook, renamed};
 use k8s_openapi::ByteString;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::schema::{Conversion, GROUP};
@@ -31,7 +32,7 @@ impl Webhooks {
             let habits = habits.clone();
             move |request| {
                 let plural = request["resource"]["resource"].as_str().unwrap_or_default();
-                let habits = habits.lock().unwrap_or_else(PoisonError::into_inner);
+                let habits = habits.lock();
                 admitted(request, habits.get(plural).copied().unwrap_or_default(), &count)
             }
         })
@@ -63,7 +64,7 @@ impl Webhooks {
 
     /// What is done to each write of a type from now on.
     pub(crate) fn set(&self, plural: &str, habit: Admission) {
-        let mut habits = self.habits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut habits = self.habits.lock();
         habits.insert(plural.to_owned(), habit);
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use e2e::simulator::bounds::Bounds;
@@ -12,6 +12,7 @@ use e2e::simulator::dice::{Dice, Script};
 use e2e::simulator::laws::Law;
 use e2e::simulator::sabotage::Sabotage;
 use e2e::simulator::worlds::World;
+use parking_lot::Mutex;
 use stateright::{Model, Property};
 
 /// After so many waits for nothing, what is left to be done is left forever.
@@ -223,11 +224,11 @@ impl System {
 
     /// What is broken once nothing is left to be done.
     fn end(&self, of: (usize, u64), cluster: &Cluster) -> Option<Broken> {
-        let known = self.ends.lock().unwrap_or_else(PoisonError::into_inner).get(&of).cloned();
+        let known = self.ends.lock().get(&of).cloned();
         known.unwrap_or_else(|| {
             let mut end = cluster.clone();
             let broken = end.rest().and_then(|()| end.judge()).err().map(Broken::of);
-            self.ends.lock().unwrap_or_else(PoisonError::into_inner).insert(of, broken.clone());
+            self.ends.lock().insert(of, broken.clone());
             broken
         })
     }

@@ -5,9 +5,9 @@ mod strain;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Mutex;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
@@ -119,7 +119,7 @@ impl Pace {
     pub async fn admit(&self) -> Permit<'_> {
         let slot = self.slots.acquire().await.expect("the semaphore is never closed");
         slot.forget();
-        self.lock().in_flight += 1;
+        self.state.lock().in_flight += 1;
         let mut permit = Permit { pace: self, start: None, without_slot: false };
         self.wait_until_open().await;
         let start = self.next_start();
@@ -135,7 +135,7 @@ impl Pace {
     /// How many writes have given their slot back and are still under way: as many more objects may be
     /// processed at once, so that none waits for them.
     pub fn without_slot(&self) -> usize {
-        self.lock().without_slot
+        self.state.lock().without_slot
     }
 
     /// Waits until one more write has given its slot back, for one waiter; may be dropped at any time.
@@ -145,13 +145,13 @@ impl Pace {
 
     /// How many writes are under way, or about to be.
     pub fn in_flight(&self) -> usize {
-        self.lock().in_flight
+        self.state.lock().in_flight
     }
 
     /// Waits for as long as the server has asked for, which may become longer meanwhile.
     async fn wait_until_open(&self) {
         loop {
-            let until = self.lock().closed_until;
+            let until = self.state.lock().closed_until;
             if until <= Instant::now() {
                 return;
             }
@@ -160,7 +160,7 @@ impl Pace {
     }
 
     fn next_start(&self) -> Instant {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let start = state.next_start.max(Instant::now());
         let spacing = state.limits.spacing();
         state.next_start = start + self.interval.unwrap_or_default().max(spacing);
@@ -168,10 +168,6 @@ impl Pace {
         drop(state);
         self.slots.add_permits(grown);
         start
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
@@ -193,7 +189,7 @@ impl State {
 impl<'a> Permit<'a> {
     /// The write begins only now: it has waited for another pace too.
     pub fn begin(&mut self) {
-        let mut state = self.pace.lock();
+        let mut state = self.pace.state.lock();
         if self.start.is_none() {
             state.running += 1;
             state.begun += 1;
@@ -205,7 +201,7 @@ impl<'a> Permit<'a> {
 
     /// The write takes long: the others no longer wait for the measurement of how long one takes alone.
     pub fn takes_long(&self) {
-        let mut state = self.pace.lock();
+        let mut state = self.pace.state.lock();
         state.limits.end_probe();
         let grown = state.widen();
         drop(state);
@@ -218,7 +214,7 @@ impl<'a> Permit<'a> {
     /// Nothing changes if as many writes without a slot are under way as there may be writes at most: then
     /// the server itself is slow.
     pub fn release_slot(&mut self) {
-        let mut state = self.pace.lock();
+        let mut state = self.pace.state.lock();
         if !self.without_slot && state.without_slot < state.limits.max() {
             state.without_slot += 1;
             drop(state);
@@ -230,7 +226,7 @@ impl<'a> Permit<'a> {
 
     /// Frees the slot, and those by which the limit has grown.
     fn return_slot(&self) {
-        let mut state = self.pace.lock();
+        let mut state = self.pace.state.lock();
         if state.slots > state.limits.slots() {
             state.slots -= 1;
             return;
@@ -256,7 +252,7 @@ impl<'a> Permit<'a> {
 
     /// Whether another write was under way at any time while this one was.
     fn company(&self) -> Company {
-        let begun = self.pace.lock().begun;
+        let begun = self.pace.state.lock().begun;
         match self.start {
             Some(start) if start.was_alone && start.number == begun => Company::Alone,
             _ => Company::Beside,
@@ -268,7 +264,7 @@ impl<'a> Permit<'a> {
         let start = self.start?;
         let (now, pace) = (Instant::now(), self.pace);
         let took = now - start.at;
-        let mut state = pace.lock();
+        let mut state = pace.state.lock();
         match pressure {
             // How long a webhook takes shows nothing about the server.
             Pressure::None | Pressure::Unknown if self.without_slot => None,
@@ -295,7 +291,7 @@ impl<'a> Permit<'a> {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let mut state = self.pace.lock();
+        let mut state = self.pace.state.lock();
         state.in_flight -= 1;
         state.running -= usize::from(self.start.is_some());
         if self.without_slot {

@@ -1,15 +1,12 @@
 //! Which CRDs are to be processed.
 //! Their schemas are not held: each is read again when it is its turn.
 
-use std::io::Write;
-
 use etch::cluster::{Cluster, ResolveError, Scope};
-use etch::report;
 use etch_core::crd::{Crd, Resource};
 
 use super::{Persist, policy_warnings};
 use crate::commands::policy::{Known, Unread, labels};
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 use crate::commands::{crds_named, error_text, scope};
 
 /// A CRD that is to be processed.
@@ -68,7 +65,7 @@ impl Persist {
         }
         // Where nothing else can be read either, the error shows it.
         if let Some(error) = unread.filter(|_| chosen.iter().any(|chosen| chosen.resource.is_ok())) {
-            writeln!(stderr(), "note: cannot read DefaultsPolicies: {}", report::plain(&error))?;
+            note(&format!("cannot read DefaultsPolicies: {error}"))?;
         }
         Ok(chosen)
     }
@@ -82,7 +79,7 @@ impl Persist {
         for typed in &self.crds {
             match cluster.resolve(typed).await {
                 Err(error @ ResolveError::Unknown { .. }) => {
-                    writeln!(stderr(), "note: {}: skipped", report::plain(&error.to_string()))?;
+                    note(&format!("{error}: skipped"))?;
                 }
                 name => {
                     let name = name?;

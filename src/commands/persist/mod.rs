@@ -10,7 +10,7 @@ mod progress;
 mod resume;
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use clap::{Args, ValueEnum};
@@ -27,6 +27,7 @@ use etch_core::report::checkpoint::on_record;
 use etch_core::selection::Selection;
 use jiff::Timestamp;
 use kube_structural_schema::schema::rules::crd::judge;
+use parking_lot::Mutex;
 
 use self::choose::Chosen;
 use self::plan::Plans;
@@ -39,7 +40,7 @@ use super::{error_text, failure, scope, serves_its_objects};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
 use crate::commands::outcome::Outcome;
-use crate::commands::streams::stderr;
+use crate::commands::streams::{note, stderr};
 use crate::commands::values::{PaceArg, in_flight};
 
 /// Store the defaults of existing objects, once
@@ -212,7 +213,7 @@ impl Persist {
                 writeln!(stderr(), "warning: {name}: {}", report::plain(lost))?;
             }
             if let Some(unrecorded) = &crd_pass.unrecorded {
-                writeln!(stderr(), "note: {name}: {}", report::plain(unrecorded))?;
+                note(&format!("{name}: {unrecorded}"))?;
             }
             all.push(crd_pass);
             if is_ended {
@@ -250,7 +251,7 @@ impl Persist {
         let (namespace, name) = place::parts(&place);
         // Where it may not be read, it is not needed either.
         if let Ok(None) = cluster.object_named(resource, namespace, name).await {
-            writeln!(stderr(), "note: --after {after}: no such object; resuming after that name")?;
+            note(&format!("--after {after}: no such object; resuming after that name"))?;
         }
         Ok(Some(place))
     }
@@ -299,7 +300,7 @@ impl Persist {
         let line = Arc::new(Mutex::new(Line::new(crd.name())));
         let mut progress = {
             let line = line.clone();
-            move |progress| line.lock().unwrap_or_else(PoisonError::into_inner).show(progress)
+            move |progress| line.lock().show(progress)
         };
         // An operator that writes all objects keeps its own, and goes on with it.
         let of_operator = report.as_ref().map(|report| on_record(report, &crd));
@@ -328,7 +329,7 @@ impl Persist {
             () = work.signals.at_once.cancelled() => None,
         };
         drop(progress);
-        let reached = line.lock().unwrap_or_else(PoisonError::into_inner).end();
+        let reached = line.lock().end();
         match ended {
             Some(Ok(passed)) => {
                 let proved = passed.proved.as_ref().filter(|_| !is_on_record);

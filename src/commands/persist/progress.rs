@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use etch::operator::Progress;
 use etch::report::{self, counted};
 
-use crate::commands::streams::stderr;
+use crate::commands::streams::note;
 
 /// One line on a terminal that is written over. Elsewhere, only what the pass waits for.
 pub(super) struct Line {
@@ -22,10 +22,10 @@ impl Line {
     pub(super) fn show(&mut self, progress: Progress) {
         if let Some(migration) = &progress.migration {
             if progress.migration != self.last.migration {
-                let (crd, migration) = (report::plain(&self.crd), report::plain(migration));
-                let note =
-                    format!("waiting for the StorageVersionMigration {migration}, which writes the objects");
-                let _ = writeln!(stderr(), "note: {crd}: {note}");
+                let _ = note(&format!(
+                    "{}: waiting for the StorageVersionMigration {migration}, which writes the objects",
+                    self.crd
+                ));
             }
         } else if io::stderr().is_terminal() {
             self.is_shown = true;

@@ -26,7 +26,7 @@ use tracing::debug;
 use super::checked_schema::{CheckedSchema, Inputs};
 use super::listing::unreadable;
 use super::persist::Store;
-use super::state::{GATHER, Shared, lock};
+use super::state::{GATHER, Shared};
 use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
@@ -106,7 +106,7 @@ impl ExistingChecker {
         let mut last: BTreeMap<String, LastCheck> = BTreeMap::new();
         loop {
             changes.mark_unchanged();
-            let known = lock(&self.shared).checked_schemas();
+            let known = self.shared.lock().checked_schemas();
             last.retain(|name, _| known.iter().any(|schema| schema.name == *name));
             let begun = Instant::now();
             let at = |schema: &CheckedSchema| match last.get(&schema.name) {
@@ -165,7 +165,7 @@ impl ExistingChecker {
         if found.complete && ![INCOMPLETE, FORBIDDEN].contains(&reason) {
             backoff.succeeded();
         }
-        lock(&self.shared).checked(&schema.name, &inputs, found, is_asked);
+        self.shared.lock().checked(&schema.name, &inputs, found, is_asked);
         let again = wait.map(|wait| at + wait);
         last.insert(schema.name.clone(), LastCheck { inputs, at, again, is_withheld, backoff });
     }
@@ -247,7 +247,7 @@ impl ExistingChecker {
         };
         // A check of many objects takes hours where writes are paced.
         let is_current = |schema: &CheckedSchema| {
-            let now = lock(&self.shared).checked_schema(&schema.name);
+            let now = self.shared.lock().checked_schema(&schema.name);
             now.is_some_and(|now| now.persist && now.inputs == schema.inputs)
         };
         let mut writer = None;

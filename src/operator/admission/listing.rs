@@ -4,10 +4,11 @@
 //! list, page by page ─> a thread that evaluates object by object ─> what is built of them by `until`, and how far that is
 //! ```
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::TryStreamExt;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
@@ -80,7 +81,7 @@ impl Listing {
             Err(_) => Some("the time limit expired".to_owned()),
         };
         stop.0.store(true, Ordering::Relaxed);
-        let progress = lock(&progress);
+        let progress = progress.lock();
         let extent = why.map_or(Extent::Whole, |why| Extent::Part { why, of: progress.of.flatten() });
         findings(&progress.builder, &extent)
     }
@@ -97,7 +98,7 @@ impl<B> Objects<B> {
 
     /// Changes what is built of the objects.
     pub(super) fn build(&self, change: impl FnOnce(&mut B)) {
-        change(&mut lock(&self.progress).builder);
+        change(&mut self.progress.lock().builder);
     }
 }
 
@@ -124,7 +125,7 @@ async fn feed<B>(
     progress: &Mutex<Progress<B>>,
 ) -> Result<(), ReadError> {
     while let Some(page) = pages.try_next().await? {
-        lock(progress).of.get_or_insert(page.total);
+        progress.lock().of.get_or_insert(page.total);
         if send.send(page).await.is_err() {
             break;
         }
@@ -139,8 +140,4 @@ pub(super) fn unreadable(code: Option<u16>, crd: &str) -> String {
         Some(code) => format!("the API server answered {code} to the list"),
         None => "the API server did not answer".to_owned(),
     }
-}
-
-fn lock<B>(progress: &Mutex<Progress<B>>) -> MutexGuard<'_, Progress<B>> {
-    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }

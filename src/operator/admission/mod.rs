@@ -44,7 +44,7 @@ use etch_core::call_error::CallError;
 use existing::ExistingChecker;
 use listing::unreadable;
 use persist::Store;
-use state::{FactState, GATHER, Shared, lock};
+use state::{FactState, GATHER, Shared};
 use status::Unserved;
 
 pub use certificates::SelfManaged;
@@ -157,7 +157,7 @@ impl Admission {
     /// Writes statuses and webhooks, checks existing objects, and renews certificates, for as long as it is
     /// polled, which only the leader may do.
     pub async fn lead(&self) -> Infallible {
-        lock(&self.shared).forget_looks();
+        self.shared.lock().forget_looks();
         // Another replica may have led meanwhile.
         self.trusted.send_replace(None);
         let (checked, checks) = watch::channel(());
@@ -213,14 +213,14 @@ impl Admission {
 
     /// Writes what is not there yet. The statuses name what keeps the API server from asking, which is returned.
     async fn write(&self) -> Result<Unserved, CallError> {
-        if !lock(&self.shared).is_listed {
+        if !self.shared.lock().is_listed {
             return Ok(Unserved::default());
         }
         let (unserved, written) = match self.write_webhooks().await {
             Ok(unserved) => (unserved, Ok(())),
             Err(error) => (Unserved::unwritten(error.to_string()), Err(error)),
         };
-        let statuses = status::statuses(&lock(&self.shared), &unserved, now());
+        let statuses = status::statuses(&self.shared.lock(), &unserved, now());
         let mut refused = None;
         for wanted in statuses {
             match self.cluster.set_embedded_schema_status(&wanted.name, &wanted.uid, &wanted.status).await {
@@ -246,7 +246,7 @@ impl Admission {
             Authority::Named(authority) => (Some(authority), true),
         };
         let declared: Vec<_> = {
-            let state = lock(&self.shared);
+            let state = self.shared.lock();
             let good = state.schemas.iter().filter_map(|(name, schema)| Some((name, schema.good.as_ref()?)));
             good.map(|(name, good)| (name.clone(), good.declared.clone())).collect()
         };
@@ -303,15 +303,15 @@ async fn follow(
     loop {
         tokio::select! {
             Some(event) = schemas.next() => {
-                let mut state = lock(&shared);
+                let mut state = shared.lock();
                 state.schema_event(event);
                 watches.set(&state.fact_objects());
             }
-            Some((object, fact)) = facts.recv() => lock(&shared).fact(object, fact),
+            Some((object, fact)) = facts.recv() => shared.lock().fact(object, fact),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             else => return,
         }
-        let state = lock(&shared);
+        let state = shared.lock();
         let (before, served) = (serving.now(), state.serving());
         let gone: Vec<&String> = before.keys().filter(|name| !served.contains_key(*name)).collect();
         serving.set(served);

@@ -1,11 +1,12 @@
 //! What is known about EmbeddedSchemas and the objects of their facts, and what to serve by it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::checked_schema::{CheckedSchema, Inputs};
@@ -20,10 +21,6 @@ pub(super) const GATHER: Duration = Duration::from_millis(200);
 
 /// The shared state.
 pub(super) type Shared = Arc<Mutex<State>>;
-
-pub(super) fn lock(shared: &Shared) -> MutexGuard<'_, State> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// A change of its value has existing objects checked once more.
 const RECHECK: &str = "etch-operator.io/recheck";

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::state::{Schema, State};
 use etch_admission::api::{EmbeddedSchemaStatus, LastGood, PersistedDefaults, SETTLING};
 use etch_admission::tally::{ALL_PERSISTED, INCOMPLETE};
 use etch_admission::{Problem, is_asked_about};
 use etch_core::condition::PERSISTED;
-use etch_core::policy::STALLED;
+use etch_core::policy::{STALLED, condition_after};
 
 /// How many problems a message names, and its length at most.
 const NAMED: usize = 3;
@@ -135,16 +134,8 @@ fn status(
         [("FactsKnown", facts), ("Ready", ready), ("Serving", serving)].into_iter().chain(stalled);
     let conditions = persisted.map(|said| (PERSISTED, said)).into_iter().chain(conditions);
     let conditions = conditions.map(|(kind, (status, reason, message))| {
-        let before = schema.status.conditions.iter().find(|before| before.type_ == kind);
-        let kept = before.filter(|before| before.status == status);
-        Condition {
-            type_: kind.to_owned(),
-            status: status.to_owned(),
-            reason: reason.to_owned(),
-            message: message.chars().take(LONGEST).collect(),
-            observed_generation: Some(generation),
-            last_transition_time: kept.map_or(Time(now), |before| before.last_transition_time.clone()),
-        }
+        let message = message.chars().take(LONGEST).collect();
+        condition_after(&schema.status.conditions, kind, (status, reason, message), generation, now)
     });
     EmbeddedSchemaStatus {
         observed_generation: generation,

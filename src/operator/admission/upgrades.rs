@@ -19,11 +19,11 @@ use crate::operator::policy_lookup::{GoverningPolicy, PolicyLookup};
 use crate::server::admission::{CrdRequest, Update};
 use etch_core::api::{DefaultsReportStatus, Settings};
 use etch_core::crd::{Crd, Version};
+use etch_core::findings::SchemaFindings;
 use etch_core::impact::Upgrade;
 use etch_core::prediction::{record_of, upgrade_under_policy};
 use etch_core::upgrade::{
-    Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, Guarded, NewViolations, decide, digest,
-    new_violations,
+    Extent, Findings, FindingsBuilder, GuardDecision, GuardMode, Guarded, decide, digest, new_violations,
 };
 use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::schema::DEEPEST;
@@ -44,7 +44,7 @@ pub struct UpgradeGuard {
 struct Crds {
     old: Crd,
     new: Crd,
-    violations: NewViolations,
+    violations: SchemaFindings,
     /// The stored CRD, as the request has it.
     document: Json,
 }

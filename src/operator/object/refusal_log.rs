@@ -1,9 +1,9 @@
 //! Which refusals of single objects are worth a line of the log: the first few in a while, for there may be
 //! thousands. Conditions, reports and metrics count them.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -19,7 +19,7 @@ pub(crate) struct RefusalLog(Mutex<Option<(Instant, u32)>>);
 impl RefusalLog {
     /// Whether one more is logged as a warning.
     pub(crate) fn has_room(&self) -> bool {
-        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.0.lock();
         let (since, count) =
             logged.filter(|(since, _)| since.elapsed() < WHILE).unwrap_or((Instant::now(), 0));
         *logged = Some((since, count + 1));

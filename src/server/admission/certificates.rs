@@ -7,10 +7,11 @@ use std::fs;
 use std::future::pending;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::RwLock;
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::default_provider;
@@ -163,7 +164,7 @@ impl Certificates {
         }
         let is_same = |last: &Presented| (&files.certificate, &files.key) == (&last.certificate, &last.key);
         if !last.as_ref().is_some_and(is_same) {
-            *self.current.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(certified));
+            *self.current.0.write() = Some(Arc::new(certified));
             self.metrics.certificate_expiry.set(validity.until.as_second());
             info!(expires = %validity.until, "loaded the admission certificate");
         }
@@ -264,7 +265,7 @@ impl fmt::Debug for Presented {
 
 impl ResolvesServerCert for Current {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The keys that a request's path may begin with: what API servers are known by.
 //! It holds only the digest of a key.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -30,7 +31,7 @@ impl AcceptedKeys {
     /// Accepts what the webhook configurations hold now, and for some time what they held before.
     pub fn set(&self, keys: &[PathKey]) {
         let hashes: Vec<Hash> = keys.iter().map(|key| hash(key.as_str())).collect();
-        let (mut accepted, now) = (self.lock(), Instant::now());
+        let (mut accepted, now) = (self.0.lock(), Instant::now());
         accepted.retain(|one| one.until.is_none_or(|until| now < until) && !hashes.contains(&one.hash));
         for former in accepted.iter_mut().filter(|one| one.until.is_none()) {
             former.until = Some(now + GRACE);
@@ -40,7 +41,7 @@ impl AcceptedKeys {
 
     /// Accepts for some time what the configurations are about to hold.
     pub fn expect<'k>(&self, keys: impl IntoIterator<Item = &'k PathKey>) {
-        let (mut accepted, until) = (self.lock(), Instant::now() + GRACE);
+        let (mut accepted, until) = (self.0.lock(), Instant::now() + GRACE);
         for hash in keys.into_iter().map(|key| hash(key.as_str())) {
             match accepted.iter_mut().find(|one| one.hash == hash) {
                 Some(known) => known.until = known.until.map(|_| until),
@@ -56,11 +57,7 @@ impl AcceptedKeys {
             return false;
         }
         let (presented, now) = (hash(presented), Instant::now());
-        self.lock().iter().any(|one| one.hash == presented && one.until.is_none_or(|until| now < until))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Accepted>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().iter().any(|one| one.hash == presented && one.until.is_none_or(|until| now < until))
     }
 }
 

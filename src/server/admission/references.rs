@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 use etch_admission::Lookup;
@@ -72,7 +73,7 @@ impl References {
 
     /// What is known without asking; `None` if nothing is.
     pub fn known(&self, reference: &Reference) -> Option<Found> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.get(reference).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, found)| *found)
     }
 
@@ -97,7 +98,7 @@ impl References {
     fn remember(&self, answers: &Answers) {
         let lasting = answers.iter().filter(|(_, found)| **found != Some(false));
         let lasting: Vec<_> = lasting.map(|(reference, found)| (reference.clone(), *found)).collect();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let now = Instant::now();
         if known.len() + lasting.len() > MOST {
             known.retain(|_, (at, _)| at.elapsed() < REMEMBERED);

@@ -1,9 +1,10 @@
 //! The schemas that requests are answered by, as one value that changes as a whole.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use etch_admission::admission_review::Served;
+use parking_lot::RwLock;
 
 /// Schemas by the names of their `EmbeddedSchema`.
 pub type Schemas = BTreeMap<String, Served>;
@@ -15,11 +16,11 @@ pub struct ServedSchemas(Arc<RwLock<Arc<Schemas>>>);
 impl ServedSchemas {
     /// What is served now.
     pub fn now(&self) -> Arc<Schemas> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().clone()
     }
 
     /// Serves this from the next request on.
     pub fn set(&self, schemas: Schemas) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(schemas);
+        *self.0.write() = Arc::new(schemas);
     }
 }

@@ -7,7 +7,7 @@ use super::{Missing, State};
 use crate::absent::absent;
 use crate::crd::Crd;
 use crate::decode::{Decoder, Undecodable, View};
-use crate::object::{Identity, Object};
+use crate::object::{Identity, Object, version_of};
 use kube_structural_schema::json::{Json, outline};
 use kube_structural_schema::path::{Path, Trail};
 
@@ -48,19 +48,12 @@ impl Exact {
     }
 }
 
-/// Why the bytes show nothing about an object.
-pub type Unreadable = Undecodable;
-
 /// Looks for the defaults of the storage version in what etcd holds of an object.
 ///
 /// # Errors
 /// See [`Undecodable`].
-pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, Unreadable> {
-    let version = stored
-        .get("apiVersion")
-        .and_then(Value::as_str)
-        .map(|version| version.rsplit('/').next().unwrap_or_default())
-        .unwrap_or_default();
+pub fn by_bytes(stored: &Json, crd: &Crd, decoder: &Decoder<'_>) -> Result<Exact, Undecodable> {
+    let version = version_of(stored);
     let View { object, hidden } = decoder.view(stored, version)?;
     // Proof::Bytes.
     let mut missing = Vec::new();

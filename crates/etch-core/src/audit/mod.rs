@@ -12,7 +12,7 @@ use std::fmt;
 
 use kube_structural_schema::path::Path;
 
-pub use exact::{Exact, Unreadable, by_bytes};
+pub use exact::{Exact, by_bytes};
 pub use explain::{DefaultExplanation, Rules, explain};
 pub use places::places;
 pub use totals::{Lacking, Totals};

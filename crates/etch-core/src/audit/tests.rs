@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::crd::Crd;
-use crate::decode::Decoder;
+use crate::decode::{Decoder, Undecodable};
 use crate::object::Object;
 use crate::plan::{
     Change, Clock, HiddenFields, History, OldDefault, Ownership, Plan, Record, Skip, Terms, changes, decide,
@@ -358,7 +358,7 @@ fn bytes_leave_nothing_open() {
     }
     assert_eq!(
         by_bytes(&json!({ "apiVersion": "example.com/v0" }).into(), &crd, &decoder).err(),
-        Some(Unreadable::VersionGone("v0".to_owned()))
+        Some(Undecodable::VersionGone("v0".to_owned()))
     );
 }
 

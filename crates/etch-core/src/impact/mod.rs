@@ -1,6 +1,5 @@
 //! What an upgrade of a CRD will do: to its defaults and fields, and to the objects that are there.
 
-mod difference;
 mod effect;
 mod elsewhere;
 mod kind;
@@ -18,13 +17,13 @@ use serde_json::Value;
 
 use crate::crd::Crd;
 use crate::decode::{Decoder, Undecodable, View};
-use crate::object::Object;
+use crate::difference::{Difference, difference, place};
+use crate::object::{Object, version_of};
 use crate::plan::{
     Broken, Change, FormerDefault, HiddenEvidence, Prediction, Record, StoredAt, Terms, has_gap, predict,
     stored_at,
 };
 use crate::report::carried::has_all_of;
-use difference::{Difference, difference, place};
 use effect::open;
 use known::known;
 use kube_crd_validation::Validator;
@@ -119,7 +118,7 @@ impl<'a> Upgrade<'a> {
             return Effect { problems: vec![Problem::TooDeep], ..Effect::default() };
         }
         let storage = &self.old.storage().name;
-        let version = version_of(object);
+        let version = version_of(object.json());
         let is_returned = !object.uid().is_empty();
         if is_returned && version == storage {
             return self.presumed_effect(object, record);
@@ -175,7 +174,7 @@ impl<'a> Upgrade<'a> {
         revision: u64,
         record: &Record,
     ) -> Result<(Object, Effect), Undecodable> {
-        let version = version_of_document(&value).to_owned();
+        let version = version_of(&value).to_owned();
         let View { object: mut view, hidden: before } = self.old_decoder.view(&value, &version)?;
         let mut effect = self.effect(&view, &Stored { value, version });
         // What no reader saw before is not hidden by the upgrade.
@@ -335,14 +334,4 @@ fn written(view: &Value, crd: &Crd) -> Json {
     let mut object = Json::from(view.clone());
     crd.compiled().fill(&mut object);
     object
-}
-
-/// The version at which an object is written.
-fn version_of(object: &Object) -> &str {
-    version_of_document(object.json())
-}
-
-fn version_of_document(document: &Value) -> &str {
-    let group_version = document.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    group_version.rsplit('/').next().unwrap_or_default()
 }

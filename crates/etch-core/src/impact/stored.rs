@@ -7,7 +7,7 @@ use crate::audit::{State, by_view};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{Owner, is_covered, is_named, owners};
-use crate::plan::{History, Record, pointer};
+use crate::plan::{History, Record};
 use crate::without::remove;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::Json;
@@ -40,7 +40,7 @@ pub(super) fn with_nulls(object: &Object, crd: &Crd, history: &History) -> Optio
     });
     let mut stored = object.json().clone();
     for path in &nulls {
-        if let Some(shown) = stored.pointer_mut(&pointer(path)) {
+        if let Some(shown) = stored.pointer_mut(&path.pointer()) {
             *shown = Value::Null;
         }
     }

@@ -13,6 +13,7 @@ use crate::namespaces::Namespaces;
 use crate::plan::{Hold, Skip};
 use crate::rbac::MissingPermissions;
 use crate::report::tally::Tally;
+use crate::words::counted;
 use problems::{Naming, first_rejection, places, skipped, unknown, with_fields};
 
 /// How a sentence about missing permissions begins.
@@ -84,7 +85,7 @@ pub fn in_progress(
     let counts = tally.counts();
     let mut message = match counts.objects {
         0 => "scanning objects".to_owned(),
-        count => format!("{} processed, {} written", objects(count), counts.written),
+        count => format!("{} processed, {} written", counted(count, "object"), counts.written),
     };
     if let Some(verified) = verified {
         message.push_str(&format!("; {verified} re-checked"));
@@ -116,7 +117,7 @@ fn paused(pause: &Pause) -> String {
 pub fn canary(hold: &CanaryHold) -> String {
     let CanaryHold { crd, is_refused, written } = hold;
     let resume = format!("etch resume {crd}");
-    let wrote = format!("the canary wrote {}", objects(*written));
+    let wrote = format!("the canary wrote {}", counted(*written, "object"));
     match is_refused {
         false => format!("{wrote}; to write the others, run: {resume}"),
         true => {
@@ -278,7 +279,7 @@ pub fn done_without_defaults(
         (Aim::Repair, 1) => "names only served versions",
         (Aim::Repair, _) => "name only served versions",
     };
-    let sentence = format!("{done} of {} {result}", objects(counts.objects));
+    let sentence = format!("{done} of {} {result}", counted(counts.objects, "object"));
     let hold = hold.filter(|_| done < counts.objects).map(canary);
     let said = |naming| {
         let others = left_out("the policy", counts, within, naming);
@@ -344,11 +345,6 @@ fn stored_of(stored: u64, counts: Counts, leaves_out: bool) -> String {
     };
     let noun = if all == 1 { "object" } else { "objects" };
     format!("{stored} of {all} {selected}{noun} {verb}")
-}
-
-/// A number of objects.
-fn objects(count: u64) -> String {
-    format!("{count} {}", if count == 1 { "object" } else { "objects" })
 }
 
 /// What is wrong with the CRD itself, and this about its objects.

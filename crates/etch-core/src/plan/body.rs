@@ -27,3 +27,18 @@ pub(super) fn merge(object: &Object) -> Body {
         json!({ "metadata": { "uid": object.uid(), "resourceVersion": object.resource_version() } }).into(),
     )
 }
+
+/// The operations with which a JSON patch of this very object begins: its uid and resource version are put where
+/// they are, which the server takes as conditions. What follows may name a list item by where it stands, for
+/// they make sure that it stands there still.
+pub(super) fn of_this(object: &Object) -> Vec<Value> {
+    vec![
+        replace("/metadata/uid", object.uid()),
+        replace("/metadata/resourceVersion", object.resource_version()),
+    ]
+}
+
+/// An operation of a JSON patch.
+pub(super) fn replace(path: &str, value: impl Into<Value>) -> Value {
+    json!({ "op": "replace", "path": path, "value": value.into() })
+}

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{MANAGER, Owner, are_readable, owners};
+use crate::ownership::{MANAGER, Owner, are_readable, is_applied_by_etch, owners};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 
@@ -95,9 +95,8 @@ fn must_owners_change(object: &Object, crd: &Crd, terms: &Terms) -> bool {
 ///
 /// Source: structured-merge-diff v6 `merge/update.go`, `prune`.
 pub(super) fn apply_may_lose_fields(object: &Object, crd: &Crd, terms: &Terms) -> bool {
-    let is_ours = |owner: &Owner<'_>| owner.manager == MANAGER && owner.operation == "Apply";
     terms.ownership == Ownership::Own
-        && owners(object).any(|owner| is_ours(&owner))
+        && owners(object).any(|owner| is_applied_by_etch(&owner))
         && owners(object).any(|owner| !crd.names_fields_alike(owner.version()))
 }
 
@@ -130,7 +129,7 @@ pub fn rewritten(object: &Object, crd: &Crd, terms: &Terms, refused: &Write) -> 
 /// own fields by an apply, for one that leaves them out gives them up, and the server removes what no manager
 /// owns.
 pub fn ahead_of_rewrite(object: &Object, crd: &Crd) -> Option<Json> {
-    let owns = owners(object).any(|owner| owner.manager == MANAGER && owner.operation == "Apply");
+    let owns = owners(object).any(|owner| is_applied_by_etch(&owner));
     (!owns && has_gap(object, crd)).then(|| body::identity(object, crd))
 }
 
@@ -154,26 +153,12 @@ fn held_for_invalid(mut paths: Vec<Path>, object: &Object, crd: &Crd, missing: &
 
 fn merge(object: &Object, record: &Record, missing: Vec<Path>) -> Write {
     let body = body::merge(object);
-    Write {
-        strategy: Strategy::Merge,
-        body,
-        prove: record.versions_disagree,
-        missing,
-        doubtful: Vec::new(),
-        decides_again: false,
-    }
+    Write { prove: record.versions_disagree, ..Write::new(Strategy::Merge, body, missing) }
 }
 
 fn rewrite(object: &Object, crd: &Crd, terms: &Terms, missing: Vec<Path>) -> Write {
     let body = Body::Metadata(rewrite::body(object, crd, terms));
-    Write {
-        strategy: Strategy::Rewrite,
-        body,
-        prove: true,
-        missing,
-        doubtful: Vec::new(),
-        decides_again: false,
-    }
+    Write { prove: true, ..Write::new(Strategy::Rewrite, body, missing) }
 }
 
 fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Vec<Path>) -> Write {
@@ -182,5 +167,5 @@ fn apply(object: &Object, crd: &Crd, terms: &Terms, record: &Record, missing: Ve
         Ownership::None => Body::Identity(body::identity(object, crd)),
         Ownership::Own => owned_apply::body(object, crd, missing.iter()),
     };
-    Write { strategy: Strategy::Apply, body, prove, missing, doubtful: Vec::new(), decides_again: false }
+    Write { prove, ..Write::new(Strategy::Apply, body, missing) }
 }

@@ -10,8 +10,7 @@ use crate::absent::absent;
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, owners};
-use kube_structural_schema::json::same;
-use kube_structural_schema::path::{Path, Step, Trail};
+use kube_structural_schema::path::{Path, Trail};
 use kube_structural_schema::prune::{Field, Pruner};
 
 /// The fields that the object showed before a write and the answer lacks, the topmost ones in order, apart
@@ -32,35 +31,6 @@ pub(super) fn dropped(before: &Object, answer: &Object, crd: &Crd, moved: &[Path
         found.retain(|path| !phantoms.contains(path));
     }
     found
-}
-
-/// The values that the object showed before a write, outside its metadata, and that the answer lacks or shows
-/// otherwise: the topmost ones, in order.
-pub(super) fn changed(before: &Object, answer: &Object) -> Vec<Path> {
-    let mut found = Vec::new();
-    let fields = before.json().as_object().into_iter().flatten();
-    for (name, value) in fields.filter(|(name, _)| *name != "metadata") {
-        differs(value, answer.json().get(name), Path::from(vec![Step::Field(name.clone())]), &mut found);
-    }
-    found.sort();
-    found
-}
-
-fn differs(before: &Value, after: Option<&Value>, at: Path, found: &mut Vec<Path>) {
-    match (before, after) {
-        (Value::Object(fields), Some(Value::Object(others))) => {
-            for (name, value) in fields {
-                differs(value, others.get(name), at.join(Step::Field(name.clone())), found);
-            }
-        }
-        (Value::Array(items), Some(Value::Array(others))) if items.len() == others.len() => {
-            for (index, item) in items.iter().enumerate() {
-                differs(item, others.get(index), at.join(Step::Index(index)), found);
-            }
-        }
-        (before, Some(after)) if same(before, after) => {}
-        _ => found.push(at),
-    }
 }
 
 /// The fields that others own and neither the object nor the answer shows, though the schema knows them: a

@@ -7,10 +7,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Body, FormerDefault, Skip, Strategy, Write, hidden, misfit, skip};
+use super::{Body, FormerDefault, Skip, Strategy, Write, body, hidden, misfit, skip};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{Claimants, MANAGER, Owner, owners};
+use crate::ownership::{Claimants, Owner, others};
 use crate::patch::Change;
 use crate::words::words;
 use kube_structural_schema::json::Json;
@@ -80,7 +80,7 @@ pub fn embed(object: &Object, crd: &Crd, changes: &[Change], former: &[FormerDef
     if !misfit::misfits(object.json(), schema).is_empty() {
         return Embedding::Hold(Withheld::Misfit);
     }
-    let mut others = Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
+    let mut others = Claimants::of(others(object));
     let missing: Vec<Path> = set.iter().map(|(pointer, ..)| place(object.json(), pointer)).collect();
     let is_taken = set.iter().zip(&missing).any(|((_, replaced, _), place)| {
         let is_in_list = place.steps().iter().any(|step| matches!(step, Step::Index(_)));
@@ -89,35 +89,23 @@ pub fn embed(object: &Object, crd: &Crd, changes: &[Change], former: &[FormerDef
     if is_taken {
         return Embedding::Hold(Withheld::Owned);
     }
-    let put = |path: &str, value: Value| json!({ "op": "replace", "path": path, "value": value });
-    let mut operations = vec![
-        put("/metadata/uid", Value::from(object.uid())),
-        put("/metadata/resourceVersion", Value::from(object.resource_version())),
-    ];
+    let mut operations = body::of_this(object);
     operations.extend(set.iter().map(|(path, replaced, value)| {
         let op = if *replaced { "replace" } else { "add" };
         json!({ "op": op, "path": path, "value": value })
     }));
     let body = Body::Operations(Value::from(operations).into());
-    Embedding::Write(Write {
-        strategy: Strategy::Embed,
-        body,
-        prove: false,
-        missing,
-        doubtful: Vec::new(),
-        decides_again: false,
-    })
+    Embedding::Write(Write::new(Strategy::Embed, body, missing))
 }
 
 /// The owners of `before`, but for Etch, of whose fields `after` has others, and those that only `after` has.
 pub fn harmed(before: &Object, after: &Object) -> Vec<String> {
-    let entries = |object| owners(object).filter(|owner| owner.manager != MANAGER);
     let same = |a: &Owner<'_>, b: &Owner<'_>| {
         a.is_same_writer(b) && a.api_version == b.api_version && a.fields == b.fields
     };
-    let is_in = |owner: &Owner<'_>, object| entries(object).any(|other| same(owner, &other));
-    let lost = entries(before).filter(|owner| !is_in(owner, after));
-    let gained = entries(after).filter(|owner| !is_in(owner, before));
+    let is_in = |owner: &Owner<'_>, object| others(object).any(|other| same(owner, &other));
+    let lost = others(before).filter(|owner| !is_in(owner, after));
+    let gained = others(after).filter(|owner| !is_in(owner, before));
     let mut managers: Vec<String> = lost.chain(gained).map(|owner| owner.manager.to_owned()).collect();
     managers.sort();
     managers.dedup();

@@ -11,8 +11,8 @@ use super::Record;
 use super::hidden_evidence::{self, FormerDefault, HiddenEvidence};
 use super::places::gaps;
 use crate::crd::Crd;
-use crate::object::Object;
-use crate::ownership::{MANAGER, is_named, owners};
+use crate::object::{Object, version_of};
+use crate::ownership::{is_named, others};
 use kube_structural_schema::defaults::meta::is_field;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Trail, TrailStep};
@@ -41,7 +41,7 @@ pub fn hidden(object: &Object, crd: &Crd, former: &[FormerDefault]) -> Vec<Path>
     }
     let mut found = BTreeSet::new();
     let storage = Pruner::root(&crd.storage().schema);
-    for owner in owners(object).filter(|owner| owner.manager != MANAGER) {
+    for owner in others(object) {
         let spoken = crd.version(owner.version()).map_or(storage, |version| Pruner::root(&version.schema));
         unknown_owned(owner.fields, spoken, &Trail::ROOT, &mut found);
         if crd.names_fields_alike(owner.version()) {
@@ -69,7 +69,7 @@ fn replaced(object: &Object, crd: &Crd) -> Vec<Path> {
     if !paths.is_empty() {
         let mut filled = object.json().clone();
         crd.compiled().fill(&mut filled);
-        let others = owners(object).filter(|owner| owner.manager != MANAGER);
+        let others = others(object);
         let schema = &crd.storage().schema;
         paths.retain(|path| is_named(others.clone(), &filled, schema, path.steps()));
     }
@@ -81,12 +81,6 @@ pub(super) fn would_be_pruned(object: &Object, schema: &Schema) -> bool {
     let mut found = BTreeSet::new();
     unknown_values(object.json(), Pruner::root(schema), &Trail::ROOT, &mut found);
     !found.is_empty()
-}
-
-/// The version at which a document was sent.
-fn version_of(applied: &Value) -> &str {
-    let group_version = applied.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    group_version.rsplit('/').next().unwrap_or_default()
 }
 
 fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::follow::{self, Change};
-use super::{Doubt, Strategy, Write};
+use super::{Doubt, Strategy, Write, body};
 use crate::object::Object;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
@@ -49,12 +49,9 @@ pub fn with_lag_check(write: Write, object: &Object, changes: &[Change]) -> Writ
 
 /// The body of the dry run.
 pub(super) fn dry_run(object: &Object, doubtful: &[Doubt]) -> Json {
-    let mut operations = vec![
-        json!({ "op": "replace", "path": "/metadata/uid", "value": object.uid() }),
-        json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version() }),
-    ];
+    let mut operations = body::of_this(object);
     for Doubt { place, .. } in doubtful {
-        let pointer = follow::pointer(place);
+        let pointer = place.pointer();
         let value = object.json().pointer(&pointer).cloned().unwrap_or_default();
         operations.push(json!({ "op": "test", "path": pointer, "value": value }));
         operations.push(json!({ "op": "remove", "path": pointer }));
@@ -70,7 +67,7 @@ pub(super) fn are_stored(answer: &Object, doubtful: &[Doubt]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::{Outcome, PatchKind, Request, Terms, WriteMachine, changes, past_of};
-    use super::super::{Step as Next, body, rewritten};
+    use super::super::{Step as Next, rewritten};
     use super::*;
     use crate::crd::Crd;
     use crate::crd::sample::{things, with_spec};
@@ -94,14 +91,7 @@ mod tests {
     }
 
     fn merge(object: &Object) -> Write {
-        Write {
-            strategy: Strategy::Merge,
-            body: body::merge(object),
-            prove: false,
-            missing: Vec::new(),
-            doubtful: Vec::new(),
-            decides_again: false,
-        }
+        Write::new(Strategy::Merge, body::merge(object), Vec::new())
     }
 
     /// What happens to an object that shows `spec`, where the default has changed from 1 to 5.
@@ -117,14 +107,7 @@ mod tests {
     fn after_the_identity_ahead_of_a_rewrite_the_object_is_decided_about_again() {
         let (new, changes) = changed();
         let (object, terms) = (object(json!({ "note": "n" })), Terms::default());
-        let apply = Write {
-            strategy: Strategy::Apply,
-            body: body::merge(&object),
-            prove: true,
-            missing: Vec::new(),
-            doubtful: Vec::new(),
-            decides_again: false,
-        };
+        let apply = Write { prove: true, ..Write::new(Strategy::Apply, body::merge(&object), Vec::new()) };
         let rewrite = rewritten(&object, &new, &terms, &apply);
         let stored = || {
             let mut json = object.json().clone();
@@ -147,14 +130,8 @@ mod tests {
         let place: Path = ".spec.size".parse().expect("a path");
         let doubt = Doubt { place: place.clone(), default: Some(Json::from(json!(5))) };
         for (strategy, doubtful) in [(Strategy::Rewrite, vec![doubt]), (Strategy::Follow, Vec::new())] {
-            let write = Write {
-                strategy,
-                body: body::merge(&object),
-                prove: true,
-                missing: vec![place.clone()],
-                doubtful: Vec::new(),
-                decides_again: false,
-            };
+            let write =
+                Write { prove: true, ..Write::new(strategy, body::merge(&object), vec![place.clone()]) };
             let write = with_lag_check(write, &object, &changes);
             assert_eq!(write.doubtful, doubtful, "{strategy:?}");
         }

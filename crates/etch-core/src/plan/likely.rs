@@ -8,7 +8,7 @@ use super::places::gaps;
 use super::{Body, Ownership, Strategy, Terms, Write, last_write_stores};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{MANAGER, is_covered, owners};
+use crate::ownership::{is_applied_by_etch, is_covered, owners};
 use kube_structural_schema::path::Path;
 
 /// The resource version from which on a default has been in the schema, by its place there: an object that
@@ -77,6 +77,6 @@ fn is_stored(object: &Object, crd: &Crd, path: &Path, since: &Since) -> bool {
 }
 
 fn is_ours(object: &Object, crd: &Crd, path: &Path) -> bool {
-    let ours = owners(object).filter(|owner| owner.manager == MANAGER && owner.operation == "Apply");
+    let ours = owners(object).filter(is_applied_by_etch);
     is_covered(ours, object.json(), &crd.storage().schema, path.steps())
 }

@@ -47,7 +47,6 @@ pub use clock::{Clock, Witness};
 pub use decide::{ahead_of_rewrite, decide, rewritten};
 pub use embed::{Embedding, Withheld, embed, harmed};
 pub use exceptions::Exceptions;
-pub(crate) use follow::pointer;
 pub use follow::{
     Change, Following, OldDefault, changes, follow, has_followed, is_followable, past, past_of, shows_past,
 };
@@ -153,6 +152,13 @@ pub struct Write {
     pub decides_again: bool,
 }
 
+impl Write {
+    /// A write that nothing has to prove, for these places.
+    pub fn new(strategy: Strategy, body: Body, missing: Vec<Path>) -> Self {
+        Self { strategy, body, prove: false, missing, doubtful: Vec::new(), decides_again: false }
+    }
+}
+
 /// A place whose value a server that lags behind may have filled in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Doubt {
@@ -192,26 +198,28 @@ impl Body {
     }
 }
 
-/// The ways to make the server store what it shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Strategy {
-    /// Server-side apply, never forced: of the identity alone (fact W2), or of the computed values under
-    /// `ownership: Own`.
-    Apply,
-    /// An empty merge patch, for objects without `managedFields` (fact W5).
-    Merge,
-    /// A merge patch that rewrites the owners in the terms of the storage version (facts W9, W17, W18), or
-    /// without our own entry.
-    Rewrite,
-    /// A JSON patch that moves old defaults without an owner to the new ones, and our entry for them removed
-    /// after it.
-    Follow,
-    /// Server-side apply of the identity alone to the object's status, where admission has refused another
-    /// write of it (fact W11).
-    Status,
-    /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry for
-    /// them removed after it.
-    Embed,
+words! {
+    /// The ways to make the server store what it shows.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Strategy {
+        /// Server-side apply, never forced: of the identity alone (fact W2), or of the computed values under
+        /// `ownership: Own`.
+        Apply,
+        /// An empty merge patch, for objects without `managedFields` (fact W5).
+        Merge,
+        /// A merge patch that rewrites the owners in the terms of the storage version (facts W9, W17, W18), or
+        /// without our own entry.
+        Rewrite,
+        /// A JSON patch that moves old defaults without an owner to the new ones, and our entry for them removed
+        /// after it.
+        Follow,
+        /// Server-side apply of the identity alone to the object's status, where admission has refused another
+        /// write of it (fact W11).
+        Status,
+        /// A JSON patch of the defaults of an embedded extension, tried in a dry run before, and our entry for
+        /// them removed after it.
+        Embed,
+    }
 }
 
 impl Held {
@@ -237,20 +245,6 @@ impl Held {
             texts.push(format!("and {} more", self.broken.len() - SHOWN));
         }
         texts.join("; ")
-    }
-}
-
-impl Strategy {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Apply => "Apply",
-            Self::Merge => "Merge",
-            Self::Rewrite => "Rewrite",
-            Self::Follow => "Follow",
-            Self::Status => "Status",
-            Self::Embed => "Embed",
-        }
     }
 }
 

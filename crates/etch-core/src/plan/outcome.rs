@@ -4,6 +4,7 @@ use super::Proof;
 use crate::object::Object;
 use crate::rbac::Verb;
 use crate::refusal::Refusal;
+use crate::words::words;
 use kube_structural_schema::path::Path;
 
 /// The outcome of a write.
@@ -80,51 +81,40 @@ pub struct Rejection {
     pub fields: Vec<String>,
 }
 
-/// The kinds of refusals of one object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum RejectionKind {
-    /// The object is not valid with its defaults.
-    Invalid,
-    /// An admission policy or webhook denied the write.
-    Admission,
-    /// With its defaults it is too large for etcd or the server.
-    TooLarge,
-    /// A webhook that must admit the write does not answer: the object is neither accepted nor refused.
-    Unavailable,
-    /// Its `managedFields` are such that the server cannot read them.
-    Owners,
-    /// Admission changes it on each write, or takes its defaults away again: no request can prove what etcd
-    /// holds.
-    Mutated,
-    /// Etch may not write this object, though it may write others of its kind.
-    Forbidden,
-    /// Any other refusal that repeating would not cure.
-    Other,
-}
-
-impl RejectionKind {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Invalid,
-        Self::Admission,
-        Self::TooLarge,
-        Self::Unavailable,
-        Self::Owners,
-        Self::Mutated,
-        Self::Forbidden,
-        Self::Other,
-    ];
+words! {
+    /// The kinds of refusals of one object.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum RejectionKind {
+        /// The object is not valid with its defaults.
+        Invalid,
+        /// An admission policy or webhook denied the write.
+        Admission,
+        /// With its defaults it is too large for etcd or the server.
+        TooLarge,
+        /// A webhook that must admit the write does not answer: the object is neither accepted nor refused.
+        Unavailable,
+        /// Its `managedFields` are such that the server cannot read them.
+        Owners,
+        /// Admission changes it on each write, or takes its defaults away again: no request can prove what etcd
+        /// holds.
+        Mutated,
+        /// Etch may not write this object, though it may write others of its kind.
+        Forbidden,
+        /// Any other refusal that repeating would not cure.
+        Refused,
+    }
 }
 
 impl Rejection {
     /// The rejection of an object from which an apply would take fields, or owners, because a conversion
     /// webhook drops them.
-    pub fn lossy(paths: &[Path]) -> Self {
+    pub fn lossy(mut paths: Vec<Path>) -> Self {
         let message = "an apply under ownership: Own would take away fields or owners, because the conversion webhook drops fields on the \
                        way to the versions of their owners and back; correct the webhook, or use ownership: None"
             .to_owned();
-        let fields = paths.iter().map(Path::to_string).collect();
-        Self { kind: RejectionKind::Other, message, fields }
+        paths.sort();
+        let fields = paths.iter().map(|path| path.without_keys().to_string()).collect();
+        Self { kind: RejectionKind::Refused, message, fields }
     }
 
     /// The rejection of an object that each write changes again.
@@ -196,7 +186,7 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
         403 if let Some(verb) = refusal.lacking_verb().and_then(Verb::named) => {
             Ok(Outcome::Forbidden { verb })
         }
-        500 if refusal.is_of_lost_version() => rejected(RejectionKind::Other),
+        500 if refusal.is_of_lost_version() => rejected(RejectionKind::Refused),
         500 if mentions_any(&UNREADABLE_OWNERS) => rejected(RejectionKind::Owners),
         500 if refusal.is_of_undeclared_field() || refusal.mentions("to an invalid group/version") => {
             Ok(Outcome::NeedsRewrite)
@@ -214,7 +204,7 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
         403 => rejected(RejectionKind::Admission),
         // Whether it was carried out is unknown, or it may be later: proxies answer with 408 and 425, too.
         401 | 408 | 425 | 429 => Err(refusal),
-        400..500 => rejected(RejectionKind::Other),
+        400..500 => rejected(RejectionKind::Refused),
         _ => Err(refusal),
     }
 }
@@ -233,10 +223,10 @@ fn rejected(kind: RejectionKind, refusal: &Refusal) -> Outcome {
             "the API server cannot read its managedFields, and refuses every server-side apply; correct them"
                 .to_owned()
         }
-        RejectionKind::Other if refusal.is_of_lost_version() => {
+        RejectionKind::Refused if refusal.is_of_lost_version() => {
             "etcd holds the object at a version that the CRD no longer has".to_owned()
         }
-        RejectionKind::Mutated | RejectionKind::Forbidden | RejectionKind::Other => {
+        RejectionKind::Mutated | RejectionKind::Forbidden | RejectionKind::Refused => {
             format!("the API server answered {refusal}")
         }
     };
@@ -324,7 +314,7 @@ mod tests {
             (
                 500,
                 "request to convert CR from an invalid group/version: g/v0".to_owned(),
-                "Other: etcd holds the object at a version that the CRD no longer has",
+                "Refused: etcd holds the object at a version that the CRD no longer has",
             ),
             (
                 500,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Body, body};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{Claimants, Items, MANAGER, owners};
+use crate::ownership::{Claimants, Items, is_applied_by_etch, others, owners};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
@@ -29,7 +29,7 @@ pub(super) fn body<'a>(object: &Object, crd: &Crd, missing: impl Iterator<Item =
     let mut ownable = Ownable::of(object, crd, &filled);
     let new = missing.filter(|path| ownable.has(path));
     let mut places: Vec<_> = new.map(|path| (path.steps().to_vec(), Extent::Whole)).collect();
-    for owner in owners(object).filter(|owner| owner.manager == MANAGER && owner.operation == "Apply") {
+    for owner in owners(object).filter(is_applied_by_etch) {
         named(owner.fields, &filled, schema, &mut Vec::new(), &mut lists, &mut |path| {
             places.push((path.to_vec(), Extent::Itself));
         });
@@ -53,7 +53,7 @@ pub(super) struct Ownable<'a> {
 impl<'a> Ownable<'a> {
     /// `filled` is the object with its defaults.
     pub(super) fn of(object: &'a Object, crd: &'a Crd, filled: &'a Value) -> Self {
-        let others = Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
+        let others = Claimants::of(others(object));
         let storage = crd.storage();
         Self { filled, schema: &storage.schema, has_status: storage.status_subresource, others }
     }

@@ -4,10 +4,10 @@
 use serde_json::{Value, json};
 
 use super::follow::{self, Change};
-use super::{Body, Ownership, Strategy, Terms, Write, rewritten};
+use super::{Body, Ownership, Strategy, Terms, Write, body, rewritten};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{Claimants, MANAGER, Owner, are_readable, owners};
+use crate::ownership::{Claimants, Owner, are_readable, others, owners};
 
 /// The write, as a JSON patch that sets the value of each changed default where the object shows it already.
 ///
@@ -47,24 +47,20 @@ pub fn pinned(write: Write, object: &Object, crd: &Crd, terms: &Terms, changes: 
         }
         _ => write,
     };
-    let put = |path: &str, value: Value| json!({ "op": "replace", "path": path, "value": value });
     // What follows is such a patch already.
     let mut operations = match &write.body {
         Body::Operations(_) => write.body.operations().to_vec(),
-        Body::Identity(_) | Body::Values(_) | Body::Metadata(_) => vec![
-            put("/metadata/uid", Value::from(object.uid())),
-            put("/metadata/resourceVersion", Value::from(object.resource_version())),
-        ],
+        Body::Identity(_) | Body::Values(_) | Body::Metadata(_) => body::of_this(object),
     };
     if let Some(entries) = write.body.json().pointer("/metadata/managedFields") {
-        operations.push(put("/metadata/managedFields", entries.clone()));
+        operations.push(body::replace("/metadata/managedFields", entries.clone()));
     }
-    let mut others = Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
+    let mut others = Claimants::of(others(object));
     operations.extend(values.into_iter().map(|(place, value)| {
-        let pointer = follow::pointer(&place);
+        let pointer = place.pointer();
         match others.claim(object.json(), &crd.storage().schema, place.steps()) {
             true => json!({ "op": "test", "path": pointer, "value": value }),
-            false => put(&pointer, value.clone()),
+            false => body::replace(&pointer, value.clone()),
         }
     }));
     Write { body: Body::Operations(Value::from(operations).into()), ..write }
@@ -105,7 +101,7 @@ mod tests {
             Strategy::Merge | Strategy::Rewrite => Body::Metadata(body.into()),
             Strategy::Follow | Strategy::Embed => Body::Operations(body.into()),
         };
-        Write { strategy, body, prove: true, missing: Vec::new(), doubtful: Vec::new(), decides_again: false }
+        Write { prove: true, ..Write::new(strategy, body, Vec::new()) }
     }
 
     fn sent(object: &Object, terms: &Terms, changes: &[Change]) -> Vec<(String, Value)> {

@@ -132,14 +132,7 @@ mod tests {
     fn paths(body: fn(Json) -> Body, object: &Object) -> Option<Vec<String>> {
         let body = body(json!({ "metadata": { "name": "a", "uid": "u", "resourceVersion": "7" } }).into());
         let strategy = Strategy::Apply;
-        let write = Write {
-            strategy,
-            body,
-            prove: false,
-            missing: Vec::new(),
-            doubtful: Vec::new(),
-            decides_again: false,
-        };
+        let write = Write::new(strategy, body, Vec::new());
         let crd = things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
         let patch = checked(&write, object, &crd)?;
         let operations = patch.as_array().expect("operations").iter();
@@ -193,13 +186,9 @@ mod tests {
     #[test]
     fn what_the_view_lacks_is_applied_and_an_entry_that_is_left_all_the_same_is_removed() {
         let crd = things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
-        let apply = |object: &Object| Write {
-            strategy: Strategy::Apply,
-            body: Body::Identity(json!({ "metadata": { "name": object.name(), "uid": "u" } }).into()),
-            prove: false,
-            missing: Vec::new(),
-            doubtful: Vec::new(),
-            decides_again: false,
+        let apply = |object: &Object| {
+            let body = json!({ "metadata": { "name": object.name(), "uid": "u" } });
+            Write::new(Strategy::Apply, Body::Identity(body.into()), Vec::new())
         };
         let begin = |object: &Object| {
             let (write, terms) = (apply(object), Terms::default());
@@ -261,14 +250,7 @@ mod tests {
         for (others, owners, is_by_admission) in [(&[][..], 1, true), (&["v2"], 1, false), (&[], 11, false)] {
             let (crd, object) = (versions(others), object(spec.clone(), owned_by(owners, "v1")));
             let body = Body::Identity(json!({ "metadata": { "name": "a", "uid": "u" } }).into());
-            let write = Write {
-                strategy: Strategy::Apply,
-                body,
-                prove: false,
-                missing: Vec::new(),
-                doubtful: Vec::new(),
-                decides_again: false,
-            };
+            let write = Write::new(Strategy::Apply, body, Vec::new());
             let terms = Terms::default();
             let (mut machine, _) = WriteMachine::begin(&crd, &object, &write, &terms);
             let step = machine.answered(super::tests::object(json!({ "size": 5 }), owned_by(owners, "v1")));

@@ -20,12 +20,5 @@ pub fn repeat(object: &Object, crd: &Crd, write: &Write) -> Write {
         }
         Some(_) => (Strategy::Apply, owned_apply::body(object, crd, asked.iter())),
     };
-    Write {
-        strategy,
-        body,
-        prove: false,
-        missing: write.missing.clone(),
-        doubtful: Vec::new(),
-        decides_again: false,
-    }
+    Write::new(strategy, body, write.missing.clone())
 }

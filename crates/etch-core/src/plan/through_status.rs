@@ -32,13 +32,9 @@ pub fn through_status(object: &Object, crd: &Crd, terms: &Terms, refused: &Write
         && owners(object).next().is_some()
         && owners(object).all(|owner| owner.api_version == version)
         && !has_gap(object, crd);
-    may.then(|| Write {
-        strategy: Strategy::Status,
-        body: Body::Identity(body::identity(object, crd)),
-        prove: true,
-        missing: refused.missing.clone(),
-        doubtful: Vec::new(),
-        decides_again: false,
+    may.then(|| {
+        let body = Body::Identity(body::identity(object, crd));
+        Write { prove: true, ..Write::new(Strategy::Status, body, refused.missing.clone()) }
     })
 }
 

@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::clock::created;
-use super::follow::{Unowned, each_place, held, is_followable, pointer};
+use super::follow::{Unowned, each_place, held, is_followable};
 use super::places::skip;
 use super::room::{ROOM, Room, size};
-use super::{Body, Exceptions, HiddenEvidence, Plan, Record, Skip, Strategy, Terms, Write};
+use super::{Body, Exceptions, HiddenEvidence, Plan, Record, Skip, Strategy, Terms, Write, body};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::words::words;
@@ -282,24 +282,16 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, removed: &[(Path, &Value)], r
     if let Some(held) = held(object, crd, terms, &moves, record) {
         return Plan::Hold(held);
     }
-    Plan::Write(Write {
-        strategy: Strategy::Follow,
-        body: Body::Operations(body(object, removed)),
-        prove: false,
-        missing: removed.iter().map(|(place, _)| place.clone()).collect(),
-        doubtful: Vec::new(),
-        decides_again: false,
-    })
+    let body = Body::Operations(patch(object, removed));
+    let missing = removed.iter().map(|(place, _)| place.clone()).collect();
+    Plan::Write(Write::new(Strategy::Follow, body, missing))
 }
 
 /// A JSON patch of this very object, as it was read, that tests for each value before it removes it.
-fn body(object: &Object, removed: &[(Path, &Value)]) -> Json {
-    let mut operations = vec![
-        json!({ "op": "replace", "path": "/metadata/uid", "value": object.uid() }),
-        json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version() }),
-    ];
+fn patch(object: &Object, removed: &[(Path, &Value)]) -> Json {
+    let mut operations = body::of_this(object);
     for (place, value) in removed {
-        let path = pointer(place);
+        let path = place.pointer();
         operations.push(json!({ "op": "test", "path": path, "value": value }));
         operations.push(json!({ "op": "remove", "path": path }));
     }

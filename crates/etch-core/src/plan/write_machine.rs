@@ -19,13 +19,14 @@
 
 use super::alteration::Alterations;
 use super::decide::apply_may_lose_fields;
-use super::dropped::{changed, dropped, unseen};
+use super::dropped::{dropped, unseen};
 use super::outcome::{Outcome, Rejection, classify};
 use super::{
     Body, Proof, Strategy, Terms, Write, ahead_of_rewrite, harmed, has_followed, has_gap, lag_check,
     presence, release, repeat, rewritten,
 };
 use crate::crd::Crd;
+use crate::difference::difference;
 use crate::object::Object;
 use crate::ownership::lost;
 use crate::refusal::Refusal;
@@ -290,9 +291,11 @@ impl<'a> WriteMachine<'a> {
     /// Why an apply whose dry run has this answer is not sent; `None` if it takes no field from another
     /// owner.
     fn rejection(&self, answer: &Object) -> Option<Rejection> {
-        let paths = changed(self.object, answer);
-        let is_harmless = paths.is_empty() && self.lost(answer).is_empty();
-        (!is_harmless).then(|| Rejection::lossy(&paths))
+        let schema = &self.crd.storage().schema;
+        let found = difference(self.object.json(), answer.json(), schema, schema);
+        let taken = [found.changes, found.disappears].concat();
+        let is_harmless = taken.is_empty() && self.lost(answer).is_empty();
+        (!is_harmless).then(|| Rejection::lossy(taken))
     }
 
     /// The outcome of the write, as far as its last answer shows it; otherwise the request that proves it.

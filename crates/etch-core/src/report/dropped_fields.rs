@@ -9,6 +9,7 @@ use crate::condition::list;
 use crate::crd::Crd;
 use crate::object::Identity;
 use crate::plan::Cleared;
+use crate::words::counted;
 use kube_structural_schema::path::Path;
 use kube_structural_schema::prune::keeps;
 
@@ -100,9 +101,8 @@ impl DroppedFields {
 
     /// The fields that were dropped against the policy, as a sentence; `None` if there are none.
     pub fn lost(&self) -> Option<String> {
-        let places = self.lost.iter().map(|(place, objects)| {
-            format!("{place} ({objects} {})", if *objects == 1 { "object" } else { "objects" })
-        });
+        let places =
+            self.lost.iter().map(|(place, objects)| format!("{place} ({})", counted(*objects, "object")));
         let places: Vec<String> = places.collect();
         (!places.is_empty()).then(|| list(&places, "writes dropped fields while the CRD changed"))
     }

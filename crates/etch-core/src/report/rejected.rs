@@ -35,7 +35,7 @@ impl Rejected {
             return None;
         }
         let unknown = || Rejection {
-            kind: RejectionKind::Other,
+            kind: RejectionKind::Refused,
             message: "rejected by an earlier run of Etch".to_owned(),
             fields: Vec::new(),
         };

@@ -4,13 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::NewViolations;
 use super::named::{NAMED, listed};
 use super::unserved::Unserved;
 use crate::crd::{Crd, Version};
+use crate::findings::SchemaFindings;
 use crate::impact::{Counted, Effect, EffectKind, Kind, Place, Problem, Tally};
 use crate::object::Object;
 use crate::plan::{Record, Terms};
+use crate::words::counted;
 
 /// How many lines there are at most: API servers cut warnings off that are longer than 4 KiB together.
 const LINES: usize = 10;
@@ -37,6 +38,16 @@ pub enum Extent {
         /// How many there are, about.
         of: Option<u64>,
     },
+}
+
+impl Extent {
+    /// How many objects were checked, after which the rest of the sentence follows.
+    pub(super) fn of(&self, objects: u64) -> String {
+        match self {
+            Self::Whole => counted(objects, "object"),
+            Self::Part { .. } => format!("the {objects} that were checked"),
+        }
+    }
 }
 
 /// What was found out about an upgrade.
@@ -71,7 +82,7 @@ impl Findings {
     /// Only why nothing could be checked.
     pub fn unknown(why: &str) -> Self {
         FindingsBuilder::default()
-            .findings(&NewViolations::default(), &Extent::Part { why: why.to_owned(), of: None })
+            .findings(&SchemaFindings::default(), &Extent::Part { why: why.to_owned(), of: None })
     }
 }
 
@@ -100,12 +111,8 @@ impl FindingsBuilder {
     }
 
     /// What was found, in objects and in the schema.
-    pub fn findings(&self, violations: &NewViolations, extent: &Extent) -> Findings {
-        let all = match (self.objects(), extent) {
-            (1, Extent::Whole) => "1 object".to_owned(),
-            (total, Extent::Whole) => format!("{total} objects"),
-            (total, Extent::Part { .. }) => format!("the {total} that were checked"),
-        };
+    pub fn findings(&self, violations: &SchemaFindings, extent: &Extent) -> Findings {
+        let all = extent.of(self.objects());
         let mut places: Vec<_> = self.tally.summary.iter().filter(|(place, _)| counts(place)).collect();
         places.sort_by_key(|(place, objects)| {
             (Reverse(place.effect), place.is_open, Reverse(**objects), &place.text)

@@ -37,11 +37,7 @@ impl ObjectFindings for MigrationBuilder {
     }
 
     fn findings(&self, crd: &Crd, extent: &Extent) -> Findings {
-        let all = match (self.objects, extent) {
-            (1, Extent::Whole) => "1 object".to_owned(),
-            (objects, Extent::Whole) => format!("{objects} objects"),
-            (objects, Extent::Part { .. }) => format!("the {objects} that were checked"),
-        };
+        let all = extent.of(self.objects);
         let found = [
             (&self.losing, "the migration destroys hidden fields"),
             (&self.filled, "the migration stores defaults that etcd lacks"),

@@ -32,7 +32,7 @@ pub use deletion::DeletionBuilder;
 pub use digest::digest;
 pub use findings::{Extent, Findings, FindingsBuilder, ObjectFindings};
 pub use migration::MigrationBuilder;
-pub use new_violations::{NewViolations, new_violations};
+pub use new_violations::new_violations;
 
 /// The name of the webhook that is asked about upgrades and deletions of CRDs.
 pub const GUARD: &str = "crd-upgrades.guard.etch-operator";

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::crd::Crd;
+use crate::findings::SchemaFindings;
 use crate::impact::{Kind, Upgrade};
 use crate::object::Object;
 use crate::plan::{Record, Terms};
@@ -205,7 +206,7 @@ fn many_places_are_counted_not_listed() {
     let mut builder = FindingsBuilder::new(&before, &after, Terms::default());
     let effect = Upgrade::new(&before, &after).object(&object);
     builder.add(&object, &before, &Record::default(), effect);
-    let lines = builder.findings(&NewViolations::default(), &Extent::Whole).lines;
+    let lines = builder.findings(&SchemaFindings::default(), &Extent::Whole).lines;
     assert_eq!(lines.len(), 10);
     assert_eq!(lines[9], "and 21 more places; `etch impact -f FILE --live` lists all");
 }

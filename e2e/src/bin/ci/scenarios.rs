@@ -4,13 +4,13 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cargo::forget_package;
 use e2e::target::target_folder;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::report::Report;
@@ -39,7 +39,7 @@ pub(crate) fn run(report: &mut Report) -> Result<Vec<String>> {
     fs::copy(etch, &copy).context("a copy of etch")?;
     let waiting = Mutex::new(tests.into_iter());
     let ended = Mutex::new((report, Vec::new()));
-    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let next = || waiting.lock().next();
     let run_all = || {
         while let Some(test) = next() {
             let log = folder.join(format!("{}.log", test.name));
@@ -47,7 +47,7 @@ pub(crate) fn run(report: &mut Report) -> Result<Vec<String>> {
             let start = Instant::now();
             let passed = test.run(&copy, &log);
             let seconds = start.elapsed().as_secs();
-            let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut ended = ended.lock();
             let (report, failed) = &mut *ended;
             let output = fs::read(&log).unwrap_or_default();
             for line in String::from_utf8_lossy(&output).lines() {
@@ -68,7 +68,7 @@ pub(crate) fn run(report: &mut Report) -> Result<Vec<String>> {
             scope.spawn(run_all);
         }
     });
-    Ok(ended.into_inner().unwrap_or_else(PoisonError::into_inner).1)
+    Ok(ended.into_inner().1)
 }
 
 impl Built {

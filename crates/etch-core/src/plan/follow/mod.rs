@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use super::room::{ROOM, Room, size};
 use super::{
-    Body, Broken, Held, HiddenFields, Hold, Plan, Record, Strategy, Terms, Write, breach, misfit,
+    Body, Broken, Held, HiddenFields, Hold, Plan, Record, Strategy, Terms, Write, body, breach, misfit,
     still_hidden,
 };
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::without::remove;
 use kube_structural_schema::json::{Json, same};
-use kube_structural_schema::path::{Path, Step};
+use kube_structural_schema::path::Path;
 
 pub use change::{Change, OldDefault, changes, is_followable, past, past_of};
 pub(super) use places::each as each_place;
@@ -158,15 +158,8 @@ fn plan(object: &Object, crd: &Crd, terms: &Terms, moves: &[(Path, Option<&Json>
         return Plan::Hold(held);
     }
     let missing: Vec<Path> = moves.iter().map(|(place, _)| place.clone()).collect();
-    let body = Body::Operations(body(object, moves));
-    Plan::Write(Write {
-        strategy: Strategy::Follow,
-        body,
-        prove: false,
-        missing,
-        doubtful: Vec::new(),
-        decides_again: false,
-    })
+    let body = Body::Operations(patch(object, moves));
+    Plan::Write(Write::new(Strategy::Follow, body, missing))
 }
 
 /// What harm a write would do that moves these values, if any.
@@ -206,7 +199,7 @@ fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Br
     for (place, present) in moves {
         match present {
             Some(value) => {
-                if let Some(slot) = after.pointer_mut(&pointer(place)) {
+                if let Some(slot) = after.pointer_mut(&place.pointer()) {
                     *slot = Value::clone(value);
                 }
             }
@@ -216,33 +209,14 @@ fn broken(object: &Object, crd: &Crd, moves: &[(Path, Option<&Json>)]) -> Vec<Br
     breach::broken_by_change(&before, &after, crd)
 }
 
-/// A JSON patch of this very object: its uid and resource version are put where they are, which the server
-/// takes as conditions. A list or map item is named by where it stands, for the condition makes sure that it
-/// stands there still.
-fn body(object: &Object, moves: &[(Path, Option<&Json>)]) -> Json {
-    let mut operations = vec![
-        json!({ "op": "replace", "path": "/metadata/uid", "value": object.uid() }),
-        json!({ "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version() }),
-    ];
+/// The patch that moves these values.
+fn patch(object: &Object, moves: &[(Path, Option<&Json>)]) -> Json {
+    let mut operations = body::of_this(object);
     operations.extend(moves.iter().map(|(place, present)| match present {
-        Some(value) => json!({ "op": "replace", "path": pointer(place), "value": value }),
-        None => json!({ "op": "remove", "path": pointer(place) }),
+        Some(value) => body::replace(&place.pointer(), Value::clone(value)),
+        None => json!({ "op": "remove", "path": place.pointer() }),
     }));
     Json::from(Value::from(operations))
-}
-
-/// The place as RFC 6901 writes it.
-pub(crate) fn pointer(place: &Path) -> String {
-    let mut text = String::new();
-    for step in place.steps() {
-        text.push('/');
-        match step {
-            Step::Field(name) | Step::Key(name) => text.push_str(&name.replace('~', "~0").replace('/', "~1")),
-            Step::Index(index) => text.push_str(&index.to_string()),
-            Step::Items | Step::Values => text.push('-'),
-        }
-    }
-    text
 }
 
 /// Whether a write that followed has left what it should: no moved place still has the value that it had

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{Claimants, MANAGER, are_readable, owners};
+use crate::ownership::{Claimants, are_readable, others, owners};
 use crate::plan::{hidden, misfit};
 use kube_structural_schema::path::Path;
 
@@ -27,7 +27,7 @@ impl<'a> Unowned<'a> {
         let is_told = are_readable(object.json())
             && owners(object).next().is_some()
             && owners(object).all(|owner| owner.fields.is_object() && is_understood(owner.version()));
-        let others = || Claimants::of(owners(object).filter(|owner| owner.manager != MANAGER));
+        let others = || Claimants::of(others(object));
         Self { object, crd, others: is_told.then(others) }
     }
 

@@ -21,6 +21,7 @@ fn crd(conversion: &str) -> Crd {
 fn stored_at(conversion: &str, size: Value, stored: &[&str]) -> Crd {
     let version = |name: &str, is_new: bool, mut properties: Value| {
         properties["name"] = json!({ "type": "string" });
+        properties["tags"] = json!({ "type": "object", "additionalProperties": { "type": "string" } });
         let both = json!({ "type": "object", "properties": properties });
         json!({ "name": name, "served": is_new, "storage": is_new, "subresources": { "status": {} },
             "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": both, "status": both } } } })
@@ -203,7 +204,8 @@ fn where_a_webhook_converts_for_other_owners_an_apply_over_our_own_fields_is_tri
         ("Webhook", "v1beta1", false, PatchKind::Apply),
         ("Webhook", "v1", true, PatchKind::Apply),
     ] {
-        let mut object = object(owner("Update", others), json!({})).json().clone();
+        let spec = json!({ "name": "n", "size": 1, "tags": { "user": "x" } });
+        let mut object = object(owner("Update", others), json!({ "spec": spec })).json().clone();
         if owns {
             object["metadata"]["managedFields"].as_array_mut().expect("owners").push(ours.clone());
         }
@@ -213,9 +215,14 @@ fn where_a_webhook_converts_for_other_owners_an_apply_over_our_own_fields_is_tri
         assert_eq!(request.kind, kind, "{conversion} {others} {owns}");
         if kind == PatchKind::ApplyDryRun {
             let mut lost = object.json().clone();
-            lost["spec"] = json!({ "size": 1 });
+            lost["spec"] = json!({ "size": 1, "tags": {} });
             let next = machine.answered(lost.into());
-            assert!(matches!(next, Step::Done(Outcome::Rejected(_))), "{next:?}");
+            let Step::Done(Outcome::Rejected(rejection)) = next else { panic!("{next:?}") };
+            assert_eq!(
+                rejection.fields,
+                [".spec.name", ".spec.tags[\"*\"]"],
+                "keys of maps are data of users"
+            );
             let (mut machine, _) = WriteMachine::begin(&crd, &object, &write, &terms);
             let next = machine.answered(object.clone());
             assert!(matches!(next, Step::Send(Request { kind: PatchKind::Apply, .. })), "{next:?}");

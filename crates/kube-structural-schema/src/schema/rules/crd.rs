@@ -25,16 +25,24 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// What is wrong, each in the server's words.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Self::Structural => Vec::new(),
+            Self::Violations(violations) => {
+                violations.iter().map(|violation| violation.text.clone()).collect()
+            }
+            Self::Unreadable { .. } => self.message().into_iter().collect(),
+        }
+    }
+
     /// The message of the server's condition; `None` if it sets none.
     pub fn message(&self) -> Option<String> {
         match self {
             Self::Structural => None,
             Self::Violations(violations) => Some(match violations.as_slice() {
                 [only] => only.text.clone(),
-                all => {
-                    let texts: Vec<_> = all.iter().map(|violation| violation.text.as_str()).collect();
-                    format!("[{}]", texts.join(", "))
-                }
+                _ => format!("[{}]", self.texts().join(", ")),
             }),
             Self::Unreadable { version, error } => {
                 let detail = match error {
