@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::breakable::BreakableScopes;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::{Json, same};
-use kube_structural_schema::path::Path;
+use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::{ParseError, Pool, Schema};
 
 /// The API groups that kube-apiserver serves itself. A CRD may be in a group that ends in `k8s.io` if it has
@@ -101,6 +101,8 @@ pub struct Version {
     pub served: bool,
     /// Whether `status` is a subresource: a create through this version drops it (fact D11).
     pub status_subresource: bool,
+    /// Where the scale subresource writes, if there is one: the server records no owner for it (fact W34).
+    pub scale: Option<Path>,
     /// Whether a write through this version may store an object without a default that the storage version
     /// shows: it has another schema (fact W10), or a webhook converts it, which may be older than the CRD.
     pub may_drop_defaults: bool,
@@ -369,6 +371,11 @@ impl Crd {
         self.converted_by_webhook
     }
 
+    /// Whether a value at a place, or a part of it, may come through a scale subresource.
+    pub fn is_scaled(&self, place: &Path) -> bool {
+        self.versions.iter().filter_map(|version| version.scale.as_ref()).any(|scale| place.contains(scale))
+    }
+
     /// Whether an owner at this version names fields in the storage version's terms. A conversion webhook may
     /// rename any.
     pub fn names_fields_alike(&self, version: &str) -> bool {
@@ -424,10 +431,17 @@ fn version(document: &Value, preserves_unknown_fields: bool) -> Result<Version, 
     Ok(Version {
         served: document.get("served") == Some(&Value::Bool(true)),
         status_subresource: document["subresources"]["status"].is_object(),
+        scale: scale(document),
         may_drop_defaults: false,
         name,
         schema,
     })
+}
+
+/// Where a version's scale subresource writes: `.spec.replicas`.
+fn scale(version: &Value) -> Option<Path> {
+    let path = version["subresources"]["scale"]["specReplicasPath"].as_str()?;
+    Some(path.split('.').skip(1).map(|name| Step::Field(name.to_owned())).collect())
 }
 
 /// The versions other than the storage version at which objects may be stored.

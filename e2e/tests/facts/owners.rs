@@ -1,11 +1,11 @@
 //! When the server forgets the owners of an object, when it gathers some of them, and what they own where a
-//! schema specifies nothing (W19, W20, W22, W26, W31).
+//! schema specifies nothing (W19, W20, W22, W26, W31, W34).
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
 use crate::{
-    cluster::{Cluster, JSON_PATCH},
+    cluster::{Cluster, JSON_PATCH, MERGE},
     rows,
     tabs::{ETCH, Tabs, defaulted, owners, spec, text, v1, versions},
 };
@@ -15,6 +15,7 @@ rows! {
     w20: "of more than 10 owners by Update the oldest are gathered as `ancient-changes`, with all that they own",
     w26: "owners keep fields that the schema no longer has: an apply, a merge patch and a move to another version drop the values alone",
     w31: "where the server cannot read an owner, every apply is refused, and a patch makes it forget all owners",
+    w34: "a write of the scale of an object changes its replicas, and names no owner of them",
     w22: "below x-kubernetes-preserve-unknown-fields objects are owned field by field, lists as a whole; a dry run shows it",
 }
 
@@ -46,6 +47,26 @@ async fn w31(cluster: &Cluster) -> Result<()> {
         let after = tabs.raw(&name(index)).await?;
         ensure!(after["spec"]["color"] == "red", "{field} {value}: {after}");
         ensure!(after["metadata"]["managedFields"].is_null(), "{field} {value}: {after}");
+    }
+    Ok(())
+}
+
+async fn w34(cluster: &Cluster) -> Result<()> {
+    let tabs = Tabs::new(cluster, "w34");
+    let replicas = json!({"type": "integer", "default": 1});
+    tabs.define(v1(json!({"a": text(), "replicas": replicas})).with_scale()).await?;
+    for owns in [false, true] {
+        let name = format!("owned-{owns}");
+        let fields = if owns { json!({"a": "x", "replicas": 2}) } else { json!({"a": "x"}) };
+        tabs.apply("v1", &name, "owner", json!({"spec": fields})).await?.ok()?;
+        let scale = format!("{}?fieldManager=scaler", tabs.path("v1", &format!("{name}/scale")));
+        cluster.patch(MERGE, &scale, &json!({"spec": {"replicas": 4}})).await?.ok()?;
+        let raw = tabs.raw(&name).await?;
+        ensure!(raw["spec"]["replicas"] == 4, "{raw}");
+        let entries = raw["metadata"]["managedFields"].as_array().map_or(&[][..], Vec::as_slice);
+        let is_owned = |entry: &Value| !entry["fieldsV1"]["f:spec"]["f:replicas"].is_null();
+        ensure!(entries.len() == 1 && entries[0]["manager"] == "owner", "{raw}");
+        ensure!(is_owned(&entries[0]) == owns, "{raw}");
     }
     Ok(())
 }

@@ -36,6 +36,7 @@ pub(crate) struct Tabs<'a> {
 pub(crate) struct Definition {
     versions: Vec<(String, Value)>,
     status: bool,
+    scale: bool,
     conversion: Value,
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn spec(properties: Value) -> Value {
 /// Versions with these schemas, the storage version last.
 pub(crate) fn versions<const N: usize>(versions: [(&str, Value); N]) -> Definition {
     let versions = versions.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
-    Definition { versions, status: false, conversion: json!({"strategy": "None"}) }
+    Definition { versions, status: false, scale: false, conversion: json!({"strategy": "None"}) }
 }
 
 /// The single version v1 whose `spec` has these properties.
@@ -82,6 +83,11 @@ impl Definition {
         Self { status: true, ..self }
     }
 
+    /// The scale subresource in every version, of `.spec.replicas`.
+    pub(crate) fn with_scale(self) -> Self {
+        Self { scale: true, ..self }
+    }
+
     pub(crate) fn converted(self, conversion: Value) -> Self {
         Self { conversion, ..self }
     }
@@ -92,7 +98,14 @@ impl Definition {
         let versions = self.versions.iter().enumerate().map(|(index, (name, schema))| {
             let mut schema = schema.clone();
             schema["properties"][probe] = text();
-            let subresources = if self.status { json!({"status": {}}) } else { json!({}) };
+            let mut subresources = json!({});
+            if self.status {
+                subresources["status"] = json!({});
+            }
+            if self.scale {
+                subresources["scale"] =
+                    json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
+            }
             json!({"name": name, "served": true, "storage": index == storage, "subresources": subresources,
                    "schema": {"openAPIV3Schema": schema}})
         });

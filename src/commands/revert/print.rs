@@ -166,7 +166,9 @@ fn why(standing: &Standing) -> String {
             "the storage version no longer has the field; no read shows what etcd holds, and the next write drops it".to_owned()
         }
         Standing::NotRemovable => {
-            "it is in status or metadata, is an item or a map's value itself, or tells an item from others".to_owned()
+            "it is in status or metadata, is an item or a map's value itself, tells an item from others, or is set through the scale \
+             subresource"
+                .to_owned()
         }
         Standing::NoPass => "no complete pass on record stored it; one that did not end, such as a canary, may have stored it in some \
              objects"

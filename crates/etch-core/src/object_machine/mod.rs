@@ -32,7 +32,7 @@ use crate::object::Object;
 use crate::object_state::{ObjectState, Skipped};
 use crate::plan::{
     HiddenFields, Outcome, Plan, Proof, Record, Rejection, RejectionKind, Since, Skip, Strategy, Terms,
-    Write, decide, has_gap, hidden, likely, pinned, rewritten, shows_past, through_status, unproved,
+    Write, decide, has_gap, hidden, likely, pinned, renamed, rewritten, shows_past, through_status, unproved,
     with_lag_check,
 };
 use crate::rbac::Verb;
@@ -379,6 +379,12 @@ impl ObjectMachine {
             }
         };
         let write = Write { prove: write.prove && !self.suspicion.altered, ..write };
+        if write.strategy == Strategy::Rewrite && !is_audit {
+            let paths = renamed(&self.object, crd);
+            if !paths.is_empty() {
+                return self.conclude(ObjectState::Rejected(Rejection::renamed(&paths, &crd.storage().name)));
+            }
+        }
         if write.strategy != Strategy::Follow {
             let likely = likely(&self.object, crd, terms, &write, since);
             if is_audit {

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::crd::sample::{things, with_spec};
+use crate::crd::sample::{things, things_document, with_spec};
 use crate::object_state::StateKind;
 use crate::plan::RejectionKind;
 
@@ -86,6 +86,41 @@ fn what_the_identity_ahead_of_a_rewrite_has_stored_counts_as_written() {
             let step = machine.wrote(Some(Outcome::AlreadyStored(Proof::WriteChangedNothing)));
             assert_eq!(kind(&step), Some(expected));
         });
+    }
+}
+
+#[test]
+fn where_a_webhook_may_have_renamed_what_somebody_owns_the_owners_are_not_rewritten() {
+    for (strategy, is_rewritten) in [("Webhook", false), ("None", true)] {
+        let mut document = things_document(with_spec(json!({ "size": { "type": "integer", "default": 5 } })));
+        let mut old = document["spec"]["versions"][0].clone();
+        (old["name"], old["storage"]) = (json!("v1beta1"), json!(false));
+        old["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] =
+            json!({ "count": { "type": "integer" } });
+        document["spec"]["versions"].as_array_mut().expect("versions").push(old);
+        document["spec"]["conversion"] = json!({ "strategy": strategy });
+        let crd = Arc::new(Crd::read(&document.into()).expect("a CRD"));
+        let mut read = object("7", json!({ "size": 5 })).json().clone();
+        let entry = &mut read["metadata"]["managedFields"][0];
+        (entry["apiVersion"], entry["fieldsV1"]) =
+            (json!("example.com/v1beta1"), json!({ "f:spec": { "f:count": {} } }));
+        let terms = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
+        let rules = Rules { crd, terms, mode: Mode::Persist, since: Arc::default() };
+        let again = || Again::Read(Box::new(Object::from(read.clone())));
+        let (mut machine, mut step) =
+            ObjectMachine::begin(rules, ObjectLedger::default(), read.clone().into(), Arc::default(), false);
+        if !is_rewritten {
+            assert!(matches!(step, Step::Write), "{step:?}");
+            assert!(matches!(machine.wrote(Some(Outcome::NeedsRewrite)), Step::ReadAgain { .. }));
+            step = machine.read(again());
+        }
+        match step {
+            Step::Write => assert!(is_rewritten),
+            Step::Done(Reconciled { state: ObjectState::Rejected(rejection), .. }) => {
+                assert_eq!((is_rewritten, rejection.fields), (false, vec![".spec.count".to_owned()]));
+            }
+            step => panic!("{step:?}"),
+        }
     }
 }
 

@@ -83,7 +83,8 @@ pub(super) fn would_be_pruned(object: &Object, schema: &Schema) -> bool {
     !found.is_empty()
 }
 
-fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
+/// The topmost fields of a set of owned ones that a schema does not know.
+pub(super) fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
     let Value::Object(elements) = fields else { return };
     for (element, inner) in elements {
         if let Some(name) = element.strip_prefix("f:") {

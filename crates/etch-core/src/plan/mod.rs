@@ -63,7 +63,7 @@ pub use prediction::{Prediction, predict};
 pub use proof::Proof;
 pub use record::{Coverage, Record, last_write_stores};
 pub use repeat::repeat;
-pub use rewrite::release;
+pub use rewrite::{release, renamed};
 pub use stored_at::{StoredAt, stored_at};
 pub use through_status::through_status;
 pub use unstore::{KeptBecause, RecordedDefault, Standing, StoredDefault, Unstorable, Unstoring};

@@ -93,7 +93,8 @@ words! {
         TooLarge,
         /// A webhook that must admit the write does not answer: the object is neither accepted nor refused.
         Unavailable,
-        /// Its `managedFields` are such that the server cannot read them.
+        /// Its `managedFields` are such that the server cannot read them, or that a write would take fields from their
+        /// owners.
         Owners,
         /// Admission changes it on each write, or takes its defaults away again: no request can prove what etcd
         /// holds.
@@ -115,6 +116,17 @@ impl Rejection {
         paths.sort();
         let fields = paths.iter().map(|path| path.without_keys().to_string()).collect();
         Self { kind: RejectionKind::Refused, message, fields }
+    }
+
+    /// The rejection of an object whose owners cannot be rewritten at the storage version: they name fields that a
+    /// conversion webhook may have renamed.
+    pub fn renamed(paths: &[Path], storage_version: &str) -> Self {
+        let message = format!(
+            "owners at other versions name fields that {storage_version} does not have: the conversion webhook may give them \
+             other names there, and a write would take them from their owners; have these apply or update the object at {storage_version}"
+        );
+        let fields = paths.iter().map(|path| path.without_keys().to_string()).collect();
+        Self { kind: RejectionKind::Owners, message, fields }
     }
 
     /// The rejection of an object that each write changes again.

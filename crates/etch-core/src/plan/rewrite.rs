@@ -1,17 +1,18 @@
 //! Rewriting the owners of an object: at the storage version, with the entries of one manager united, and
-//! without Etch's own. Each owner keeps its fields, except names that mean nothing at the storage version.
+//! without Etch's own. Each owner keeps its fields, except names that mean nothing at any version.
 
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
+use super::hidden::unknown_owned;
 use super::misfit::misfits;
 use super::{Ownership, Terms};
 use crate::crd::Crd;
 use crate::object::Object;
-use crate::ownership::{MANAGER, Owner, owners, unite};
+use crate::ownership::{MANAGER, Owner, others, owners, unite};
 use kube_structural_schema::json::Json;
-use kube_structural_schema::path::Path;
+use kube_structural_schema::path::{Path, Trail};
 use kube_structural_schema::prune::{Field, Pruner, keeps};
 use kube_structural_schema::schema::Schema;
 
@@ -40,6 +41,22 @@ pub(super) fn is_needed<'a>(
 /// refuses every apply to the object (fact W18), and no owner can write at that version to leave it.
 pub(super) fn is_outdated(object: &Object, crd: &Crd) -> bool {
     owners(object).any(|owner| crd.version(owner.version()).is_none_or(|version| !version.served))
+}
+
+/// The fields that owners at other versions name there, and of which the storage version has none: a conversion
+/// webhook may give them another name, and which one is not known. A rewrite would take them from their owners.
+///
+/// An owner at a version that the CRD no longer has can write there no more, and nothing converts from it.
+pub fn renamed(object: &Object, crd: &Crd) -> Vec<Path> {
+    let mut found = BTreeSet::new();
+    for owner in others(object).filter(|owner| !crd.names_fields_alike(owner.version())) {
+        if let Some(version) = crd.version(owner.version()) {
+            let mut unknown = BTreeSet::new();
+            unknown_owned(owner.fields, Pruner::root(&crd.storage().schema), &Trail::ROOT, &mut unknown);
+            found.extend(unknown.into_iter().filter(|path| keeps(&version.schema, path.steps())));
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// A merge patch that replaces the owners, on the very object that was read.
@@ -97,8 +114,8 @@ pub fn release(object: &Object) -> Option<Json> {
     ])))
 }
 
-/// Leaves out of an entry what the storage version does not know: a webhook has given it another name, and
-/// under this one it would look like a hidden field. An owner of nothing else keeps its entry unchanged.
+/// Leaves out of an entry what the storage version does not know, and its own version is gone, or does not know
+/// either: it would look like a hidden field. An owner of nothing else keeps its entry unchanged.
 fn forget_unknown(entry: &mut Value, schema: &Schema) {
     let Some(fields) = entry.get_mut("fieldsV1") else { return };
     let mut known = fields.clone();
@@ -167,7 +184,7 @@ mod tests {
             },
         });
         let crd = Crd::read(&crd.into()).expect("a CRD");
-        let entry = |manager: &str, owned: Value| json!({ "manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v1beta1", "fieldsV1": owned });
+        let entry = |manager: &str, owned: Value| json!({ "manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v0", "fieldsV1": owned });
         let both =
             json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {}, "f:old": {} } });
         let alone = json!({ "f:spec": { "f:old": {} } });
@@ -181,5 +198,37 @@ mod tests {
         assert_eq!((&entries[0]["fieldsV1"], &entries[1]["fieldsV1"]), (&known, &alone));
         object["metadata"]["managedFields"] = json!([entries[0]]);
         assert_eq!(hidden(&Object::from(object), &crd, &[]), []);
+    }
+
+    #[test]
+    fn what_a_webhook_may_have_renamed_is_taken_from_nobody() {
+        let version = |name: &str, field: &str| {
+            let properties = json!({ "a": { "type": "string" }, field: { "type": "string" } });
+            let spec = json!({ "type": "object", "properties": properties });
+            json!({ "name": name, "served": true, "storage": name == "v1",
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } })
+        };
+        let renamed_by = |strategy: &str, at: &str, owned: &str| {
+            let crd = json!({
+                "metadata": { "name": "tabs.example.com" },
+                "spec": {
+                    "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
+                    "conversion": { "strategy": strategy }, "versions": [version("v1beta1", "old"), version("v1", "new")],
+                },
+            });
+            let object = json!({ "metadata": { "managedFields": [{ "manager": "user", "operation": "Update",
+                "apiVersion": format!("example.com/{at}"), "fieldsV1": { "f:spec": { "f:a": {}, owned: {} } } }] } });
+            let paths = renamed(&Object::from(object), &Crd::read(&crd.into()).expect("a CRD"));
+            paths.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(renamed_by("Webhook", "v1beta1", "f:old"), [".spec.old"]);
+        for (strategy, at, owned) in [
+            ("None", "v1beta1", "f:old"),
+            ("Webhook", "v1", "f:old"),
+            ("Webhook", "v1beta1", "f:gone"),
+            ("Webhook", "v0", "f:old"),
+        ] {
+            assert_eq!(renamed_by(strategy, at, owned), [""; 0], "{strategy} {at} {owned}");
+        }
     }
 }

@@ -58,7 +58,8 @@ pub enum Standing {
     /// The storage version no longer has the field: no read shows what etcd holds, and the next write drops
     /// it.
     FieldGone,
-    /// It is in `status` or `metadata`, is an item or a map's value itself, or identifies a list item.
+    /// It is in `status` or `metadata`, is an item or a map's value itself, identifies a list item, or may come through
+    /// a scale subresource.
     NotRemovable,
     /// No complete pass is on record that stored it.
     NoPass,
@@ -138,7 +139,7 @@ impl Unstorable {
             match still {
                 Some((_, version)) => Standing::StillDefault(version.clone()),
                 None if !keeps(schema, default.path.steps()) => Standing::FieldGone,
-                None if !is_followable(&default.path, schema) => Standing::NotRemovable,
+                None if !is_followable(&default.path, crd) => Standing::NotRemovable,
                 None if !default.stored.is_empty() => Standing::Removable,
                 None if default.is_too_long => Standing::NoValue,
                 None => Standing::NoPass,

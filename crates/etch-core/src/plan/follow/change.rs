@@ -88,7 +88,7 @@ pub fn changes(past: &[OldDefault], crd: &Crd, follow: &[Path]) -> Vec<Change> {
             let past: Vec<Json> =
                 values.iter().filter(|value| present.as_ref() != Some(*value)).cloned().collect();
             let followed = follow.contains(path)
-                && is_followable(path, &crd.storage().schema)
+                && is_followable(path, crd)
                 && !crd
                     .invalid_defaults()
                     .iter()
@@ -105,7 +105,12 @@ pub fn changes(past: &[OldDefault], crd: &Crd, follow: &[Path]) -> Vec<Change> {
 /// - Not in `status`, which belongs to a controller and is written elsewhere, nor in `metadata` or the type.
 /// - Not an item or a map's value itself: it is there because a client put it there.
 /// - Not what identifies an item, in a list map or a set: another value would be another item.
-pub fn is_followable(path: &Path, schema: &Schema) -> bool {
+/// - Not what a scale subresource writes: nobody owns it, whoever sets it (fact W34).
+pub fn is_followable(path: &Path, crd: &Crd) -> bool {
+    let schema = &crd.storage().schema;
+    if crd.is_scaled(path) {
+        return false;
+    }
     let Some((Step::Field(first), _)) = path.steps().split_first() else { return false };
     if matches!(first.as_str(), "apiVersion" | "kind" | "metadata" | "status") {
         return false;

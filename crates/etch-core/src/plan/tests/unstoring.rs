@@ -222,6 +222,10 @@ fn a_place_is_removable_only_where_no_version_has_the_default_and_a_pass_stored_
     ] {
         assert_eq!(standing(recorded(path, json!(3)), &crd()), [expected], "{path}");
     }
+    let mut scaled = things_document(with_spec(properties()));
+    scaled["spec"]["versions"][0]["subresources"] = json!({ "scale": { "specReplicasPath": ".spec.size" } });
+    let scaled = Crd::read(&scaled.into()).expect("a CRD");
+    assert_eq!(standing(recorded(".spec.size", json!(3)), &scaled), [Standing::NotRemovable]);
     let unproved = RecordedDefault { stored: Vec::new(), ..recorded(".spec.size", json!(3)) };
     assert_eq!(standing(unproved.clone(), &crd()), [Standing::NoPass]);
     assert_eq!(standing(RecordedDefault { is_too_long: true, ..unproved }, &crd()), [Standing::NoValue]);
