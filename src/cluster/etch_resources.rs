@@ -176,12 +176,12 @@ impl Cluster {
         self.apply_for_version(&format!("{}/status", report_path(crd)), body).await
     }
 
-    /// All reports; empty if their CRD is not installed.
+    /// All reports; `None` where their CRD is not installed.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn all_reports(&self) -> Result<Vec<Object>, CallError> {
-        self.all_of(&reports()).await.map(Option::unwrap_or_default)
+    pub async fn all_reports(&self) -> Result<Option<Vec<Object>>, CallError> {
+        self.all_of(&reports()).await
     }
 
     /// All policies; `None` where their CRD is not installed.

@@ -9,8 +9,9 @@ use etch_admission::{CONFIGURATION, MANAGED_BY};
 use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
 use etch_core::condition;
+use etch_core::crd::Crd;
 use etch_core::object::Object;
-use etch_core::plan::PERSISTED_ANNOTATION;
+use etch_core::plan::{PERSISTED_ANNOTATION, Shown};
 use futures::TryFutureExt;
 
 use super::each;
@@ -24,8 +25,8 @@ use crate::commands::streams::note;
 /// Use this command to uninstall Etch. Stop the operator first: while one runs, it would create them again,
 /// so the command removes nothing. Objects do not change: they keep their stored defaults.
 ///
-/// Reports stay that name fields which once had a default: etcd may still hold their values, reads may no longer
-/// show them, and a later installation of Etch learns of them from there alone.
+/// Reports stay that name fields which once had a default, and so do the annotations of `etch persist`: etcd may
+/// still hold their values, reads may no longer show them, and a later Etch learns of them from there alone.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch clean --dry-run
@@ -34,7 +35,7 @@ pub(crate) struct Clean {
     /// Show what the command would remove, and remove nothing
     #[arg(long)]
     dry_run: bool,
-    /// Remove them also while an operator runs, and all reports
+    /// Remove them also while an operator runs, and all reports and annotations
     #[arg(long)]
     force: bool,
 }
@@ -82,13 +83,16 @@ impl Clean {
             removal.failures.push(error_text(&error));
             Vec::new()
         });
-        for Marked { name, uid, conditions, persisted, resumed } in marked {
+        let mut kept = Vec::new();
+        for Marked { name, uid, conditions, persisted, names_former, resumed } in marked {
             let crd = format!("crd/{name}");
             if conditions {
                 let removed = cluster.set_conditions(&name, &uid, None, &[]);
                 removal.remove(&crd, "conditions ", removed.map_ok(drop)).await?;
             }
-            if persisted {
+            if names_former && !self.force {
+                kept.push(format!("{crd}: annotation {PERSISTED_ANNOTATION}"));
+            } else if persisted {
                 let what = format!("annotation {PERSISTED_ANNOTATION} ");
                 removal.remove(&crd, &what, cluster.set_persisted(&name, &uid, None)).await?;
             }
@@ -97,12 +101,11 @@ impl Clean {
                 removal.remove(&crd, &what, cluster.set_resumed(&name, &uid, None)).await?;
             }
         }
-        let mut kept = Vec::new();
         match cluster.all_reports().await {
             Ok(reports) => {
-                for report in reports {
+                for report in reports.into_iter().flatten() {
                     if !self.force && names_former_defaults(&report) {
-                        kept.push(report.name().to_owned());
+                        kept.push(format!("defaultsreport/{}", report.name()));
                         continue;
                     }
                     let deleted = cluster.delete_report(report.name(), report.uid());
@@ -114,9 +117,8 @@ impl Clean {
         let Removal { out, found, failures, .. } = removal;
         for name in &kept {
             note(&format!(
-                "defaultsreport/{} stays: it alone names fields that once had a default, and whose values etcd may still hold; to \
-                 remove it as well: etch clean --force",
-                name
+                "{name} stays: it alone names fields that once had a default, and whose values etcd may still hold; to remove it as well: \
+                 etch clean --force"
             ))?;
         }
         if found == 0 && failures.is_empty() && kept.is_empty() {
@@ -178,6 +180,8 @@ struct Marked {
     uid: String,
     conditions: bool,
     persisted: bool,
+    /// Whether the annotation of `etch persist` names fields that once had a default, or may.
+    names_former: bool,
     resumed: bool,
 }
 
@@ -189,8 +193,11 @@ async fn marked(cluster: &Cluster) -> anyhow::Result<Vec<Marked>> {
         let [persisted, resumed] =
             [PERSISTED_ANNOTATION, RESUME_ANNOTATION].map(|annotation| annotations.get(annotation).is_some());
         if conditions || persisted || resumed {
+            let read = Crd::read(crd.json());
+            let names_former =
+                persisted && read.map_or(true, |known| !Shown::by(crd.json(), &known).former.is_empty());
             let (name, uid) = (crd.name().to_owned(), crd.uid().to_owned());
-            marked.push(Marked { name, uid, conditions, persisted, resumed });
+            marked.push(Marked { name, uid, conditions, persisted, names_former, resumed });
         }
     })
     .await?;
