@@ -19,7 +19,7 @@ use etch::report;
 use etch_core::impact::Kind;
 use etch_lint::published::{Document, TypeName, changes_without, installed};
 
-use self::gather::{Sources, given, given_before, left_out, note_gone, objects};
+use self::gather::{Sources, about_gone, given, given_before, gone, left_out, objects};
 use super::etcd::EtcdArgs;
 use super::policy::{Known, PolicyArg};
 use super::sample::LimitArg;
@@ -156,7 +156,7 @@ impl Impact {
         let mut stdin = io::stdin().lock();
         let mut new = given(&self.new, &mut stdin).context("-f")?;
         let old = given_before(&self.old, &self.new, &mut stdin).context("--old")?;
-        note_gone(old.as_ref(), &new)?;
+        let gone = gone(old.as_ref(), &new);
         left_out(&mut new, &scope)?;
         let objects = objects(&self.objects, &new, &scope, &mut stdin).context("--objects")?;
         let policies = self.policy.read(&mut stdin)?;
@@ -192,21 +192,23 @@ impl Impact {
         if of_snapshot.is_some() && all.iter().all(|looked| looked.impact.tally.counts.total == 0) {
             scope::note_no_objects(&scope)?;
         }
+        let about: Vec<String> = about_gone(&gone).into_iter().chain(of_snapshot).collect();
         emit(
             out,
             self.output.output(),
-            || print::document(&all, &scope),
+            || print::document(&all, &gone, &scope),
             |out| match self.output {
-                Form::Markdown => markdown::write(out, &all, &scope, of_snapshot.as_deref()),
-                Form::Html => html::write(out, &all, &scope, of_snapshot.as_deref()),
+                Form::Markdown => markdown::write(out, &all, &scope, &about),
+                Form::Html => html::write(out, &all, &scope, &about),
                 _ => {
                     scope::write(out, &scope)?;
                     all.iter().try_for_each(|looked| print::table(out, &global.style(), looked))?;
-                    of_snapshot.iter().try_for_each(|sentence| writeln!(out, "{sentence}"))
+                    about.iter().try_for_each(|sentence| writeln!(out, "{}", report::plain(sentence)))
                 }
             },
         )?;
-        self.judged(all.iter().flat_map(|looked| looked.impact.kinds()))
+        let lost = gone.iter().map(|_| Kind::Loss);
+        self.judged(all.iter().flat_map(|looked| looked.impact.kinds()).chain(lost))
     }
 
     /// Compares what two releases publish.

@@ -88,6 +88,10 @@ impl CrdImpact {
         if !self.narrowed.is_empty() {
             self.kinds.insert(Kind::Change);
         }
+        // Of a version other than the storage version: what its clients send there is dropped from now on.
+        if self.narrowed.iter().any(|finding| finding.rule.name == "field-removed") {
+            self.kinds.insert(Kind::Loss);
+        }
         self.incompatible = findings;
     }
 
@@ -160,7 +164,26 @@ impl CrdImpact {
 
     /// Whether nothing changes: neither for the objects that there are, nor for those that will be created.
     pub(crate) fn is_same(&self) -> bool {
-        self.kinds().is_empty() && self.has_same_schemas()
+        self.kinds().is_empty() && self.has_same_schemas() && !self.moves()
+    }
+
+    /// Whether objects are stored at another version after the upgrade.
+    fn moves(&self) -> bool {
+        self.old_version.as_ref().is_some_and(|old| *old != self.new_version)
+    }
+
+    /// Whether only that changes.
+    pub(crate) fn only_moves(&self) -> bool {
+        self.kinds().is_empty() && self.has_same_schemas() && self.moves()
+    }
+
+    /// The storage version before and after the upgrade, in words.
+    pub(crate) fn versions(&self) -> String {
+        match &self.old_version {
+            None => format!("{}, new", self.new_version),
+            Some(old) if self.moves() => format!("{old} to {}", self.new_version),
+            Some(old) => old.clone(),
+        }
     }
 }
 

@@ -296,21 +296,17 @@ fn among(documents: Vec<source::Document>, paths: &[PathBuf]) -> anyhow::Result<
     Ok(found)
 }
 
-/// Notes the CRDs that only the old files have: where a tool prunes what its manifests no longer have, that is their
-/// end.
-pub(crate) fn note_gone(
-    old: Option<&BTreeMap<String, Given>>,
-    new: &BTreeMap<String, Given>,
-) -> io::Result<()> {
+/// The CRDs that only the old files have.
+pub(crate) fn gone(old: Option<&BTreeMap<String, Given>>, new: &BTreeMap<String, Given>) -> Vec<String> {
     let gone = old.into_iter().flat_map(BTreeMap::keys).filter(|name| !new.contains_key(*name));
-    let gone: Vec<&str> = gone.map(String::as_str).collect();
-    if gone.is_empty() {
-        return Ok(());
-    }
-    note(&format!(
-        "-f lacks {}, which --old has: a tool that prunes deletes such a CRD with all its objects",
-        first(&gone)
-    ))
+    gone.cloned().collect()
+}
+
+/// What their absence may mean: where a tool prunes what its manifests no longer have, it is their end.
+pub(crate) fn about_gone(gone: &[String]) -> Option<String> {
+    let names = first(&gone.iter().map(String::as_str).collect::<Vec<_>>());
+    let means = "which --old has: a tool that prunes deletes such a CRD with all its objects";
+    (!gone.is_empty()).then(|| format!("-f lacks {names}, {means}"))
 }
 
 /// Takes out the CRDs that have no objects in the scope.

@@ -12,15 +12,12 @@ use etch_lint::Finding;
 use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::gather::Looked;
-use super::print::{Happening, SchemaRow, advice, affected, floating, happenings, named, schema_rows};
+use super::print::{
+    Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows,
+};
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
-pub(super) fn write(
-    out: &mut dyn Write,
-    all: &[Looked],
-    scope: &Scope,
-    about: Option<&str>,
-) -> io::Result<()> {
+pub(super) fn write(out: &mut dyn Write, all: &[Looked], scope: &Scope, about: &[String]) -> io::Result<()> {
     let title = format!("What the CRD upgrade changes {}", scope::in_words(scope));
     let title = text(&title);
     writeln!(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">")?;
@@ -29,8 +26,8 @@ pub(super) fn write(
         out,
         "<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>"
     )?;
-    if let Some(about) = about {
-        writeln!(out, "<p class=\"faint\">{}</p>", text(about))?;
+    for sentence in about {
+        writeln!(out, "<p class=\"faint\">{}</p>", text(sentence))?;
     }
     let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|looked| looked.impact.is_same());
     for looked in changed {
@@ -45,12 +42,7 @@ pub(super) fn write(
 
 fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
-    let version = match &impact.old_version {
-        None => format!("{}, new", impact.new_version),
-        Some(old) if *old == impact.new_version => old.clone(),
-        Some(old) => format!("{old} to {}", impact.new_version),
-    };
-    let version = text(&version);
+    let version = text(&impact.versions());
     writeln!(out, "<section>\n<h2>{} <span class=\"version\">{version}</span></h2>", code(&impact.crd))?;
     if !impact.in_cluster {
         writeln!(out, "<p>The cluster does not have this CRD, so there are no objects to check.</p>")?;
@@ -62,6 +54,9 @@ fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     if impact.tally.counts.total > 0 {
         writeln!(out, "<p class=\"faint\">Policy: {}</p>", text(&impact.rules.in_words()))?;
         objects(out, looked)?;
+    }
+    if impact.only_moves() {
+        writeln!(out, "<p>{ONLY_MOVES}</p>")?;
     }
     schemas(out, impact)?;
     narrowed(out, &impact.narrowed)?;

@@ -13,18 +13,15 @@ use kube_structural_schema::json::Json;
 use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::gather::Looked;
-use super::print::{Happening, SchemaRow, advice, affected, floating, happenings, named, schema_rows};
+use super::print::{
+    Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows,
+};
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
-pub(super) fn write(
-    out: &mut dyn Write,
-    all: &[Looked],
-    scope: &Scope,
-    about: Option<&str>,
-) -> io::Result<()> {
+pub(super) fn write(out: &mut dyn Write, all: &[Looked], scope: &Scope, about: &[String]) -> io::Result<()> {
     writeln!(out, "## What the CRD upgrade changes {}\n", scope::in_words(scope))?;
-    if let Some(about) = about {
-        writeln!(out, "{about}\n")?;
+    for sentence in about {
+        writeln!(out, "{sentence}\n")?;
     }
     let (same, changed): (Vec<_>, Vec<_>) = all.iter().partition(|looked| looked.impact.is_same());
     for looked in changed {
@@ -39,12 +36,7 @@ pub(super) fn write(
 
 fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
-    let version = match &impact.old_version {
-        None => format!("{}, new", impact.new_version),
-        Some(old) if *old == impact.new_version => old.clone(),
-        Some(old) => format!("{old} to {}", impact.new_version),
-    };
-    writeln!(out, "### {} ({})\n", code(&impact.crd), code(&version))?;
+    writeln!(out, "### {} ({})\n", code(&impact.crd), code(&impact.versions()))?;
     if !impact.in_cluster {
         writeln!(out, "The cluster does not have this CRD, so there are no objects to check.\n")?;
     }
@@ -55,6 +47,9 @@ fn crd(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
             table.row([code(&refusal.place()), code(&refusal.message)]);
         }
         table.write(out)?;
+    }
+    if impact.only_moves() {
+        writeln!(out, "{ONLY_MOVES}\n")?;
     }
     schemas(out, impact)?;
     narrowed(out, &impact.narrowed)?;

@@ -21,8 +21,12 @@ use super::crd_impact::{CrdImpact, Detail};
 use super::gather::Looked;
 
 /// Everything that is reported, as JSON.
-pub(super) fn document(all: &[Looked], scope: &Scope) -> Value {
-    scope::in_document(json!({ "crds": list(all, |looked| crd(&looked.impact)) }), scope)
+pub(super) fn document(all: &[Looked], gone: &[String], scope: &Scope) -> Value {
+    let mut document = json!({ "crds": list(all, |looked| crd(&looked.impact)) });
+    if !gone.is_empty() {
+        document["gone"] = gone.into();
+    }
+    scope::in_document(document, scope)
 }
 
 fn crd(impact: &CrdImpact) -> Value {
@@ -154,12 +158,8 @@ fn words(kinds: &BTreeSet<Kind>) -> Value {
 /// What is reported of one CRD, for people.
 pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
     let impact = &looked.impact;
-    let version = match &impact.old_version {
-        None => format!("{}, new", impact.new_version),
-        Some(old) if *old == impact.new_version => old.clone(),
-        Some(old) => format!("{old} to {}", impact.new_version),
-    };
-    writeln!(out, "{} ({version})", style.paint(Tone::Strong, report::plain(&impact.crd)))?;
+    let name = style.paint(Tone::Strong, report::plain(&impact.crd));
+    writeln!(out, "{name} ({})", impact.versions())?;
     if !impact.in_cluster {
         writeln!(out, "The cluster does not have this CRD, so there are no objects to check.")?;
     }
@@ -177,6 +177,9 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::
         let refused = style.paint(Tone::Bad, report::plain("The API server refuses it"));
         writeln!(out, "{refused}: {}", report::plain(&format!("{}: {}", refusal.place(), refusal.message)))?;
     }
+    if impact.only_moves() {
+        writeln!(out, "{ONLY_MOVES}")?;
+    }
     schemas(out, style, impact)?;
     narrowed(out, style, &impact.narrowed, !impact.has_same_schemas())?;
     if impact.tally.counts.total > 0 {
@@ -187,6 +190,9 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::
     }
     writeln!(out)
 }
+
+/// What is said of a CRD of which only the storage version changes.
+pub(super) const ONLY_MOVES: &str = "Only the version at which objects are stored changes.";
 
 /// What changes at one place of a schema, for people.
 pub(super) struct SchemaRow<'a> {

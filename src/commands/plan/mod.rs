@@ -20,7 +20,7 @@ use etch_lint::upgrade_plan::{DryRun, Policy, Upgrade, UpgradePlan, Words};
 use kube_structural_schema::json::Json;
 
 use super::impact::crd_impact::CrdImpact;
-use super::impact::gather::{Looked, Sources, given, given_before, note_gone, with_status};
+use super::impact::gather::{Looked, Sources, about_gone, given, given_before, gone, with_status};
 use super::impact::print::persist_flags;
 use super::one_stdin;
 use super::policy::{Known, PolicyArg};
@@ -28,6 +28,7 @@ use super::program::program;
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Discussed, Global};
 use crate::commands::outcome::Outcome;
+use crate::commands::streams::note;
 
 /// The field manager of `kubectl apply --server-side`, by which the plan applies.
 const MANAGER: &str = "kubectl";
@@ -84,7 +85,7 @@ impl Plan {
         let mut stdin = io::stdin().lock();
         let new = given(&self.new, &mut stdin).context("-f")?;
         let old = given_before(&self.old, &self.new, &mut stdin).context("--old")?;
-        note_gone(old.as_ref(), &new)?;
+        about_gone(&gone(old.as_ref(), &new)).map_or(Ok(()), |about| note(&about))?;
         let policies = self.policy.read(&mut stdin)?;
         drop(stdin);
         let cluster = match self.live {

@@ -188,12 +188,7 @@ fn unknown(all: &[Planned]) -> Vec<String> {
 }
 
 fn versions(Planned { impact, .. }: &Planned) -> String {
-    let version = match &impact.old_version {
-        None => format!("{}, new", impact.new_version),
-        Some(old) if *old == impact.new_version => old.clone(),
-        Some(old) => format!("{old} to {}", impact.new_version),
-    };
-    report::plain(&version).into_owned()
+    report::plain(&impact.versions()).into_owned()
 }
 
 fn head(phase: Phase) -> &'static str {

@@ -6,9 +6,9 @@ use kube_structural_schema::finding::{Finding, Kind};
 
 /// What is wrong, with whether it was wrong before; each once.
 ///
-/// Two findings are the same if the same place breaks the same requirement. An upgrade may change a limit or
-/// the text of a rule: as many findings as are no longer there at a place, so many others of the same kind
-/// count as known there.
+/// Two findings are the same if the same place breaks the same requirement. An upgrade may change a limit: as many
+/// findings as are no longer there at a place, so many others of the same kind count as known there. Those of rules
+/// only where nothing but numbers differ: another rule asks for something else.
 pub(super) fn known<'f>(
     found: impl Iterator<Item = &'f Finding>,
     before: impl Iterator<Item = &'f Finding>,
@@ -26,10 +26,22 @@ pub(super) fn known<'f>(
         }
     }
     for (finding, is_known) in all.iter_mut().filter(|(_, is_known)| !is_known) {
-        let left = left.get_mut(&(finding.kind, finding.place()));
-        *is_known = left.is_some_and(|left| left.pop_first().is_some());
+        let Some(left) = left.get_mut(&(finding.kind, finding.place())) else { continue };
+        let alike = left.iter().copied().find(|words| subject(words) == subject(finding.requirement()));
+        *is_known = alike.is_some_and(|alike| left.remove(alike));
     }
     all
+}
+
+/// What a requirement is about, whatever its limit: a keyword of the schema, or a rule.
+fn subject(words: &str) -> &str {
+    let is_of_keyword =
+        words.starts_with("it ") || words.starts_with("its ") || words.starts_with("there are ");
+    if is_of_keyword {
+        ""
+    } else {
+        words.split(|next: char| next.is_ascii_digit()).next().unwrap_or_default()
+    }
 }
 
 #[cfg(test)]
@@ -45,8 +57,14 @@ mod tests {
             (vec![rule("a")], vec![rule("a")], vec![("a", true)]),
             (vec![rule("a")], vec![rule("a"), rule("a")], vec![("a", true)]),
             (vec![rule("a")], vec![rule("b"), rule("a")], vec![("b", false), ("a", true)]),
-            (vec![rule("at most 5")], vec![rule("at most 3")], vec![("at most 3", true)]),
-            (vec![rule("a"), rule("b")], vec![rule("c"), rule("d")], vec![("c", true), ("d", true)]),
+            (vec![rule("a")], vec![rule("b")], vec![("b", false)]),
+            (vec![rule("a < 5")], vec![rule("a < 3")], vec![("a < 3", true)]),
+            (
+                vec![rule("it must be at most 5")],
+                vec![rule("it must be a 3")],
+                vec![("it must be a 3", true)],
+            ),
+            (vec![rule("a")], vec![rule("it must be a 3")], vec![("it must be a 3", false)]),
             (vec![rule("a")], vec![finding(Kind::Invalid, "spec.x", "a")], vec![("a", false)]),
             (vec![rule("a")], vec![finding(Kind::TypeInvalid, "spec", "a")], vec![("a", false)]),
         ] {

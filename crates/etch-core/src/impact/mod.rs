@@ -268,7 +268,10 @@ impl<'a> Upgrade<'a> {
         // The schema of a CRD that keeps unknown fields is not structural, and the operator writes none of
         // its objects.
         let may_write = self.writes && !self.new.preserves_unknown_fields();
-        let has_work = self.new.gives_defaults() || !self.changes.is_empty();
+        let has_work = self.new.gives_defaults()
+            || !self.changes.is_empty()
+            || self.terms.moves && self.new.stored_elsewhere()
+            || self.terms.repairs;
         let written = || predict(&after.into(), self.new, &self.terms, &self.record, &self.changes);
         (may_write && has_work).then(written)
     }

@@ -102,6 +102,23 @@ fn a_new_storage_version_loses_what_it_does_not_have() {
 }
 
 #[test]
+fn a_new_storage_version_refuses_objects_where_the_one_before_takes_no_writes_any_more() {
+    let (wide, narrow) = (
+        json!({"properties": {"a": {"enum": ["x", "y"]}}}),
+        json!({"properties": {"a": {"enum": ["x"]}}, "required": ["a"]}),
+    );
+    let at = |served: bool, is_moved: bool| {
+        crd(&[version("v1", served, !is_moved, &wide), version("v2", true, is_moved, &narrow)])
+    };
+    let codes = |old: Value, new: Value| -> Vec<String> {
+        let all = found(old, new).into_iter().filter(|text| text.contains("objects are stored at v2"));
+        all.map(|text| text.split(' ').next().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(codes(at(true, false), at(false, true)), ["ETCH302", "ETCH303"]);
+    assert_eq!(codes(at(true, false), at(true, true)), [""; 0]);
+}
+
+#[test]
 fn names_and_endpoints_are_compared() {
     let version = version("v1", true, true, &json!({"type": "object"}));
     let (mut old, mut new) = (crd(std::slice::from_ref(&version)), crd(&[version]));

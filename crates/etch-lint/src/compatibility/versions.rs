@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::pair::{self, Change, Changes, Pair, finding, is_set, present, text};
+use super::compare::upgrade;
+use super::pair::{self, Change, finding, is_set, present, text};
 use super::{fields, read_by_rule};
 use crate::rule::{Finding, Rule, Severity};
 use kube_structural_schema::path::Path;
@@ -100,22 +101,24 @@ fn storage(spec: &Value) -> Option<&Value> {
     list(spec).find(|version| is_set(version, "storage"))
 }
 
-/// What objects lose because a version without it stores them, and the defaults that they get there: the API server
-/// prunes and fills by the schema of the storage version what is written at another one (facts R12 and R16). What a
-/// conversion webhook makes of it is not known.
+/// What objects lose because a version without it stores them, the defaults that they get there, and what refuses
+/// them where the version before takes no writes any more: the API server prunes and fills by the schema of the
+/// storage version what is written at another one (facts R12 and R16). What a conversion webhook makes of it is not
+/// known.
 pub(super) fn of_storage(old: &Value, new: &Value) -> Vec<Finding> {
     let (Some(before), Some(after)) = (storage(old), storage(new)) else { return Vec::new() };
     if name(before) == name(after) || new["conversion"]["strategy"] == "Webhook" {
         return Vec::new();
     }
-    let mut changes = Changes::checked_by(&[read_by_rule::check]);
-    Pair::root(schema(before), schema(after)).walk(&mut changes);
-    fields::removed(schema(before), schema(after), &mut changes);
-    changes
-        .found
-        .retain(|change| [fields::REMOVED.code, read_by_rule::READ.code].contains(&change.rule.code));
+    let mut changes = upgrade(schema(before), schema(after));
+    // Objects that were valid stay writable at the version before as long as that is served.
+    let is_served = get(new, name(before)).is_some_and(|version| is_set(version, "served"));
+    changes.retain(|change| {
+        let is_lost = [fields::REMOVED.code, read_by_rule::READ.code].contains(&change.rule.code);
+        is_lost || !is_served && change.rule.can_refuse_objects()
+    });
     let index = list(new).position(|version| name(version) == name(after));
-    let found = changes.found.into_iter().map(|Change { rule, path, message }| {
+    let found = changes.into_iter().map(|Change { rule, path, message }| {
         let message =
             format!("{message}: objects are stored at {}, and were at {}", name(after), name(before));
         finding(Change { rule, path, message }, name(after), index)

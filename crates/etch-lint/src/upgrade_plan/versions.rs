@@ -30,6 +30,9 @@ pub(super) fn before(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let stored_elsewhere = upgrade.places(|place| place.is_one_of(&elsewhere));
     if gone.is_empty() {
         if !stored_elsewhere.is_empty() {
+            if old.storage().served {
+                unignore(upgrade, plan);
+            }
             let (what, command) = match old.storage().served {
                 true => moving(upgrade, storage),
                 false => (serve(storage), None),
