@@ -61,7 +61,7 @@ pub struct Origin {
 }
 
 /// One step down from a document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum At {
     /// A field.
     Field(String),

@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub use document::{At, Document, DuplicateKey, Origin};
 use document::{Piece, Source, hand_over, is_blank, is_list};
 use kube_structural_schema::json::outline;
+pub use lines::Lines;
 pub use malformed::Malformed;
 use parts::parts;
 pub use writer::write_document;

@@ -1,113 +1,176 @@
-//! The line of a file on which a place of a document stands, for reports that point there.
+//! The lines of a file on which the places of its documents stand, for reports that point there.
 //! A place that is not found has no line, so nothing else may depend on it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use granit_parser::{Event, Options, Parser};
 
 use crate::document::{At, Document, Source};
 
+/// The lines of all places in the text that a document was read from, and others of its list with it.
+#[derive(Debug)]
+pub struct Lines {
+    file: Arc<str>,
+    part: Range<usize>,
+    documents: Vec<Option<Node>>,
+}
+
+/// A place, and those right below it.
+#[derive(Debug)]
+struct Node {
+    line: usize,
+    below: HashMap<At, Self>,
+}
+
 impl Document {
+    /// The lines of the text that the document was read from.
+    pub fn lines(&self) -> Lines {
+        Lines::of(&self.source)
+    }
+
     /// The line of the file, counted from 1, of a place in the document, or of the deepest place above it
-    /// that is written there.
-    pub fn line(&self, place: &[At]) -> Option<usize> {
+    /// that is written there; `None` if these are the lines of another text.
+    pub fn line(&self, lines: &Lines, place: &[At]) -> Option<usize> {
         let item = self.origin.item.map(|item| [At::Field("items".to_owned()), At::Item(item - 1)]);
-        line(&self.source, &item.iter().flatten().chain(place).collect::<Vec<_>>())
+        lines.find(&self.source, item.iter().flatten().chain(place))
     }
 }
 
-fn line(source: &Source, target: &[&At]) -> Option<usize> {
-    let mut options = Options::default();
-    options.set_emit_comments(false);
-    let (mut documents, mut search) = (0, Search { target, holders: Vec::new(), matched: 0, line: None });
-    for event in Parser::new_from_str_with_options(source.text(), options) {
-        let (event, span) = event.ok()?;
-        documents += usize::from(matches!(event, Event::DocumentStart(..)));
-        if documents == source.document && search.event(&event, source.lines + span.start.line()) {
-            break;
+impl Lines {
+    /// Whether these are the lines of the text that a document was read from.
+    pub fn are_of(&self, document: &Document) -> bool {
+        self.is_same(&document.source)
+    }
+
+    fn is_same(&self, source: &Source) -> bool {
+        Arc::ptr_eq(&self.file, &source.file) && self.part == source.part
+    }
+
+    fn of(source: &Source) -> Self {
+        let mut options = Options::default();
+        options.set_emit_comments(false);
+        let mut tree = Tree::default();
+        for event in Parser::new_from_str_with_options(source.text(), options) {
+            // What follows an error has no line.
+            let Ok((event, span)) = event else { break };
+            tree.event(&event, source.lines + span.start.line());
         }
+        while !tree.open.is_empty() {
+            tree.close();
+        }
+        Self { file: source.file.clone(), part: source.part.clone(), documents: tree.documents }
     }
-    search.line
+
+    fn find<'a>(&self, source: &Source, place: impl Iterator<Item = &'a At>) -> Option<usize> {
+        let documents = self.is_same(source).then_some(&self.documents)?;
+        let mut node = documents.get(source.document.checked_sub(1)?)?.as_ref()?;
+        for at in place {
+            let Some(below) = node.below.get(at) else { break };
+            node = below;
+        }
+        Some(node.line)
+    }
 }
 
-struct Search<'a> {
-    target: &'a [&'a At],
-    holders: Vec<Holder>,
-    /// How many steps of the target lead to where the search is.
-    matched: usize,
-    line: Option<usize>,
+/// What was read so far.
+#[derive(Default)]
+struct Tree {
+    documents: Vec<Option<Node>>,
+    /// The lists and mappings that have not ended, each with its place in the one before.
+    open: Vec<Open>,
 }
 
-enum Holder {
-    List { next: usize },
-    Mapping { key_is_next: bool },
+struct Open {
+    place: Place,
+    node: Node,
+    kind: Kind,
 }
 
-impl Search<'_> {
-    /// Goes one event further; true where there is nothing more to find.
-    fn event(&mut self, event: &Event<'_>, line: usize) -> bool {
+/// What a value is in the one around it.
+enum Place {
+    Document,
+    Below(At),
+    /// The value of a key that is no scalar.
+    Unnamed,
+    /// Such a key.
+    Key,
+}
+
+enum Kind {
+    List {
+        next: usize,
+    },
+    /// With the key whose value comes next: `None` inside where it is no scalar.
+    Mapping {
+        key: Option<(Option<String>, usize)>,
+    },
+}
+
+impl Tree {
+    fn event(&mut self, event: &Event<'_>, line: usize) {
         match event {
-            Event::Scalar(text, ..) => match self.holders.last_mut() {
-                Some(Holder::Mapping { key_is_next: key_is_next @ true }) => {
-                    *key_is_next = false;
-                    self.step(|at| matches!(at, At::Field(name) if *name == **text), line)
+            Event::DocumentStart(..) => self.documents.push(None),
+            Event::Scalar(..) | Event::Alias(_) => {
+                if let Some(Open { kind: Kind::Mapping { key: key @ None }, .. }) = self.open.last_mut() {
+                    let name = match event {
+                        Event::Scalar(text, ..) => Some(text.to_string()),
+                        _ => None,
+                    };
+                    *key = Some((name, line));
+                    return;
                 }
-                _ => self.value(line) || self.left(),
-            },
-            Event::Alias(_) => match self.holders.last_mut() {
-                Some(Holder::Mapping { key_is_next: key_is_next @ true }) => {
-                    *key_is_next = false;
-                    false
-                }
-                _ => self.value(line) || self.left(),
-            },
+                let (place, line) = self.next(line);
+                self.add(place, Node { line, below: HashMap::new() });
+            }
             Event::SequenceStart(..) | Event::MappingStart(..) => {
-                let ended = self.value(line);
-                self.holders.push(match event {
-                    Event::SequenceStart(..) => Holder::List { next: 0 },
-                    _ => Holder::Mapping { key_is_next: true },
-                });
-                ended
+                let (place, line) = self.next(line);
+                let kind = match event {
+                    Event::SequenceStart(..) => Kind::List { next: 0 },
+                    _ => Kind::Mapping { key: None },
+                };
+                self.open.push(Open { place, node: Node { line, below: HashMap::new() }, kind });
             }
-            Event::SequenceEnd | Event::MappingEnd => {
-                self.holders.pop();
-                self.left()
-            }
-            Event::DocumentEnd => true,
-            _ => false,
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            _ => {}
         }
     }
 
-    /// A value begins: that of a document, of the key before it, or an item.
-    fn value(&mut self, line: usize) -> bool {
-        match self.holders.last_mut() {
-            Some(Holder::List { next }) => {
-                let index = *next;
+    /// The place of the value that begins on this line, and the line of its key.
+    fn next(&mut self, line: usize) -> (Place, usize) {
+        match self.open.last_mut().map(|open| &mut open.kind) {
+            Some(Kind::List { next }) => {
                 *next += 1;
-                self.step(|at| *at == At::Item(index), line)
+                (Place::Below(At::Item(*next - 1)), line)
             }
-            Some(Holder::Mapping { key_is_next }) => {
-                *key_is_next = true;
-                false
-            }
-            None => {
-                self.line = Some(line);
-                self.target.is_empty()
-            }
+            Some(Kind::Mapping { key }) => match key.take() {
+                Some((Some(name), line)) => (Place::Below(At::Field(name)), line),
+                Some((None, line)) => (Place::Unnamed, line),
+                None => (Place::Key, line),
+            },
+            None => (Place::Document, line),
         }
     }
 
-    /// A key or an item, which may be the next step of the target.
-    fn step(&mut self, is_it: impl Fn(&At) -> bool, line: usize) -> bool {
-        if self.matched + 1 == self.holders.len() && self.target.get(self.matched).is_some_and(|at| is_it(at))
-        {
-            self.matched += 1;
-            self.line = Some(line);
+    fn close(&mut self) {
+        if let Some(Open { place, node, .. }) = self.open.pop() {
+            self.add(place, node);
         }
-        self.matched == self.target.len()
     }
 
-    /// A value has ended. What the target led to is not there where it was the one that the search was in.
-    fn left(&self) -> bool {
-        self.matched > 0 && self.matched >= self.holders.len()
+    /// Adds what has ended. Of keys that are there twice, the first counts.
+    fn add(&mut self, place: Place, node: Node) {
+        match (place, self.open.last_mut()) {
+            (Place::Below(at), Some(above)) => drop(above.node.below.entry(at).or_insert(node)),
+            (Place::Key, Some(Open { kind: Kind::Mapping { key }, .. })) => *key = Some((None, node.line)),
+            (Place::Document, None) => {
+                if let Some(document) = self.documents.last_mut() {
+                    document.get_or_insert(node);
+                }
+            }
+            _ => {}
+        }
     }
 }
 
@@ -145,7 +208,7 @@ d: *k
             .split_whitespace()
             .map(|word| word.parse().map_or_else(|_| At::Field(word.to_owned()), At::Item));
         let target: Vec<At> = item.into_iter().flatten().chain(place).collect();
-        line(&source, &target.iter().collect::<Vec<_>>())
+        Lines::of(&source).find(&source, target.iter())
     }
 
     #[test]

@@ -12,6 +12,7 @@ use etch::source::{self, At, DistinctFiles, Document, DuplicateKey, Origin};
 use etch_lint::published::Document as OpenApi;
 use etch_lint::{Finding, Part, TypeFinding};
 use kube_crd_validation::crd::Release;
+use kube_manifests::Lines;
 use kube_structural_schema::json::Json;
 use serde_json::Value;
 
@@ -65,6 +66,8 @@ pub(super) struct Checked {
     pub(super) releases: Vec<Release>,
     /// Whether findings are shown beside the files, by their lines.
     pub(super) with_lines: bool,
+    /// The lines of the text that was checked last: a list of CRDs is one text.
+    pub(super) lines: Option<Lines>,
     /// Parts of CRDs that were skipped.
     pub(super) parts: Vec<String>,
 }
@@ -84,8 +87,14 @@ impl Checked {
         findings: impl IntoIterator<Item = Finding>,
     ) {
         let beside = document.filter(|_| self.with_lines);
+        if let Some(document) =
+            beside.filter(|document| !self.lines.as_ref().is_some_and(|lines| lines.are_of(document)))
+        {
+            self.lines = Some(document.lines());
+        }
+        let line = |finding: &Finding| beside?.line(self.lines.as_ref()?, &place(finding));
         self.findings.extend(findings.into_iter().map(|finding| Located {
-            line: beside.and_then(|document| document.line(&place(&finding))),
+            line: line(&finding),
             origin: document.map(|document| document.origin.clone()),
             crd: name.to_owned(),
             finding,
