@@ -5,7 +5,7 @@ use super::world::{MINUTE, World, operate};
 
 const STORED: &str = "True AllPersisted: 1 of 1 object stores its defaults";
 const UNREPORTED: &str = "False InProgress: nothing is stored before the DefaultsReport names the defaults, and it \
-                          cannot be written; retrying";
+                          cannot be written, see Etch's log; retrying";
 
 fn is_of_report(request: &Request) -> bool {
     request.method == "PATCH" && request.path.ends_with("/defaultsreports/things.example.com/status")

@@ -100,7 +100,7 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
         let status = EmbeddedSchemaStatus::deserialize(&schema.json()["status"]).unwrap_or_default();
         (schema.name().to_owned(), status.conditions)
     };
-    let reports = reports.map(|reports| readable(&reports, &mut unread));
+    let reports = reports.map(|reports| reports.map(|reports| readable(&reports, &mut unread)));
     let spec_of = |policy: &Object| (policy.name().to_owned(), counting(&policy.json()["spec"]));
     Ok(Facts {
         kubernetes,
@@ -134,6 +134,7 @@ fn crd_fact(crd: &Json) -> CrdFacts {
         labels: labels(crd),
         conditions: condition::present(crd),
         generation: crd["metadata"]["generation"].as_i64(),
+        created: crd["metadata"]["creationTimestamp"].as_str().and_then(|created| created.parse().ok()),
     }
 }
 

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use etch_core::api::{DefaultsReport, DefaultsReportStatus, ObjectProblem, Policies, assign};
-use etch_core::condition::{Condition, EventType, Reason, TYPES};
+use etch_core::api::{
+    Assignment, DefaultsReport, DefaultsReportStatus, Mode, ObjectProblem, Policies, assign,
+};
+use etch_core::condition::{Condition, EventType, PERSISTED, Reason, TYPES};
 use etch_core::message::{MISSING_PERMISSION, OLD_CRDS};
 use etch_core::policy::{CONFLICTING, NOTHING_SELECTED, UNKNOWN_PATHS};
 use etch_core::upgrade::GuardMode;
@@ -17,6 +19,10 @@ use crate::commands::rbac::SERVICE_ACCOUNT;
 
 /// How many objects with a problem are named.
 const NAMED: usize = 5;
+/// How long an operator takes at most to set the conditions of a CRD that it may write.
+const SOON: i64 = 300;
+/// What is shown of a CRD that a policy governs and that has no condition.
+const NO_CONDITION: &str = "NoCondition";
 
 /// What was read; a part that could not be read is `None`.
 #[derive(Debug, Default)]
@@ -32,7 +38,8 @@ pub(super) struct Facts {
     pub(super) unguarded: Option<Option<String>>,
     /// The conditions of each EmbeddedSchema.
     pub(super) schema_conditions: Vec<(String, Vec<ServerCondition>)>,
-    pub(super) reports: Option<Vec<DefaultsReport>>,
+    /// None inside where the CRD of reports is not installed.
+    pub(super) reports: Option<Option<Vec<DefaultsReport>>>,
     pub(super) crds: Option<Vec<CrdFacts>>,
     /// What could not be read, with the reason.
     pub(super) unread: Vec<String>,
@@ -48,6 +55,7 @@ pub(super) struct CrdFacts {
     pub(super) conditions: Vec<Condition>,
     /// Its generation; `None` where it shows none.
     pub(super) generation: Option<i64>,
+    pub(super) created: Option<Timestamp>,
 }
 
 /// Everything that the command shows, as programs read it.
@@ -61,6 +69,8 @@ pub(super) struct Overview {
     pub(super) is_leaderless: bool,
     /// Whether Etch's CRDs are installed; `None` if that could not be read.
     pub(super) installed: Option<bool>,
+    /// Whether the CRD of DefaultsReports alone is missing.
+    pub(super) lacks_reports: bool,
     /// Whether they are of an older Etch, and lack a field of a report.
     pub(super) old_crds: bool,
     pub(super) policies: Vec<PolicyView>,
@@ -175,16 +185,23 @@ pub(super) fn overview(facts: Facts) -> Overview {
     let Facts { kubernetes, leader, policies, policy_conditions, .. } = facts;
     let Facts { unguarded, schema_conditions, reports, crds, unread, now, .. } = facts;
     let are_known = crds.is_some() && policies.is_some();
-    let (crds, mut reports) = (crds.unwrap_or_default(), reports.unwrap_or_default());
+    let lacks_reports = matches!((&policies, &reports), (Some(Some(_)), Some(None)));
+    let (crds, mut reports) = (crds.unwrap_or_default(), reports.flatten().unwrap_or_default());
     let installed = policies.as_ref().map(Option::is_some);
     let policies = policies.flatten().unwrap_or_default();
-    let governed: BTreeMap<&str, String> = crds
-        .iter()
-        .filter_map(|crd| {
-            let assigned = assign(&policies, &crd.name, &crd.group, &crd.labels, Duration::ZERO)?;
-            Some((crd.name.as_str(), assigned.settings.policy))
-        })
-        .collect();
+    let is_old =
+        |since: Option<Timestamp>| since.is_some_and(|since| now.duration_since(since).as_secs() > SOON);
+    let leads_for_long = leader.iter().flatten().any(|leader| is_old(leader.since));
+    let (mut governed, mut bare) = (BTreeMap::new(), Vec::new());
+    for crd in &crds {
+        let assigned = assign(&policies, &crd.name, &crd.group, &crd.labels, Duration::ZERO);
+        let Some(Assignment { settings, .. }) = assigned else { continue };
+        let has_none = !crd.conditions.iter().any(|condition| condition.r#type == PERSISTED);
+        if has_none && settings.mode != Mode::Ignore && leads_for_long && is_old(crd.created) {
+            bare.push(crd.name.as_str());
+        }
+        governed.insert(crd.name.as_str(), settings.policy);
+    }
     // The report of a CRD that no policy selects any more is about earlier days.
     reports.retain(|report| !are_known || governed.contains_key(report.spec.crd.as_str()));
     let is_elsewhere = |leader: &&LeaderView| !SERVICE_ACCOUNT.starts_with(&format!("{}:", leader.namespace));
@@ -201,7 +218,8 @@ pub(super) fn overview(facts: Facts) -> Overview {
         unguarded: unguarded.flatten(),
         schema_problems: schema_conditions.into_iter().flat_map(schema_problems).collect(),
         ungoverned: installed.map(|_| (crds.len() - governed.len()) as u64),
-        crds: states(&crds),
+        lacks_reports,
+        crds: states(&crds, bare),
         passes: reports.iter().filter_map(|report| pass(report, now)).collect(),
         missing_permissions: missing(&crds, &governed, account.as_deref()),
         problems: problems(&reports),
@@ -212,9 +230,9 @@ pub(super) fn overview(facts: Facts) -> Overview {
 impl Overview {
     /// Whether there is nothing to look at.
     pub(super) fn is_clean(&self) -> bool {
-        !self.is_leaderless
-            && self.installed != Some(false)
-            && !self.old_crds
+        let is_broken =
+            self.is_leaderless || self.installed == Some(false) || self.lacks_reports || self.old_crds;
+        !is_broken
             // A policy may be there before its CRDs are.
             && self.policy_problems.iter().all(|problem| problem.reason == NOTHING_SELECTED)
             && !(self.unguarded.is_some() && self.denies())
@@ -284,9 +302,12 @@ fn schema_problems((name, conditions): (String, Vec<ServerCondition>)) -> Vec<Sc
 const OUTDATED: &str = "Outdated";
 
 /// The CRDs by the reason of `DefaultsPersisted`, and those with either of the other conditions.
-fn states(crds: &[CrdFacts]) -> Vec<StateView> {
+fn states(crds: &[CrdFacts], bare: Vec<&str>) -> Vec<StateView> {
     let [non_structural, invalid_defaults, persisted] = TYPES;
     let mut states: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
+    if !bare.is_empty() {
+        states.insert((false, NO_CONDITION), bare);
+    }
     for crd in crds {
         for condition in &crd.conditions {
             let is_outdated = condition.observed_generation.is_some_and(|seen| crd.generation > Some(seen));

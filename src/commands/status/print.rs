@@ -29,6 +29,9 @@ pub(super) fn table(
     if overview.installed == Some(false) {
         writeln!(out, "Etch is not installed: the cluster does not have its CRDs.")?;
     }
+    if overview.lacks_reports {
+        writeln!(out, "The CRD of DefaultsReports is missing: `etch crds | kubectl apply -f -`")?;
+    }
     if overview.old_crds {
         writeln!(out, "Etch's CRDs are of an older Etch: `etch crds | kubectl apply -f -`")?;
     }

@@ -101,7 +101,10 @@ fn busy() -> Facts {
         policy_conditions: Vec::new(),
         unguarded: Some(None),
         schema_conditions: Vec::new(),
-        reports: Some(vec![report("widgets.example.com", running), report("gadgets.example.com", held)]),
+        reports: Some(Some(vec![
+            report("widgets.example.com", running),
+            report("gadgets.example.com", held),
+        ])),
         crds: Some(crds),
         unread: Vec::new(),
         now: now(),
@@ -126,8 +129,9 @@ fn names_of_any_length_fit_as_well() {
     }))
     .ok()
     .map(Some);
-    let running = facts.reports.as_ref().and_then(|reports| reports.first()?.status.clone()).expect("one");
-    facts.reports = Some(vec![report(&long("c"), running)]);
+    let running =
+        facts.reports.as_ref().and_then(|reports| reports.as_ref()?.first()?.status.clone()).expect("one");
+    facts.reports = Some(Some(vec![report(&long("c"), running)]));
     facts.crds = Some(vec![persisted(&long("c"), "InProgress", "")]);
     let printed = printed(&overview(facts));
     assert!(printed.contains("ppp…") && printed.contains("ccc…"), "{printed}");
@@ -143,7 +147,8 @@ fn objects_of_an_ignored_crd_are_no_problem() {
             rejected: vec![problem("rejected", "Webhook")],
             ..DefaultsReportStatus::default()
         };
-        overview(Facts { reports: Some(vec![report("gadgets.example.com", status)]), ..busy() }).problems
+        overview(Facts { reports: Some(Some(vec![report("gadgets.example.com", status)])), ..busy() })
+            .problems
     };
     let held = with_state("HiddenFields");
     assert_eq!((held.held, held.rejected, held.objects.len()), (1, 1, 2));
@@ -203,12 +208,33 @@ A permission is missing for wheels.example.com; grant it:
 #[test]
 fn where_nothing_is_wrong_nothing_is_found() {
     let calm = || Facts {
-        reports: Some(Vec::new()),
+        reports: Some(Some(Vec::new())),
         crds: Some(vec![persisted("widgets.example.com", "AllPersisted", "")]),
         ..busy()
     };
     let clean = overview(calm());
     assert!(clean.is_clean(), "{}", printed(&clean));
+    let lacking = overview(Facts { reports: Some(None), ..calm() });
+    assert!(!lacking.is_clean());
+    assert!(
+        printed(&lacking).contains("The CRD of DefaultsReports is missing: `etch crds"),
+        "{}",
+        printed(&lacking)
+    );
+    // Whoever leads for a while has set the conditions of what is there for a while, where it may.
+    let hour = |hours: i64| Some(now() - jiff::SignedDuration::from_hours(hours));
+    for (created, since, is_clean) in
+        [(hour(2), hour(1), false), (hour(0), hour(1), true), (hour(2), hour(0), true)]
+    {
+        let bare = CrdFacts { created, ..crd("widgets.example.com", &[]) };
+        let mut facts = Facts { crds: Some(vec![bare]), ..calm() };
+        if let Some(Some(leader)) = &mut facts.leader {
+            leader.since = since;
+        }
+        let bare = overview(facts);
+        assert_eq!(bare.is_clean(), is_clean, "{created:?} {since:?}");
+        assert_eq!(printed(&bare).contains("NoCondition"), !is_clean, "{}", printed(&bare));
+    }
     let leaderless = overview(Facts { leader: Some(None), ..calm() });
     assert!(!leaderless.is_clean());
     assert!(printed(&leaderless).contains("\nNo operator leads: none renews the Lease etch.\n"));
@@ -274,7 +300,7 @@ fn what_is_wrong_with_a_policy_itself_is_shown() {
     let ready = || condition("Ready", "True", "InForce", "this policy governs 1 CRD");
     let calm = |conditions| Facts {
         policy_conditions: vec![("default".to_owned(), conditions)],
-        reports: Some(Vec::new()),
+        reports: Some(Some(Vec::new())),
         crds: Some(vec![persisted("widgets.example.com", "AllPersisted", "")]),
         ..busy()
     };
@@ -311,7 +337,7 @@ fn a_guard_that_nobody_asks_is_not_shown_as_one() {
         overview(Facts {
             policies: serde_json::from_value(policies).ok().map(Some),
             unguarded: Some(unguarded.map(str::to_owned)),
-            reports: Some(Vec::new()),
+            reports: Some(Some(Vec::new())),
             crds: Some(vec![persisted("widgets.example.com", "AllPersisted", "")]),
             ..busy()
         })
@@ -342,7 +368,7 @@ fn an_embedded_schema_is_named_with_each_condition_that_is_false() {
     let calm = |conditions| {
         overview(Facts {
             schema_conditions: vec![("provider".to_owned(), conditions)],
-            reports: Some(Vec::new()),
+            reports: Some(Some(Vec::new())),
             crds: Some(vec![persisted("widgets.example.com", "AllPersisted", "")]),
             ..busy()
         })
@@ -378,7 +404,7 @@ fn a_command_for_an_operator_elsewhere_leaves_its_account_to_be_named() {
 #[test]
 fn a_canary_that_waits_for_a_user_is_named() {
     let waiting = persisted("widgets.example.com", "CanaryWaiting", "the canary wrote 3 objects");
-    let overview = overview(Facts { crds: Some(vec![waiting]), reports: Some(Vec::new()), ..busy() });
+    let overview = overview(Facts { crds: Some(vec![waiting]), reports: Some(Some(Vec::new())), ..busy() });
     assert!(!overview.is_clean());
     assert!(
         printed(&overview).contains("CanaryWaiting      1   widgets.example.com"),

@@ -149,7 +149,7 @@ pub(crate) async fn recheck_if_due(
 /// That the CRD is gone, or another one has its name, is not worth a warning.
 fn log_failure(error: &CallError, what: &str) {
     match error.code() {
-        Some(404 | 409) => debug!(%error, "{what}"),
+        Some(404 | 409) if !matches!(error, CallError::NotInstalled) => debug!(%error, "{what}"),
         _ => warn!(%error, "{what}"),
     }
 }

@@ -77,7 +77,9 @@ pub enum CrdError {
     #[error("etcd may have been restored: {0}; verifying every object")]
     Restored(Sign),
     /// The report could not be written that names the defaults, and nothing is stored before.
-    #[error("nothing is stored before the DefaultsReport names the defaults, and it cannot be written")]
+    #[error(
+        "nothing is stored before the DefaultsReport names the defaults, and it cannot be written, see Etch's log"
+    )]
     Unreported,
     /// A watch.
     #[error("the watch ended: {0}")]
