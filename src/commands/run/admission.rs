@@ -125,6 +125,7 @@ impl AdmissionFlags {
         let (schemas, accepted) = (serving.clone(), keys.clone());
         let admission =
             Admission::start(cluster.clone(), schemas, accepted, ready.clone(), endpoint, authority)
+                .serving_until(certificates.until())
                 .guarding_upgrades(policies.clone())
                 .writing_at_most(max_writes_per_second);
         let (admission, presented) = match self_managed {

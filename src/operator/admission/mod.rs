@@ -24,6 +24,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::OptionFuture;
+use jiff::Timestamp;
 use kube::runtime::watcher::Event;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle, JoinSet};
@@ -65,6 +67,8 @@ pub struct Admission {
     cluster: Cluster,
     endpoint: Endpoint,
     authority: watch::Receiver<Authority>,
+    /// Until when the certificate of this replica is valid.
+    until: Option<watch::Receiver<Option<Timestamp>>>,
     shared: Shared,
     changes: watch::Receiver<()>,
     policies: Option<PolicyLookup>,
@@ -105,6 +109,7 @@ impl Admission {
             cluster,
             endpoint,
             authority,
+            until: None,
             shared,
             changes,
             policies: None,
@@ -122,6 +127,13 @@ impl Admission {
     #[must_use]
     pub fn by(mut self, clock: Clock) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Reports a certificate that has expired. `until` is when the one of this replica does.
+    #[must_use]
+    pub fn serving_until(mut self, until: watch::Receiver<Option<Timestamp>>) -> Self {
+        self.until = Some(until);
         self
     }
 
@@ -179,6 +191,7 @@ impl Admission {
 
     async fn reconcile_webhooks(&self, mut checks: watch::Receiver<()>) -> Infallible {
         let (mut changes, mut authority) = (self.changes.clone(), self.authority.clone());
+        let mut until = self.until.clone();
         let mut policies: Option<broadcast::Receiver<Change>> =
             self.policies.as_ref().map(PolicyLookup::changes);
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
@@ -204,6 +217,7 @@ impl Admission {
                 () = sleep(wait) => {}
                 Ok(()) = changes.changed() => {}
                 Ok(()) = authority.changed() => {}
+                Some(Ok(())) = OptionFuture::from(until.as_mut().map(watch::Receiver::changed)) => {}
                 Ok(()) = checks.changed() => {}
                 () = changed(&mut policies) => {}
             }
@@ -268,6 +282,10 @@ impl Admission {
         let unserved = webhooks::write(&self.cluster, declared, guard, client).await?;
         if !has_certificate {
             return Ok(Unserved::without_certificate());
+        }
+        let until = self.until.as_ref().and_then(|until| *until.borrow());
+        if let Some(until) = until.filter(|until| *until <= now()) {
+            return Ok(Unserved::expired(until));
         }
         if let Some(bundle) = authority {
             self.trusted.send_if_modified(|trusted| {

@@ -28,7 +28,7 @@ pub(super) struct Wanted {
 pub(super) struct Unserved {
     /// About none: a reason, and the message.
     all: Option<(&'static str, String)>,
-    /// About these, by name: the field of their webhook that it does not take.
+    /// About these, by name: why it does not take their webhook.
     refused: BTreeMap<String, String>,
     /// About not all objects of these: the field of their webhook that another client changes.
     altered: BTreeMap<String, String>,
@@ -48,6 +48,13 @@ impl Unserved {
         Self { all: Some(("NoCertificate", message.to_owned())), ..Self::default() }
     }
 
+    /// The certificate of the replica that writes them has expired.
+    pub(super) fn expired(at: Timestamp) -> Self {
+        let message =
+            format!("the admission certificate of the leader expired at {at}, so API servers refuse it");
+        Self { all: Some(("CertificateExpired", message)), ..Self::default() }
+    }
+
     /// The API server does not take some webhooks, and others are not as they should be.
     pub(super) fn of_some(
         refused: BTreeMap<String, String>,
@@ -63,8 +70,8 @@ impl Unserved {
     }
 
     fn of(&self, name: &str) -> Option<(&'static str, String)> {
-        let refused = self.refused.get(name).map(|field| {
-            let message = format!("the API server refuses the webhook of this schema: {field} is invalid");
+        let refused = self.refused.get(name).map(|why| {
+            let message = format!("the API server refuses the webhook of this schema: {why}");
             ("WebhookRefused", message)
         });
         let altered = || {
@@ -230,6 +237,7 @@ mod tests {
         for (unserved, reason) in [
             (Unserved::unwritten("it failed".to_owned()), "WebhooksNotWritten"),
             (Unserved::without_certificate(), "NoCertificate"),
+            (Unserved::expired(Timestamp::UNIX_EPOCH), "CertificateExpired"),
             (refused("a"), "WebhookRefused"),
             (Unserved::of_some(BTreeMap::new(), field("a"), BTreeSet::new()), "WebhookAltered"),
             (Unserved::of_some(BTreeMap::new(), BTreeMap::new(), uninjected), "NoCaBundle"),

@@ -92,19 +92,19 @@ pub(super) async fn write(
                 return Err(error);
             }
             for guard in GUARDS {
-                if let Some(field) = named.remove(guard) {
-                    warn!(field, guard, "the API server refuses this webhook, so Etch does not guard by it");
+                if let Some(why) = named.remove(guard) {
+                    warn!(why, guard, "the API server refuses this webhook, so Etch does not guard by it");
                     refused_guards.insert(guard);
                 }
             }
-            for (webhook, field) in named {
+            for (webhook, why) in named {
                 let Some(schema) = schema_of(&webhook).map(str::to_owned) else { continue };
-                let by_author = BY_AUTHOR.into_iter().find(|by_author| field.starts_with(by_author));
+                let by_author = BY_AUTHOR.into_iter().find(|by_author| why.starts_with(by_author));
                 let is_there = there.as_ref().is_some_and(|there| has(there, &webhook));
                 if !by_author.is_some_and(|by_author| is_there && kept.insert((webhook, by_author))) {
                     declared.retain(|(name, _)| *name != schema);
                 }
-                refused.insert(schema, field);
+                refused.insert(schema, why);
             }
         };
         if endpoint.inject != Injection::None {
@@ -176,7 +176,7 @@ fn those_there(body: &Value, there: Option<&Json>) -> Value {
     webhooks
 }
 
-/// What the API server finds invalid in webhooks, by their names: the field that it names first for each.
+/// Why the API server refuses webhooks, by their names: the field that it names first for each is invalid.
 fn fields(error: &CallError, body: &Value) -> BTreeMap<String, String> {
     let CallError::Refused(refusal) = error else { return BTreeMap::new() };
     if refusal.code != 422 {
@@ -190,8 +190,8 @@ fn fields(error: &CallError, body: &Value) -> BTreeMap<String, String> {
         };
         let webhook = index.parse::<usize>().ok().and_then(|index| body["webhooks"].get(index));
         if let Some(webhook) = webhook.and_then(|webhook| webhook["name"].as_str()) {
-            let field = rest.trim_start_matches('.').to_owned();
-            named.entry(webhook.to_owned()).or_insert(field);
+            let field = rest.trim_start_matches('.');
+            named.entry(webhook.to_owned()).or_insert_with(|| format!("{field} is invalid"));
         }
     }
     named
@@ -219,12 +219,21 @@ async fn refused_alone(
             Ok(()) => {}
             Err(error) if is_about_content(&error) => {
                 let name = webhook["name"].as_str().unwrap_or_default();
-                refused.insert(name.to_owned(), "a field that is not named".to_owned());
+                refused.insert(name.to_owned(), unnamed(&error));
             }
             Err(error) => return Err(error),
         }
     }
     Ok(refused)
+}
+
+/// Why a webhook is refused by an answer that names no field of it: an admission policy or webhook may refuse it.
+fn unnamed(error: &CallError) -> String {
+    let by = match error {
+        CallError::Refused(refusal) => refusal.refused_by(),
+        _ => None,
+    };
+    by.map_or_else(|| "a field that is not named is invalid".to_owned(), |by| format!("{by} refuses it"))
 }
 
 #[cfg(test)]
@@ -250,9 +259,16 @@ mod tests {
         let body_of_refusal = status.to_string();
         let refusal =
             |code: u16| CallError::Refused(Box::new(Refusal::read(code, None, body_of_refusal.as_bytes())));
-        let expected = [(names[1], "matchConditions[0].expression"), (GUARD, "rules")];
+        let expected = [(names[1], "matchConditions[0].expression is invalid"), (GUARD, "rules is invalid")];
         let expected = expected.map(|(name, field)| (name.to_owned(), field.to_owned()));
         assert_eq!(fields(&refusal(422), &body), expected.into());
         assert_eq!(fields(&refusal(409), &body), BTreeMap::new());
+        let by_policy =
+            json!({ "kind": "Status", "code": 422, "message": "validatingwebhookconfigurations \"etch\" is \
+            forbidden: ValidatingAdmissionPolicy 'etch-webhook-guard' with binding 'b' denied request: no" })
+            .to_string();
+        let by_policy = CallError::Refused(Box::new(Refusal::read(422, None, by_policy.as_bytes())));
+        assert_eq!(unnamed(&by_policy), "ValidatingAdmissionPolicy etch-webhook-guard refuses it");
+        assert_eq!(unnamed(&refusal(422)), "a field that is not named is invalid");
     }
 }

@@ -43,6 +43,8 @@ pub struct Certificates {
     provider: Arc<CryptoProvider>,
     current: Arc<Current>,
     authority: watch::Sender<Authority>,
+    /// Until when it is valid.
+    until: watch::Sender<Option<Timestamp>>,
     metrics: Arc<Metrics>,
 }
 
@@ -84,6 +86,8 @@ enum Unusable {
     Pair(#[source] rustls::Error),
     #[error("{CERTIFICATE} is not an X.509 certificate")]
     NotX509,
+    #[error("{CERTIFICATE} expired at {0}")]
+    Expired(Timestamp),
 }
 
 impl Certificates {
@@ -93,6 +97,7 @@ impl Certificates {
             provider: Arc::new(default_provider()),
             current: Arc::default(),
             authority: watch::Sender::new(Authority::Unknown),
+            until: watch::Sender::new(None),
             metrics,
         }
     }
@@ -113,6 +118,11 @@ impl Certificates {
     /// The authority of the certificate that is served, as it changes.
     pub fn authority(&self) -> watch::Receiver<Authority> {
         self.authority.subscribe()
+    }
+
+    /// Until when the certificate that is served is valid, as that changes; `None` while there is none.
+    pub fn until(&self) -> watch::Receiver<Option<Timestamp>> {
+        self.until.subscribe()
     }
 
     /// Reads `tls.crt`, `tls.key` and, where it is there, `ca.crt` again and again. `ready` is called as soon
@@ -157,6 +167,11 @@ impl Certificates {
             return Ok(());
         }
         let (certified, validity) = certified(&files, &self.provider)?;
+        let now = Timestamp::now();
+        let is_expired = validity.until <= now;
+        if is_expired && self.until.borrow().is_some_and(|until| now < until) {
+            return Err(Unusable::Expired(validity.until));
+        }
         // Issuers that name no authority, such as those of ACME, leave the file empty.
         let authority = files.authority.clone().filter(|authority| !authority.is_empty());
         if authority.as_ref().is_some_and(|authority| !has_certificates(authority)) {
@@ -166,7 +181,13 @@ impl Certificates {
         if !last.as_ref().is_some_and(is_same) {
             *self.current.0.write() = Some(Arc::new(certified));
             self.metrics.certificate_expiry.set(validity.until.as_second());
-            info!(expires = %validity.until, "loaded the admission certificate");
+            self.until.send_replace(Some(validity.until));
+            match is_expired {
+                true => {
+                    warn!(expired = %validity.until, "the admission certificate has expired: API servers refuse it")
+                }
+                false => info!(expires = %validity.until, "loaded the admission certificate"),
+            }
         }
         self.name_authority(authority);
         *last = Some(files);
@@ -201,7 +222,8 @@ impl Certificates {
         self.metrics.certificate_failures.inc();
         let text = error.to_string();
         if failed.as_ref() != Some(&text) {
-            warn!(%place, error = text, "cannot use the new admission certificate; keeping the previous one");
+            let keeps = if self.until.borrow().is_some() { "the previous one" } else { "none" };
+            warn!(%place, error = text, keeps, "cannot use the new admission certificate");
             *failed = Some(text);
         }
     }
@@ -320,6 +342,26 @@ mod tests {
     fn empty_files_are_no_certificate() {
         let certificates = Certificates::new(Arc::default());
         assert!(certificates.take(Presented::default(), &mut None).is_err());
+    }
+
+    #[test]
+    fn one_that_has_expired_takes_no_place_of_one_that_is_valid() {
+        let presented = |until: i32| {
+            let key = rcgen::KeyPair::generate().expect("a key");
+            let mut parameters = rcgen::CertificateParams::new(["localhost".to_owned()]).expect("parameters");
+            parameters.not_after = rcgen::date_time_ymd(until, 1, 1);
+            let certificate = parameters.self_signed(&key).expect("a certificate").pem().into_bytes();
+            Presented { certificate, key: key.serialize_pem().into_bytes(), authority: None }
+        };
+        let certificates = Certificates::new(Arc::default());
+        let until = || certificates.until().borrow().map(|until| until.to_string());
+        let mut last = None;
+        certificates.take(presented(2020), &mut last).expect("there is no other");
+        assert_eq!(until().as_deref(), Some("2020-01-01T00:00:00Z"));
+        certificates.take(presented(4000), &mut last).expect("it is valid");
+        let error = certificates.take(presented(2021), &mut last).expect_err("it has expired");
+        assert_eq!(error.to_string(), "tls.crt expired at 2021-01-01T00:00:00Z");
+        assert_eq!(until().as_deref(), Some("4000-01-01T00:00:00Z"));
     }
 
     #[test]
