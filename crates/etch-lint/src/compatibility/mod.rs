@@ -7,6 +7,7 @@ mod defaults;
 mod enumeration;
 mod fields;
 mod formats;
+mod judged_by_clause;
 mod limits;
 mod lists;
 mod needed;
