@@ -70,7 +70,7 @@ impl Readiness {
             return Some("the holder of the Lease is not known yet\n");
         }
         if !self.crds.load(Ordering::Relaxed) {
-            return Some("Etch has not listed the CRDs yet\n");
+            return Some("Etch has not listed the CRDs and policies yet\n");
         }
         if !self.admission.load(Ordering::Relaxed) {
             return None;

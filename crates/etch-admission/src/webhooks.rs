@@ -164,7 +164,8 @@ pub fn unguarded(configuration: Option<&Value>) -> Option<String> {
     let there = |name: &str| webhooks(configuration?).find(|webhook| webhook["name"] == name);
     if let Some(missing) = GUARDS.into_iter().find(|name| there(name).is_none()) {
         return Some(format!(
-            "the ValidatingWebhookConfiguration {CONFIGURATION} lacks the webhook {missing}: install config/admission"
+            "the ValidatingWebhookConfiguration {CONFIGURATION} lacks the webhook {missing}: install config/admission, or see in Etch's \
+             log why its leader has not added it"
         ));
     }
     // Without an injector, the certificate may be one that every system trusts.
@@ -659,7 +660,8 @@ mod tests {
         }
         let lacks = |name: &str| {
             format!(
-                "the ValidatingWebhookConfiguration etch lacks the webhook {name}: install config/admission"
+                "the ValidatingWebhookConfiguration etch lacks the webhook {name}: install config/admission, or see in \
+                 Etch's log why its leader has not added it"
             )
         };
         assert_eq!(of(&[GUARD], Injection::None, None), lacks(MIGRATION_GUARD));

@@ -235,6 +235,7 @@ fn mistakes_in_values_are_refused() -> Result<()> {
         "networkPolicy.metricsFrom[0].cidr=192.0.2.0/28",
         "monitoring.labels.app\\.kubernetes\\.io/name=mine",
         "statusGuard.enabled=true,policy.spec.storedVersions=Trim",
+        "statusGuard.enabled=true,args={--admission-url=https://etch.example.com}",
         "statusGuard.enabled=true,policies.a.selector.groups={a.example.com},policies.a.storedVersions=Trim",
     ] {
         assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");

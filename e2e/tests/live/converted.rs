@@ -52,6 +52,34 @@ async fn behind_a_webhook_every_answer_is_exact_as_well() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_webhook_renames_is_not_taken_from_its_owner() -> Result<()> {
+    let dir = tempfile::tempdir()?;
+    let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
+    let cluster = Cluster::of(&control_plane).await?;
+    let webhook = Webhook::start(convert).await?;
+    cluster.apply_crd(&hosts(&[("v1beta1", true, old(false))], &webhook)).await?;
+    create(&cluster, "v1beta1", "owned", json!({ "host": "a" })).await?;
+    cluster.apply_crd(&hosts(&[("v1beta1", false, old(false)), ("v1", true, new())], &webhook)).await?;
+    let owned = format!("/apis/{GROUP}/v1/namespaces/default/hosts/owned");
+    eventually(Duration::from_secs(60), "the webhook converts", async || {
+        Ok((cluster.get(&owned).await?["spec"]["retries"] == 3).then_some(()))
+    })
+    .await?;
+    let raw = async || cluster.raw(GROUP, "hosts", Some("default"), "owned").await;
+    let before = raw().await?;
+
+    let ended = etch(&control_plane.kubeconfig(0), &["persist", HOSTS])?;
+    let shown = String::from_utf8_lossy(&ended.stdout).into_owned();
+    ensure!(ended.status.code() == Some(1) && shown.contains(".spec.host"), "{ended:?}");
+    ensure!(
+        raw().await? == before,
+        "the owner of .spec.host has lost it, or the object was written: {:?}",
+        raw().await?
+    );
+    Ok(())
+}
+
 /// The counts, and what is missing in which object.
 fn told(output: &[u8]) -> Result<(Value, Value)> {
     let audit: Value = serde_json::from_slice(output).context("the audit")?;

@@ -401,7 +401,7 @@ fn problems(reports: &[DefaultsReport]) -> ProblemsView {
         },
         state,
         reason: problem.reason.clone(),
-        message: problem.message.clone(),
+        message: problem.in_words(),
     };
     let rejected = with_status()
         .flat_map(|(crd, status)| status.rejected.iter().map(move |problem| named(crd, "Rejected", problem)));

@@ -104,6 +104,13 @@ pub enum Problem {
         /// The version that it would have to be in.
         storage: String,
     },
+    /// It is at a version that does not show all that the upgrade is about.
+    PartlyShown {
+        /// The version that it is in.
+        version: String,
+        /// The version that it would have to be in.
+        storage: String,
+    },
     /// The effect is unknown: the bytes in etcd cannot be read.
     Opaque {
         /// What they are, in a word or two.
@@ -164,6 +171,7 @@ impl Problem {
                 | Self::MaybeLosesFieldsAt { .. }
                 | Self::MaybeUnconverted { .. }
                 | Self::NotConverted { .. }
+                | Self::PartlyShown { .. }
                 | Self::Opaque { .. }
                 | Self::TooDeep
                 | Self::NotJudged { .. }
@@ -341,6 +349,11 @@ impl std::fmt::Display for Problem {
                     "not checked: the object is at {version}, and a webhook converts it; provide it at {storage}"
                 )
             }
+            Self::PartlyShown { version, storage } => write!(
+                f,
+                "not fully checked: at {version} the object does not show fields of {storage} that the upgrade removes; provide it at \
+                 {storage}"
+            ),
             Self::Opaque { why } => write!(f, "not checked: its value in etcd is {why}"),
             Self::TooDeep => write!(f, "not checked: it is nested more than {DEPTH} levels deep"),
             Self::NotJudged { version } => {

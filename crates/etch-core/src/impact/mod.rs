@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::crd::Crd;
+use crate::crd::{Crd, Version};
 use crate::decode::{Decoder, Undecodable, View};
 use crate::difference::{Difference, difference, place};
 use crate::object::{Object, version_of};
@@ -56,6 +56,8 @@ pub struct Upgrade<'a> {
     is_carried: bool,
     /// The problems of an object that may be stored at another version.
     elsewhere: Vec<Problem>,
+    /// The versions that do not show all fields which the upgrade removes.
+    partial: Vec<&'a str>,
 }
 
 /// What is stored in etcd, as far as it is known.
@@ -78,6 +80,7 @@ impl<'a> Upgrade<'a> {
             record: Record::default(),
             is_carried: old.digest() == new.digest() && old.storage().name == new.storage().name,
             elsewhere: Problem::if_stored_elsewhere(old, new),
+            partial: partial(old, new),
             old,
             new,
             old_decoder: Decoder::new(old),
@@ -132,7 +135,13 @@ impl<'a> Upgrade<'a> {
             Err(why) => return Effect { problems: vec![Problem::Unreadable(why)], ..Effect::default() },
         };
         if is_returned {
-            return self.presumed_effect(&Object::from(view), record);
+            let mut effect = self.presumed_effect(&Object::from(view), record);
+            if self.partial.contains(&version) {
+                effect
+                    .problems
+                    .push(Problem::PartlyShown { version: version.to_owned(), storage: storage.clone() });
+            }
+            return effect;
         }
         let stored = Stored { value: object.json().clone(), version: version.to_owned() };
         self.effect(&view, &stored)
@@ -337,4 +346,18 @@ fn written(view: &Value, crd: &Crd) -> Json {
     let mut object = Json::from(view.clone());
     crd.compiled().fill(&mut object);
     object
+}
+
+/// The versions of the old CRD in which objects do not show all the fields that an upgrade removes.
+fn partial<'a>(old: &'a Crd, new: &Crd) -> Vec<&'a str> {
+    let removed = compare_crds(Some(old), new).fields_removed;
+    let lacks = |version: &&Version| {
+        let lacking = compare(&old.storage().schema, &version.schema).fields_removed;
+        removed
+            .iter()
+            .any(|path| lacking.iter().any(|lacking| lacking.contains(path) || path.contains(lacking)))
+    };
+    let others = old.versions().iter().filter(|version| version.name != old.storage().name);
+    let others = others.filter(|version| !removed.is_empty() && lacks(version));
+    others.map(|version| version.name.as_str()).collect()
 }

@@ -19,6 +19,21 @@ fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
 }
 
 #[test]
+fn what_a_server_returned_at_a_narrower_version_does_not_show_what_the_upgrade_removes() {
+    let (narrow, wide) = (spec(json!({ "a": {} })), spec(json!({ "a": {}, "legacy": {} })));
+    let old = crd(&[("v1", true, wide.clone()), ("v2", false, narrow.clone())]);
+    let mut object = tab(json!({ "a": 1 }), json!({ "f:a": {} })).json().clone();
+    object["apiVersion"] = json!("example.com/v2");
+    let object = Object::from(object);
+    let new = crd(&[("v1", true, narrow.clone()), ("v2", false, narrow.clone())]);
+    let effect = Upgrade::new(&old, &new).object(&object);
+    let partly = Problem::PartlyShown { version: "v2".to_owned(), storage: "v1".to_owned() };
+    assert_eq!(effect.problems, [partly]);
+    let same = Upgrade::new(&old, &old).object(&object);
+    assert!(same.problems.is_empty(), "{same:?}");
+}
+
+#[test]
 fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaults() {
     let (plain, color) = (json!({ "a": {} }), json!({ "a": {}, "color": { "default": "red" } }));
     let old = crd(&[("v1beta1", true, spec(plain.clone()))]);
