@@ -101,7 +101,7 @@ pub struct Version {
     pub served: bool,
     /// Whether `status` is a subresource: a create through this version drops it (fact D11).
     pub status_subresource: bool,
-    /// Where the scale subresource writes, if there is one: the server records no owner for it (fact W34).
+    /// Where the scale subresource writes, if there is one: the server may record no owner for it (fact W34).
     pub scale: Option<Path>,
     /// Whether a write through this version may store an object without a default that the storage version
     /// shows: it has another schema (fact W10), or a webhook converts it, which may be older than the CRD.

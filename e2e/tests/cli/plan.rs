@@ -309,12 +309,15 @@ fn what_comes_before_the_upgrade_of_any_crd_comes_before_that_of_all() -> Result
     ensure!(one.out.contains("gadgets.stable.example.com (v1): nothing to do\n"), "{one:?}");
     ensure!(one.err.is_empty(), "{one:?}");
     repository.write("fewer.json", &gadgets(&plain))?;
-    for command in ["plan", "impact"] {
-        let fewer = repository.etch(".", &[command, "-f", "fewer.json", "--old", "old.json"])?;
-        ensure!(
-            fewer.err.starts_with("note: -f lacks widgets.stable.example.com, which --old has"),
-            "{fewer:?}"
-        );
+    let lacks = "-f lacks widgets.stable.example.com, which --old has";
+    let fewer = repository.etch(".", &["plan", "-f", "fewer.json", "--old", "old.json"])?;
+    ensure!(fewer.err.starts_with(&format!("note: {lacks}")), "{fewer:?}");
+    // All its objects are a loss.
+    for form in ["table", "markdown", "html", "json"] {
+        let impact = ["impact", "-f", "fewer.json", "--old", "old.json", "--fail-on", "losses", "-o", form];
+        let fewer = repository.etch(".", &impact)?;
+        let names = if form == "json" { "\"gone\": [\n    \"widgets.stable.example.com\"" } else { lacks };
+        ensure!(fewer.code == Some(1) && fewer.out.contains(names), "{fewer:?}");
     }
     Ok(())
 }
