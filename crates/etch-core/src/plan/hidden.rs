@@ -5,18 +5,16 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
-
 use super::Record;
 use super::hidden_evidence::{self, FormerDefault, HiddenEvidence};
 use super::places::gaps;
+use super::undeclared::{unknown_owned, unknown_values};
 use crate::crd::Crd;
 use crate::object::{Object, version_of};
 use crate::ownership::{is_named, others};
-use kube_structural_schema::defaults::meta::is_field;
 use kube_structural_schema::json::Json;
-use kube_structural_schema::path::{Path, Trail, TrailStep};
-use kube_structural_schema::prune::{Field, Pruner};
+use kube_structural_schema::path::{Path, Trail};
+use kube_structural_schema::prune::Pruner;
 use kube_structural_schema::schema::Schema;
 
 /// What kubectl's client-side apply keeps of the document it sent.
@@ -81,69 +79,4 @@ pub(super) fn would_be_pruned(object: &Object, schema: &Schema) -> bool {
     let mut found = BTreeSet::new();
     unknown_values(object.json(), Pruner::root(schema), &Trail::ROOT, &mut found);
     !found.is_empty()
-}
-
-/// The topmost fields of a set of owned ones that a schema does not know.
-pub(super) fn unknown_owned(fields: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
-    let Value::Object(elements) = fields else { return };
-    for (element, inner) in elements {
-        if let Some(name) = element.strip_prefix("f:") {
-            match pruner.field(name) {
-                Field::Kept if is_embedded(name, pruner) => {
-                    let elements = inner.as_object().into_iter().flatten();
-                    let names = elements.filter_map(|(element, _)| element.strip_prefix("f:"));
-                    no_metadata(names, &at.join(TrailStep::Field(name)), found);
-                }
-                Field::Kept => {}
-                Field::Pruned(inside) => {
-                    unknown_owned(inner, inside, &at.join(pruner.step(name)), found);
-                }
-                Field::Removed => drop(found.insert(at.join(TrailStep::Field(name)).to_path())),
-            }
-        } else if element != "."
-            && let Some(item) = pruner.item()
-        {
-            unknown_owned(inner, item, &at.join(TrailStep::Items), found);
-        }
-    }
-}
-
-/// Whether a name of what is kept is the metadata of an embedded resource, and not of the object. Where unknown fields
-/// are kept it may be any field of that name.
-fn is_embedded(name: &str, pruner: Pruner<'_>) -> bool {
-    name == "metadata" && pruner.schema().is_some_and(|schema| schema.embedded_resource)
-}
-
-/// The names that metadata does not have, of an embedded resource: a read drops what has one, and so does a write
-/// (`kube_structural_schema::defaults::meta::coerce`).
-fn no_metadata<'n>(names: impl Iterator<Item = &'n str>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
-    found.extend(names.filter(|name| !is_field(name)).map(|name| at.join(TrailStep::Field(name)).to_path()));
-}
-
-fn unknown_values(value: &Value, pruner: Pruner<'_>, at: &Trail<'_>, found: &mut BTreeSet<Path>) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                match pruner.field(name) {
-                    Field::Kept if is_embedded(name, pruner) => {
-                        let names = value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
-                        no_metadata(names, &at.join(TrailStep::Field(name)), found);
-                    }
-                    Field::Kept => {}
-                    Field::Pruned(inside) => {
-                        unknown_values(value, inside, &at.join(pruner.step(name)), found)
-                    }
-                    Field::Removed => drop(found.insert(at.join(TrailStep::Field(name)).to_path())),
-                }
-            }
-        }
-        Value::Array(items) => {
-            for (index, value) in items.iter().enumerate() {
-                if let Some(item) = pruner.item() {
-                    unknown_values(value, item, &at.join(TrailStep::Index(index)), found);
-                }
-            }
-        }
-        _ => {}
-    }
 }

@@ -30,6 +30,7 @@ mod rewrite;
 mod room;
 mod stored_at;
 mod through_status;
+mod undeclared;
 mod unstore;
 mod write_machine;
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
-use super::hidden::unknown_owned;
 use super::misfit::misfits;
+use super::undeclared::unknown_owned;
 use super::{Ownership, Terms};
 use crate::crd::Crd;
 use crate::object::Object;
