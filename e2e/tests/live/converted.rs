@@ -2,7 +2,7 @@
 //! it makes of the bytes.
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, crd, eventually};
+use e2e::cluster::{Cluster, Patch, crd, eventually};
 use e2e::control_plane::{ControlPlane, Options};
 use e2e::webhook::Webhook;
 use serde_json::{Value, json};
@@ -59,7 +59,10 @@ async fn what_a_webhook_renames_is_not_taken_from_its_owner() -> Result<()> {
     let cluster = Cluster::of(&control_plane).await?;
     let webhook = Webhook::start(convert).await?;
     cluster.apply_crd(&hosts(&[("v1beta1", true, old(false))], &webhook)).await?;
-    create(&cluster, "v1beta1", "owned", json!({ "host": "a" })).await?;
+    let applied = json!({ "apiVersion": format!("{GROUP}/v1beta1"), "kind": "Host", "metadata": { "name": "owned" },
+        "spec": { "host": "a" } });
+    let path = format!("/apis/{GROUP}/v1beta1/namespaces/default/hosts/owned");
+    cluster.patch(&path, Patch::Apply, "team", &applied).await?.ok()?;
     cluster.apply_crd(&hosts(&[("v1beta1", false, old(false)), ("v1", true, new())], &webhook)).await?;
     let owned = format!("/apis/{GROUP}/v1/namespaces/default/hosts/owned");
     eventually(Duration::from_secs(60), "the webhook converts", async || {

@@ -102,8 +102,8 @@ fn where_a_webhook_may_have_renamed_what_somebody_owns_the_owners_are_not_rewrit
         let crd = Arc::new(Crd::read(&document.into()).expect("a CRD"));
         let mut read = object("7", json!({ "size": 5 })).json().clone();
         let entry = &mut read["metadata"]["managedFields"][0];
-        (entry["apiVersion"], entry["fieldsV1"]) =
-            (json!("example.com/v1beta1"), json!({ "f:spec": { "f:count": {} } }));
+        (entry["apiVersion"], entry["operation"]) = (json!("example.com/v1beta1"), json!("Apply"));
+        entry["fieldsV1"] = json!({ "f:spec": { "f:count": {} } });
         let terms = Terms { hidden_fields: HiddenFields::Drop, ..Terms::default() };
         let rules = Rules { crd, terms, mode: Mode::Persist, since: Arc::default() };
         let again = || Again::Read(Box::new(Object::from(read.clone())));

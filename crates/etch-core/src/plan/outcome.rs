@@ -122,8 +122,8 @@ impl Rejection {
     /// conversion webhook may have renamed.
     pub fn renamed(paths: &[Path], storage_version: &str) -> Self {
         let message = format!(
-            "owners at other versions name fields that {storage_version} does not have: the conversion webhook may give them \
-             other names there, and a write would take them from their owners; have these apply or update the object at {storage_version}"
+            "who applied it at other versions owns fields that {storage_version} does not have: the conversion webhook may give \
+             them other names there, and a write would take them from their owners; have these apply it at {storage_version}"
         );
         let fields = paths.iter().map(|path| path.without_keys().to_string()).collect();
         Self { kind: RejectionKind::Owners, message, fields }

@@ -43,13 +43,17 @@ pub(super) fn is_outdated(object: &Object, crd: &Crd) -> bool {
     owners(object).any(|owner| crd.version(owner.version()).is_none_or(|version| !version.served))
 }
 
-/// The fields that owners at other versions name there, and of which the storage version has none: a conversion
-/// webhook may give them another name, and which one is not known. A rewrite would take them from their owners.
+/// The fields that appliers at other versions name there, and of which the storage version has none: a conversion
+/// webhook may give them another name, and which one is not known. A rewrite would take them from their owners, who
+/// could not remove them any more by an apply, and would not be told of a conflict.
 ///
-/// An owner at a version that the CRD no longer has can write there no more, and nothing converts from it.
+/// An owner at a version that the CRD no longer has can write there no more, and nothing converts from it. The entry
+/// of an update stays at its version whatever its manager writes later, so waiting for that would have no end.
 pub fn renamed(object: &Object, crd: &Crd) -> Vec<Path> {
     let mut found = BTreeSet::new();
-    for owner in others(object).filter(|owner| !crd.names_fields_alike(owner.version())) {
+    let is_applier =
+        |owner: &Owner<'_>| owner.operation == "Apply" && !crd.names_fields_alike(owner.version());
+    for owner in others(object).filter(is_applier) {
         if let Some(version) = crd.version(owner.version()) {
             let mut unknown = BTreeSet::new();
             unknown_owned(owner.fields, Pruner::root(&crd.storage().schema), &Trail::ROOT, &mut unknown);
@@ -208,7 +212,7 @@ mod tests {
             json!({ "name": name, "served": true, "storage": name == "v1",
                 "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } })
         };
-        let renamed_by = |strategy: &str, at: &str, owned: &str| {
+        let renamed_by = |strategy: &str, operation: &str, at: &str, owned: &str| {
             let crd = json!({
                 "metadata": { "name": "tabs.example.com" },
                 "spec": {
@@ -216,19 +220,24 @@ mod tests {
                     "conversion": { "strategy": strategy }, "versions": [version("v1beta1", "old"), version("v1", "new")],
                 },
             });
-            let object = json!({ "metadata": { "managedFields": [{ "manager": "user", "operation": "Update",
+            let object = json!({ "metadata": { "managedFields": [{ "manager": "user", "operation": operation,
                 "apiVersion": format!("example.com/{at}"), "fieldsV1": { "f:spec": { "f:a": {}, owned: {} } } }] } });
             let paths = renamed(&Object::from(object), &Crd::read(&crd.into()).expect("a CRD"));
             paths.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        assert_eq!(renamed_by("Webhook", "v1beta1", "f:old"), [".spec.old"]);
-        for (strategy, at, owned) in [
-            ("None", "v1beta1", "f:old"),
-            ("Webhook", "v1", "f:old"),
-            ("Webhook", "v1beta1", "f:gone"),
-            ("Webhook", "v0", "f:old"),
+        assert_eq!(renamed_by("Webhook", "Apply", "v1beta1", "f:old"), [".spec.old"]);
+        for (strategy, operation, at, owned) in [
+            ("None", "Apply", "v1beta1", "f:old"),
+            ("Webhook", "Update", "v1beta1", "f:old"),
+            ("Webhook", "Apply", "v1", "f:old"),
+            ("Webhook", "Apply", "v1beta1", "f:gone"),
+            ("Webhook", "Apply", "v0", "f:old"),
         ] {
-            assert_eq!(renamed_by(strategy, at, owned), [""; 0], "{strategy} {at} {owned}");
+            assert_eq!(
+                renamed_by(strategy, operation, at, owned),
+                [""; 0],
+                "{strategy} {operation} {at} {owned}"
+            );
         }
     }
 }
