@@ -33,13 +33,19 @@ async fn nothing_is_written_while_conversions_differ(
     name: &'static str,
 ) -> Result<()> {
     let (count, differs) = (AtomicU64::new(1), Arc::new(AtomicBool::new(true)));
+    let prunes = Arc::new(AtomicBool::new(false));
     let webhook = Webhook::start({
-        let differs = differs.clone();
+        let (differs, prunes) = (differs.clone(), prunes.clone());
         move |request| {
             converted(request, |is_new, spec| {
                 let (from, to) = if is_new { ("old", name) } else { (name, "old") };
                 if let Some(value) = spec.as_object_mut().and_then(|spec| spec.remove(from)) {
                     spec[to] = value;
+                }
+                if let Some(fields) =
+                    spec.as_object_mut().filter(|_| !is_new && prunes.load(Ordering::SeqCst))
+                {
+                    fields.remove("size");
                 }
                 if differs.load(Ordering::SeqCst) {
                     spec["stamp"] = count.fetch_add(1, Ordering::SeqCst).into();
@@ -73,15 +79,17 @@ async fn nothing_is_written_while_conversions_differ(
 
     differs.store(false, Ordering::SeqCst);
     if name != "old" {
-        // Who applied owns a field that has another name now: it is for the owner to name it.
+        // The server refuses every apply, for the webhook returns a field that the old version does not have. Who
+        // applied owns one that has another name now: it stays the owner's, and the webhook is to be corrected.
+        let owned = |raw: &Value| raw["metadata"]["managedFields"].clone();
         widgets.persisted("ObjectsRejected", 4 * SOON).await?;
         let [_, applied] = NAMES;
-        ensure!(widgets.raw(applied).await? == before[1], "{applied} was written");
-        let mut widget = widgets.widget("v1", applied);
-        widget["spec"][name] = "mine".into();
-        widget["spec"]["stamp"] = 0.into();
-        let path = format!("{}/{applied}", widgets.collection("v1"));
-        widgets.cluster.patch(&path, Patch::Apply, "owner", &widget).await?.ok()?;
+        let raw = widgets.raw(applied).await?;
+        ensure!(owned(&raw) == owned(&before[1]), "the owner has lost a field: {raw}");
+        prunes.store(true, Ordering::SeqCst);
+        widgets.persisted("AllPersisted", 8 * SOON).await?;
+        let raw = widgets.raw(applied).await?;
+        ensure!(owned(&raw) == owned(&before[1]), "the owner has lost a field: {raw}");
     }
     widgets.persisted("AllPersisted", 4 * SOON).await?;
     for (widget, before) in NAMES.into_iter().zip(&before) {

@@ -122,8 +122,9 @@ impl Rejection {
     /// conversion webhook may have renamed.
     pub fn renamed(paths: &[Path], storage_version: &str) -> Self {
         let message = format!(
-            "who applied it at other versions owns fields that {storage_version} does not have: the conversion webhook may give \
-             them other names there, and a write would take them from their owners; have these apply it at {storage_version}"
+            "the write would move the entries of its owners to {storage_version}, and take from them the fields that the conversion \
+             webhook may have renamed; correct the webhook if it returns fields that the other version does not have, or have \
+             the owners apply at {storage_version}"
         );
         let fields = paths.iter().map(|path| path.without_keys().to_string()).collect();
         Self { kind: RejectionKind::Owners, message, fields }
