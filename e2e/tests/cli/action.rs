@@ -203,6 +203,11 @@ fn an_impact_replaces_its_own_comment_and_no_other() -> Result<()> {
         assert_eq!(calls.lines().nth(1), Some(expected.as_str()), "{calls}");
         assert_eq!(runner.read("etch-comment.md")?, "<!-- etch impact -->\nthe report\n");
     }
+    runner.file("etch-impact.md", &"a row\n".repeat(20_000))?;
+    let ended = runner.run("comment", &[("github.event.pull_request.number", "7")])?;
+    let comment = runner.read("etch-comment.md")?;
+    ensure!(ended.code == Some(0) && comment.starts_with("<!-- etch impact -->\n"), "{ended:?}");
+    ensure!(comment.len() < 1_000 && comment.contains("summary of the run"), "{comment}");
     Ok(())
 }
 
