@@ -193,9 +193,8 @@ async fn marked(cluster: &Cluster) -> anyhow::Result<Vec<Marked>> {
         let [persisted, resumed] =
             [PERSISTED_ANNOTATION, RESUME_ANNOTATION].map(|annotation| annotations.get(annotation).is_some());
         if conditions || persisted || resumed {
-            let read = Crd::read(crd.json());
-            let names_former =
-                persisted && read.map_or(true, |known| !Shown::by(crd.json(), &known).former.is_empty());
+            let of_defaults = |known: Crd| !Shown::by(crd.json(), &known).former.is_empty();
+            let names_former = persisted && Crd::read(crd.json()).map_or(true, of_defaults);
             let (name, uid) = (crd.name().to_owned(), crd.uid().to_owned());
             marked.push(Marked { name, uid, conditions, persisted, names_former, resumed });
         }

@@ -164,7 +164,7 @@ impl CrdImpact {
 
     /// Whether nothing changes: neither for the objects that there are, nor for those that will be created.
     pub(crate) fn is_same(&self) -> bool {
-        self.kinds().is_empty() && self.has_same_schemas() && !self.moves()
+        self.is_quiet() && !self.moves()
     }
 
     /// Whether objects are stored at another version after the upgrade.
@@ -174,7 +174,11 @@ impl CrdImpact {
 
     /// Whether only that changes.
     pub(crate) fn only_moves(&self) -> bool {
-        self.kinds().is_empty() && self.has_same_schemas() && self.moves()
+        self.is_quiet() && self.moves()
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.kinds().is_empty() && self.has_same_schemas()
     }
 
     /// The storage version before and after the upgrade, in words.

@@ -172,8 +172,8 @@ mod tests {
     use super::*;
     use crate::plan::hidden;
 
-    #[test]
-    fn what_a_webhook_has_renamed_does_not_look_hidden_after_a_rewrite() {
+    /// A CRD whose field `old` of `v1beta1` is `new` in `v1`, with this conversion.
+    fn tabs(strategy: &str) -> Crd {
         let version = |name: &str, field: &str| {
             let properties = json!({ "a": { "type": "string" }, field: { "type": "string" } });
             let spec = json!({ "type": "object", "properties": properties });
@@ -184,10 +184,15 @@ mod tests {
             "metadata": { "name": "tabs.example.com" },
             "spec": {
                 "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
-                "conversion": { "strategy": "Webhook" }, "versions": [version("v1beta1", "old"), version("v1", "new")],
+                "conversion": { "strategy": strategy }, "versions": [version("v1beta1", "old"), version("v1", "new")],
             },
         });
-        let crd = Crd::read(&crd.into()).expect("a CRD");
+        Crd::read(&crd.into()).expect("a CRD")
+    }
+
+    #[test]
+    fn what_a_webhook_has_renamed_does_not_look_hidden_after_a_rewrite() {
+        let crd = tabs("Webhook");
         let entry = |manager: &str, owned: Value| json!({ "manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "apiVersion": "example.com/v0", "fieldsV1": owned });
         let both =
             json!({ "f:metadata": { "f:labels": { "f:x": {} } }, "f:spec": { "f:a": {}, "f:old": {} } });
@@ -206,23 +211,10 @@ mod tests {
 
     #[test]
     fn what_a_webhook_may_have_renamed_is_taken_from_nobody() {
-        let version = |name: &str, field: &str| {
-            let properties = json!({ "a": { "type": "string" }, field: { "type": "string" } });
-            let spec = json!({ "type": "object", "properties": properties });
-            json!({ "name": name, "served": true, "storage": name == "v1",
-                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } } })
-        };
         let renamed_by = |strategy: &str, operation: &str, at: &str, owned: &str| {
-            let crd = json!({
-                "metadata": { "name": "tabs.example.com" },
-                "spec": {
-                    "group": "example.com", "names": { "kind": "Tab", "plural": "tabs" },
-                    "conversion": { "strategy": strategy }, "versions": [version("v1beta1", "old"), version("v1", "new")],
-                },
-            });
             let object = json!({ "metadata": { "managedFields": [{ "manager": "user", "operation": operation,
                 "apiVersion": format!("example.com/{at}"), "fieldsV1": { "f:spec": { "f:a": {}, owned: {} } } }] } });
-            let paths = renamed(&Object::from(object), &Crd::read(&crd.into()).expect("a CRD"));
+            let paths = renamed(&Object::from(object), &tabs(strategy));
             paths.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(renamed_by("Webhook", "Apply", "v1beta1", "f:old"), [".spec.old"]);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::pair::{Changes, Pair, present, property};
+use super::pair::{Changes, Pair, fields, list, present, property};
 use super::read_by_rule::READ;
 use etch_core::impact::{Changed, SchemaChanges, compare};
 use kube_crd_validation::validate;
@@ -65,28 +65,28 @@ fn is_broken(schema: &Value, keyword: &str, name: &str, before: Option<&Json>, a
 fn beside(schema: &Value, keyword: &str, name: &str) -> Vec<Map<String, Value>> {
     let mut named = BTreeSet::new();
     match keyword {
-        NUMBER => named.extend(schema["properties"].as_object().into_iter().flat_map(Map::keys).cloned()),
+        NUMBER => named.extend(fields(schema).map(|(name, _)| name.clone())),
         _ => mentioned(&schema[keyword], &mut named),
     }
     named.remove(name);
-    let fields: Vec<(String, Value)> = named
+    let samples: Vec<(String, Value)> = named
         .into_iter()
         .filter_map(|name| Some((name.clone(), sample(property(schema, &name)?)?)))
         .collect();
     if keyword == NUMBER {
         // As many as there may be.
         let most = schema[NUMBER].as_u64().and_then(|most| usize::try_from(most).ok()).unwrap_or_default();
-        return vec![fields.into_iter().take(most).collect()];
+        return vec![samples.into_iter().take(most).collect()];
     }
-    let fields = &fields[..fields.len().min(BESIDE)];
+    let samples = &samples[..samples.len().min(BESIDE)];
     let some = |choice: u32| {
-        fields
+        samples
             .iter()
             .enumerate()
             .filter(move |(index, _)| choice >> index & 1 == 1)
             .map(|(_, field)| field.clone())
     };
-    (0..1 << fields.len()).map(|choice| some(choice).collect()).collect()
+    (0..1 << samples.len()).map(|choice| some(choice).collect()).collect()
 }
 
 /// The fields that clauses name.
@@ -94,15 +94,8 @@ fn mentioned(clause: &Value, found: &mut BTreeSet<String>) {
     match clause {
         Value::Array(clauses) => clauses.iter().for_each(|clause| mentioned(clause, found)),
         clause => {
-            found.extend(
-                clause["required"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(Value::as_str)
-                    .map(str::to_owned),
-            );
-            found.extend(clause["properties"].as_object().into_iter().flat_map(Map::keys).cloned());
+            found.extend(list(clause, "required").iter().filter_map(Value::as_str).map(str::to_owned));
+            found.extend(fields(clause).map(|(name, _)| name.clone()));
             CLAUSES
                 .iter()
                 .filter_map(|keyword| clause.get(keyword))
