@@ -25,7 +25,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, ListParams, PostParams},
+    api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     runtime::{conditions, wait::await_condition},
 };
 use serde::de::DeserializeOwned;
@@ -67,7 +67,20 @@ async fn two_servers_share_one_etcd_and_leave_nothing_behind() -> Result<()> {
     let (bytes, revision) = etcd.get(&key).await?.context("the key of the widget")?;
     assert_eq!(Some(revision.to_string()), written.metadata.resource_version);
 
-    // Written past the servers and seen through one.
+    // Written past the servers, which find nothing to write in what they encode alike.
+    etcd.put_json(&key, &serde_json::from_slice(&bytes)?).await?;
+    let (again, put) = etcd.get(&key).await?.context("the key of the widget")?;
+    assert_eq!(String::from_utf8(again)?, String::from_utf8(bytes.clone())?);
+    let put = put.to_string();
+    eventually(GUARD, "the widget as it was put", async || {
+        Ok(widgets(&first).get("one").await?.metadata.resource_version.filter(|seen| *seen == put))
+    })
+    .await?;
+    let nothing = Patch::Merge(json!({"metadata": {"uid": written.metadata.uid}}));
+    let patched = widgets(&first).patch("one", &PatchParams::default(), &nothing).await?;
+    assert_eq!(patched.metadata.resource_version, Some(put));
+
+    // Another object that one of them shows.
     let planted = object_key("example.com", "widgets", Some("default"), "two");
     etcd.put(&planted, String::from_utf8(bytes)?.replace("\"name\":\"one\"", "\"name\":\"two\"").as_bytes())
         .await?;

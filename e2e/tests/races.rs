@@ -150,7 +150,7 @@ async fn plant_phantom(cluster: &Cluster, name: &str, way: Strategy) -> Result<(
     let (bytes, _) = cluster.etcd().get(&key).await?.context("the object")?;
     let mut raw: Value = serde_json::from_slice(&bytes)?;
     raw["spec"].as_object_mut().context("a spec")?.remove("color");
-    cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await
+    cluster.etcd().put_json(&key, &raw).await
 }
 
 async fn wipe(cluster: &Cluster, path: &str) -> Result<()> {

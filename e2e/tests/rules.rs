@@ -190,7 +190,7 @@ async fn make(cluster: &Cluster) -> Result<Vec<String>> {
     let (bytes, _) = cluster.etcd().get(&key).await?.context("the object")?;
     let mut bare: Value = serde_json::from_slice(&bytes)?;
     bare["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
-    cluster.etcd().put(&key, &serde_json::to_vec(&bare)?).await?;
+    cluster.etcd().put_json(&key, &bare).await?;
     held.push("bare".to_owned());
     Ok(held)
 }

@@ -97,6 +97,14 @@ impl EtcdRaw {
         Ok(())
     }
 
+    /// Writes an object as API servers encode it, to the last byte: they take a write that changes nothing for one
+    /// that changes something where etcd has other bytes (fact W1).
+    pub async fn put_json(&self, key: &str, object: &Value) -> Result<()> {
+        let mut bytes = serde_json::to_vec(object)?;
+        bytes.push(b'\n');
+        self.put(key, &bytes).await
+    }
+
     /// Writes up to 128 values at once, which is what etcd takes in one transaction.
     pub async fn put_all(&self, values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<()> {
         let puts = values.into_iter().map(|(key, bytes)| {

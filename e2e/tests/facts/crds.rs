@@ -221,7 +221,7 @@ async fn c13(cluster: &Cluster) -> Result<()> {
     let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
     let mut bare: Value = serde_json::from_slice(&bytes)?;
     bare["status"].as_object_mut().context("a status")?.remove("conditions");
-    cluster.etcd().put(&key, &serde_json::to_vec(&bare)?).await?;
+    cluster.etcd().put_json(&key, &bare).await?;
     let is_served = async |expected: bool| {
         let start = Instant::now();
         while (tabs.get("v1", "").await?.code == 200) != expected {

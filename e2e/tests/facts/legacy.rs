@@ -33,7 +33,7 @@ async fn plant(tabs: &Tabs<'_>, change: impl FnOnce(&mut Value)) -> Result<()> {
     change(&mut crd["spec"]);
     let generation = crd["metadata"]["generation"].as_i64().context("a generation")?;
     crd["metadata"]["generation"] = json!(generation + 1);
-    tabs.cluster.etcd().put(&key, &serde_json::to_vec(&crd)?).await
+    tabs.cluster.etcd().put_json(&key, &crd).await
 }
 
 /// Waits until an object is read like this.

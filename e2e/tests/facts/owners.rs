@@ -35,7 +35,7 @@ async fn w31(cluster: &Cluster) -> Result<()> {
         let mut raw = tabs.raw(&name(index)).await?;
         raw["metadata"]["managedFields"][0][*field] = value.clone();
         let key = format!("/registry/{}/crontabs/default/{}", tabs.group, name(index));
-        cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await?;
+        cluster.etcd().put_json(&key, &raw).await?;
     }
     tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;
     for (index, (field, value)) in odd.iter().enumerate() {

@@ -114,7 +114,7 @@ async fn c10(cluster: &Cluster) -> Result<()> {
     let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
     let mut stored: Value = serde_json::from_slice(&bytes)?;
     stored["spec"]["validation"]["openAPIV3Schema"]["properties"]["loose"] = json!({"default": {}});
-    cluster.etcd().put(&key, &serde_json::to_vec(&stored)?).await?;
+    cluster.etcd().put_json(&key, &stored).await?;
     v3(&tabs, |schema| schema.get("properties").is_none()).await.map(drop)
 }
 

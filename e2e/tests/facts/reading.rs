@@ -303,7 +303,7 @@ async fn r7(cluster: &Cluster) -> Result<()> {
     let answer = cluster.patch(crate::cluster::MERGE, &tabs.crd_path(), &refused).await?;
     answer.refused(422, "Invalid", "must not be empty for specified object fields")?;
 
-    cluster.etcd().put(&key, &serde_json::to_vec(&crd)?).await?;
+    cluster.etcd().put_json(&key, &crd).await?;
     let start = Instant::now();
     loop {
         let crd = cluster.get(&tabs.crd_path()).await?.ok()?;

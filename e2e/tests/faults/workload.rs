@@ -236,7 +236,7 @@ impl Subject {
         if self.workload == Workload::Unowned {
             raw["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
             let key = format!("{}{name}", self.keys());
-            cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await?;
+            cluster.etcd().put_json(&key, &raw).await?;
             owners.clear();
         }
         if is_terminating {

@@ -37,7 +37,7 @@ async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
     let generation = legacy["metadata"]["generation"].as_i64().context("a generation")?;
     legacy["metadata"]["generation"] = json!(generation + 1);
     let object = widgets.raw("widget").await?;
-    widgets.cluster.etcd().put(&key, &serde_json::to_vec(&legacy)?).await?;
+    widgets.cluster.etcd().put_json(&key, &legacy).await?;
 
     let servers = eventually(SOON, "NonStructuralSchema", async || {
         let condition = widgets.cluster.condition(&widgets.crd(), "NonStructuralSchema").await?;
@@ -93,7 +93,7 @@ async fn unknown_fields_kept_without_a_default(stage: &Stage, name: &'static str
     legacy["spec"]["preserveUnknownFields"] = json!(true);
     let generation = legacy["metadata"]["generation"].as_i64().context("a generation")?;
     legacy["metadata"]["generation"] = json!(generation + 1);
-    widgets.cluster.etcd().put(&key, &serde_json::to_vec(&legacy)?).await?;
+    widgets.cluster.etcd().put_json(&key, &legacy).await?;
     let ours = eventually(SOON, "NonStructural", async || {
         let condition = widgets.cluster.condition(&widgets.crd(), "NonStructural").await?;
         Ok(condition.filter(|condition| condition.status == "True"))
@@ -118,7 +118,7 @@ async fn without_conditions(stage: &Stage, name: &'static str) -> Result<()> {
     bare["status"].as_object_mut().context("a status")?.remove("conditions");
     // Etch watches only metadata, where only the owners show that conditions have changed.
     bare["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
-    widgets.cluster.etcd().put(&key, &serde_json::to_vec(&bare)?).await?;
+    widgets.cluster.etcd().put_json(&key, &bare).await?;
     // The server does not set its own again (fact C13).
     let is_gone = async || Ok(widgets.cluster.get(&widgets.collection("v1")).await.is_err().then_some(()));
     eventually(SOON, "the widgets are not served", is_gone).await?;

@@ -118,7 +118,7 @@ async fn odd_owners(stage: &Stage, name: &'static str) -> Result<()> {
         let mut raw = widgets.raw(name).await?;
         raw["metadata"]["managedFields"] = owners.clone();
         let key = object_key(&widgets.group, "widgets", Some("default"), name);
-        widgets.cluster.etcd().put(&key, &serde_json::to_vec(&raw)?).await?;
+        widgets.cluster.etcd().put_json(&key, &raw).await?;
     }
     widgets.define(defaulted()).await?;
     let condition = widgets.persisted("ObjectsRejected", SOON).await?;

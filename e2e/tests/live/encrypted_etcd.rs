@@ -85,7 +85,7 @@ async fn set(cluster: &Cluster) -> Result<()> {
         object["metadata"]["uid"] = name.into();
         object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
         let key = object_key(GROUP, "vaults", Some("default"), name);
-        cluster.etcd().put(&key, object.to_string().as_bytes()).await?;
+        cluster.etcd().put_json(&key, &object).await?;
     }
     for crd in [vaults(Some(1)), safes(Some(1))] {
         cluster.apply_crd(&crd).await?;

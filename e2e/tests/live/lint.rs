@@ -85,7 +85,7 @@ async fn legacy(cluster: &Cluster) -> Result<Value> {
     let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
     let mut stored: Value = serde_json::from_slice(&bytes)?;
     stored["spec"]["validation"]["openAPIV3Schema"]["properties"]["spec"] = json!({ "default": {} });
-    cluster.etcd().put(&key, &serde_json::to_vec(&stored)?).await?;
+    cluster.etcd().put_json(&key, &stored).await?;
     let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/default";
     eventually(Duration::from_secs(20), "the CRD as it was stored", async || {
         let crd = cluster.get(&format!("{CRDS}/{name}")).await?;

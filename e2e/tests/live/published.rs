@@ -113,7 +113,7 @@ async fn defaults_that_are_not_published_are_named() -> Result<()> {
     let mut stored: Value = serde_json::from_slice(&bytes)?;
     let schema = json!({"properties": {"spec": {"default": {}}}});
     stored["spec"]["validation"]["openAPIV3Schema"] = schema;
-    hand.cluster.etcd().put(&key, &serde_json::to_vec(&stored)?).await?;
+    hand.cluster.etcd().put_json(&key, &stored).await?;
     eventually(PATIENCE, "the CRD as it was stored", async || {
         let crd = hand.cluster.get(&format!("{CRDS}/{name}")).await?;
         Ok(crd.pointer("/spec/versions/0/schema/openAPIV3Schema/type").is_none().then_some(()))

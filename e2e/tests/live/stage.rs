@@ -112,7 +112,7 @@ impl Stage {
         let (bytes, _) = self.cluster.etcd().get(&key).await?.context("the object")?;
         let mut object: Value = serde_json::from_slice(&bytes)?;
         object["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
-        self.cluster.etcd().put(&key, &serde_json::to_vec(&object)?).await
+        self.cluster.etcd().put_json(&key, &object).await
     }
 
     /// What etcd holds of all objects of a type, by their names.
