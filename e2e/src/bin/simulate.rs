@@ -10,10 +10,10 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use clap::Parser;
-use e2e::simulator::cluster::Violation;
-use e2e::simulator::life::Life;
-use e2e::simulator::sabotage::Sabotage;
-use e2e::simulator::worlds;
+use simulator::cluster::Violation;
+use simulator::life::Life;
+use simulator::sabotage::Sabotage;
+use simulator::worlds;
 
 /// How many violations are printed in full.
 const PRINTED: u64 = 3;

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use e2e::simulator::bounds::{Bounds, bounds, chosen_worlds, number};
-use e2e::simulator::sabotage::Sabotage;
-use e2e::simulator::{laws, worlds};
+use simulator::bounds::{Bounds, bounds, chosen_worlds, number};
+use simulator::sabotage::Sabotage;
+use simulator::{laws, worlds};
 use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::system::{Action, RESTS, State, System, TRUE};

@@ -6,13 +6,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use e2e::simulator::bounds::Bounds;
-use e2e::simulator::cluster::{Cluster, Happening, Violation};
-use e2e::simulator::dice::{Dice, Script};
-use e2e::simulator::laws::Law;
-use e2e::simulator::sabotage::Sabotage;
-use e2e::simulator::worlds::World;
 use parking_lot::Mutex;
+use simulator::bounds::Bounds;
+use simulator::cluster::{Cluster, Happening, Violation};
+use simulator::dice::{Dice, Script};
+use simulator::laws::Law;
+use simulator::sabotage::Sabotage;
+use simulator::worlds::World;
 use stateright::{Model, Property};
 
 /// After so many waits for nothing, what is left to be done is left forever.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use anyhow::Result;
 use e2e::cluster::Cluster;
 use e2e::control_plane::{ControlPlane, Kubernetes, Options};
-use e2e::simulator::bounds::{chosen_worlds, number};
-use e2e::simulator::server::Untypable;
-use e2e::simulator::worlds::World;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use simulator::bounds::{chosen_worlds, number};
+use simulator::server::Untypable;
+use simulator::worlds::World;
 
 use crate::twins;
 

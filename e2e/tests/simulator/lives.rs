@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use e2e::simulator::laws::{self, Law};
-use e2e::simulator::life::Life;
-use e2e::simulator::sabotage::Sabotage;
-use e2e::simulator::server::Content;
-use e2e::simulator::worlds::{self, World};
 use serde_json::json;
+use simulator::laws::{self, Law};
+use simulator::life::Life;
+use simulator::sabotage::Sabotage;
+use simulator::server::Content;
+use simulator::worlds::{self, World};
 
 /// The seeds of the usual run.
 const USUAL: std::ops::Range<u64> = 100_000..104_000;

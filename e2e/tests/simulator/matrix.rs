@@ -14,8 +14,8 @@ use e2e::matrix::{
 };
 use serde_json::{Value, json};
 
-use e2e::simulator::fields::Fields;
-use e2e::simulator::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
+use simulator::fields::Fields;
+use simulator::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
 
 /// The fields of `spec` that are compared: those that an old conversion webhook knows, and the others.
 const KNOWN: [&str; 5] = ["size", "replicas", "note", "color", "nested"];

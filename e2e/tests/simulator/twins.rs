@@ -8,11 +8,6 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer as Real, CRDS, Cluster, GUARD, eventually};
-use e2e::simulator::etcd::{Clock, Live, Resource, Server};
-use e2e::simulator::server::{
-    self, Content, Entry, GROUP, NAME, NAMESPACE, Refused, Release, Request, Verb, payload, refusal, uid,
-};
-use e2e::simulator::worlds::{World, request};
 use etch_core::api::Mode;
 use etch_core::object::Object;
 use etch_core::object_machine::{Again, ObjectMachine, Rules, Step};
@@ -20,6 +15,11 @@ use etch_core::plan::{self, Outcome, Record, WriteMachine, changes, past, past_o
 use etch_core::report::ledger::ObjectLedger;
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
+use simulator::etcd::{Clock, Live, Resource, Server};
+use simulator::server::{
+    self, Content, Entry, GROUP, NAME, NAMESPACE, Refused, Release, Request, Verb, payload, refusal, uid,
+};
+use simulator::worlds::{World, request};
 
 /// One object, in the simulator and in a cluster.
 struct Twins<'a> {

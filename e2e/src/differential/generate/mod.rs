@@ -19,7 +19,7 @@ mod words;
 use serde_json::Value;
 
 use crate::conformance::{Case, Op};
-use crate::random::Random;
+use simulator::random::Random;
 
 pub use seeds::{Seeds, crds};
 

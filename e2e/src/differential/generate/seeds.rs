@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::conformance::Vector;
-use crate::random::Random;
+use simulator::random::Random;
 
 /// Bytes that a seed has at most, as a document: larger schemas are entered until a part is small enough.
 const LARGEST: usize = 6_000;

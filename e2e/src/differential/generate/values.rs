@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Generator, words};
-use crate::random::Random;
+use simulator::random::Random;
 
 /// How deep values follow a schema.
 const DEPTH: usize = 12;

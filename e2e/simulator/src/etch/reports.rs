@@ -5,8 +5,8 @@ use etch_core::engine::status;
 use kube_structural_schema::json::Json;
 
 use super::{Driver, Stray, StrayWrite, Surroundings, call_refused, lost};
-use crate::simulator::etcd::Resource;
-use crate::simulator::sabotage::Sabotage;
+use crate::etcd::Resource;
+use crate::sabotage::Sabotage;
 
 impl Driver {
     pub(super) fn write_status(

@@ -13,6 +13,7 @@
 //! | [`replicas`] | which of two replicas leads, by a Lease |
 //! | [`life`] | what happens in one life, by a seed |
 //! | [`laws`], [`sabotage`] | what Etch may not do, and ways to do it |
+//! | [`random`], [`dice`] | what makes the choices of a life |
 //! | [`bounds`] | how much may happen in what is explored to its end |
 //! | [`worlds`] | how CRDs change, and what users send |
 
@@ -25,6 +26,7 @@ pub mod etch;
 pub mod fields;
 pub mod laws;
 pub mod life;
+pub mod random;
 pub mod replicas;
 pub mod sabotage;
 pub mod server;

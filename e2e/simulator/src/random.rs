@@ -3,25 +3,25 @@
 
 /// SplitMix64: every seed is good, and a case number makes a new stream.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// The stream of one case under a seed.
-    pub(crate) fn new(seed: u64, case: u64) -> Self {
+    pub fn new(seed: u64, case: u64) -> Self {
         let mut source = Self(seed);
-        let seed = source.next();
+        let seed = source.next_u64();
         let mut source = Self(seed ^ case.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        source.next();
+        source.next_u64();
         source
     }
 
     /// The stream that begins with this state.
-    pub(crate) fn of(state: u64) -> Self {
+    pub fn of(state: u64) -> Self {
         Self(state)
     }
 
     /// The next number of all.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -30,28 +30,28 @@ impl Random {
     }
 
     /// A number below `end`, which must not be 0.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
-        let wide = u128::from(self.next()) * end as u128;
+    pub fn below(&mut self, end: usize) -> usize {
+        let wide = u128::from(self.next_u64()) * end as u128;
         usize::try_from(wide >> 64).expect("a product's upper half is below its second factor")
     }
 
     /// A number from `first` to `last`, both included.
-    pub(crate) fn between(&mut self, first: usize, last: usize) -> usize {
+    pub fn between(&mut self, first: usize, last: usize) -> usize {
         first + self.below(last - first + 1)
     }
 
     /// True in `percent` of 100 calls.
-    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+    pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
     /// One of the items, of which there must be one.
-    pub(crate) fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
+    pub fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
         items[self.below(items.len())]
     }
 
     /// The index of a weight, as often as it is heavy; one weight must not be 0.
-    pub(crate) fn weighted(&mut self, weights: &[usize]) -> usize {
+    pub fn weighted(&mut self, weights: &[usize]) -> usize {
         let mut left = self.below(weights.iter().sum());
         for (index, weight) in weights.iter().enumerate() {
             if left < *weight {

@@ -5,8 +5,8 @@ use etch_core::api::ObjectProblem;
 use etch_core::condition::Reason;
 
 use super::{Cluster, Violation};
-use crate::simulator::etcd::Resource;
-use crate::simulator::laws::{self, Law};
+use crate::etcd::Resource;
+use crate::laws::{self, Law};
 
 impl Cluster {
     pub(super) fn in_the_end(&self, what: &str) -> Violation {

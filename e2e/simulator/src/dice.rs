@@ -75,7 +75,7 @@ impl Dice {
     /// A number below `sides`, which is not zero.
     pub fn roll(&mut self, sides: usize) -> usize {
         match &mut self.0 {
-            Source::Seed(random) => (random.next() % sides as u64) as usize,
+            Source::Seed(random) => (random.next_u64() % sides as u64) as usize,
             Source::Script(script) => script.choose(sides),
         }
     }

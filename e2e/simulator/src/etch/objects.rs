@@ -11,11 +11,11 @@ use etch_core::object_state::ObjectState;
 use etch_core::plan::{self, Outcome, Proof, Strategy, WriteMachine};
 
 use super::{COUNTS, Driver, ObjectTask, Seen, Stray, StrayWrite, Surroundings, Task, WriteUnderWay, tag};
-use crate::simulator::dice::Fate;
-use crate::simulator::etcd::{Live, Resource, Sent, Server};
-use crate::simulator::laws::Law;
-use crate::simulator::sabotage::{Sabotage, is_release};
-use crate::simulator::server::{Refused, Request, Tag, Verb, refusal, uid};
+use crate::dice::Fate;
+use crate::etcd::{Live, Resource, Sent, Server};
+use crate::laws::Law;
+use crate::sabotage::{Sabotage, is_release};
+use crate::server::{Refused, Request, Tag, Verb, refusal, uid};
 
 impl Driver {
     pub(super) fn advance_object(

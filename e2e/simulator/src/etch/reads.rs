@@ -18,9 +18,9 @@ use kube_structural_schema::json::Json;
 use serde_json::json;
 
 use super::{Driver, Items, PER_PAGE, Snapshot, Surroundings, call_refused, lost, refused};
-use crate::simulator::etcd::{Happened, Live, Resource, Server};
-use crate::simulator::laws::Law;
-use crate::simulator::sabotage::Sabotage;
+use crate::etcd::{Happened, Live, Resource, Server};
+use crate::laws::Law;
+use crate::sabotage::Sabotage;
 
 impl Driver {
     pub(super) fn ask(
