@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 
-# Alpine's Rust builds for musl, statically, on whatever platform it runs. The version is that of rust-toolchain.toml.
+# On Alpine, Rust builds static musl binaries on every platform. The version is that of rust-toolchain.toml.
 ARG RUST=1.95.0
 FROM rust:${RUST}-alpine AS build
 # ring, psm and tree-sitter are partly C and assembly.
@@ -27,7 +27,7 @@ RUN for package in . e2e crates/*; do mkdir -p "$package/src" && touch "$package
  && echo 'fn main() {}' > src/main.rs \
  && cargo build --locked --release --package etch --bin etch --features "$FEATURES"
 
-# Cargo goes by times, and the files may be older than the empty ones were.
+# Cargo compares modification times, and the sources may be older than the empty files.
 COPY crates crates
 COPY src src
 RUN find crates src -name '*.rs' -exec touch {} + \
@@ -39,6 +39,6 @@ LABEL org.opencontainers.image.title="etch" \
       org.opencontainers.image.description="Makes Kubernetes CRD defaults stored facts" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=build --chmod=0555 /src/target/release/etch /etch
-# Nobody's: nothing is written, and nothing but /etch is there to be read.
+# nonroot: Etch writes no files, and reads none from the image.
 USER 65532:65532
 ENTRYPOINT ["/etch"]

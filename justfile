@@ -65,7 +65,7 @@ scenario file *filter:
 answers clusters="1000" seed="":
     ANSWERS_CLUSTERS={{ clusters }} {{ if seed == "" { "" } else { "ANSWERS_SEED=" + seed } }} cargo test --package e2e --test answers -- --nocapture
 
-# Measure what is known without access to etcd of the objects of random types
+# Measure how many objects of random types have a known state without access to etcd
 known types="1000" seed="1000":
     TYPES={{ types }} TYPES_SEED={{ seed }} cargo test --package e2e --test known random -- --nocapture
 
@@ -127,7 +127,7 @@ control-plane dir *flags:
 conformance *paths:
     cargo run --quiet --release --package e2e --bin conformance -- {{ paths }}
 
-# Live whole clusters on virtual time, for example `just simulate 100000` or `just simulate 1 4711`
+# Simulate whole clusters on virtual time, for example `just simulate 100000` or `just simulate 1 4711`
 simulate lives="10000" seed="0" *flags:
     cargo run --quiet --release --package e2e --bin simulate -- --lives {{ lives }} --seed {{ seed }} {{ flags }}
 
@@ -204,7 +204,7 @@ deny *checks="bans licenses sources":
 release-binaries:
     cargo run --quiet --package e2e --bin release -- binaries
 
-# Make everything that is published, in target/dist; `--registry`, `--source` and `--binary` say what for and of what
+# Make everything that is published, in target/dist; `--registry`, `--source` and `--binary` set the registry, the source URL and the binaries
 release *flags:
     cargo run --quiet --package e2e --bin release -- make {{ flags }}
 

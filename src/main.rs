@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     };
     let telemetry = match cli.command {
         Command::Run(_) => {
-            // No other thread runs yet, and where it fails the operator only takes more memory.
+            // This must run before any thread is spawned. If it fails, the operator needs more memory.
             let heap = share_heap();
             let telemetry = Telemetry::begin_operator(cli.global.log_format);
             if let Err(error) = heap {
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     };
     // A program that reads the operator's log as JSON reads this, too.
     let is_logged = matches!((&cli.command, cli.global.log_format), (Command::Run(_), LogFormat::Json));
-    // How much stack the first thread of a process has depends on where it is started.
+    // The stack size of the main thread depends on the environment.
     let thread = thread::Builder::new().stack_size(STACK).spawn(|| dispatch(cli));
     let result = match thread.map(JoinHandle::join) {
         Ok(Ok(result)) => result,
@@ -93,8 +93,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Man(man) => man.run(Cli::definition(false)),
         Command::Version(version) => version.run(&mut out),
     };
-    // What a command has printed before it failed comes before the failure, which is not lost if that cannot
-    // be written.
+    // Flush what the command printed before its error, and report the error even if the flush fails.
     let flushed = out.flush();
     let outcome = result?;
     flushed?;

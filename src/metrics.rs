@@ -1,4 +1,4 @@
-//! What can be counted, by names that are promised to alerts and dashboards.
+//! The metrics; alerts and dashboards rely on their names.
 //! No label may grow with the number of objects, or hold a value of one (law 9).
 
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub struct Metrics {
     pub paused: Gauge,
     /// Writes under way.
     pub in_flight: Gauge,
-    /// Whether this process is at work.
+    /// Whether this process leads.
     pub leader: Gauge,
     /// Admission requests, by schema, operation and outcome.
     reviews: Family<ReviewLabels, Counter>,
@@ -64,7 +64,7 @@ words! {
         Warned,
         /// It was refused.
         Denied,
-        /// It was no review.
+        /// The request was not an AdmissionReview.
         Malformed,
         /// It took too long.
         TimedOut,
@@ -128,11 +128,11 @@ pub enum RequestVerb {
 pub enum RequestOutcome {
     /// With success.
     Ok,
-    /// 404: there is no such thing.
+    /// 404.
     NotFound,
-    /// 409: another client has written.
+    /// 409: another client wrote first.
     Conflict,
-    /// 429 or 503: too much at once.
+    /// 429 or 503: throttled.
     Throttled,
     /// 401 or 403.
     Forbidden,
@@ -140,7 +140,7 @@ pub enum RequestOutcome {
     Refused,
     /// Any other 5xx.
     ServerError,
-    /// Not at all.
+    /// No answer.
     NoAnswer,
 }
 
@@ -207,7 +207,7 @@ impl Default for Metrics {
             certificate_expiry: Gauge::default(),
             certificate_failures: Counter::default(),
         };
-        // From zero on, or the first of each would not be seen as an increase.
+        // Starts at zero, or Prometheus would not see the first of each as an increase.
         for kind in StateKind::ALL {
             drop(metrics.objects.get_or_create(&ObjectLabels { outcome: kind.as_str() }));
         }
@@ -333,7 +333,7 @@ impl Metrics {
         self.phantom.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Removes that number: nobody counts the objects.
+    /// Removes that gauge: the objects are not counted.
     pub fn forget_phantom_objects(&self, crd: &str) {
         self.phantom.remove(&CrdLabels { crd: crd.to_owned() });
     }

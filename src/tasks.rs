@@ -1,5 +1,5 @@
-//! The tasks without which a replica cannot work: one that misses a change because one of them is gone must
-//! not go on.
+//! The tasks that a replica cannot work without: if one ends, the process ends, because it would miss
+//! changes.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Tasks {
         tokio::spawn(work.in_current_span())
     }
 
-    /// The name of the first task that has ended, as soon as one has, be it by a panic.
+    /// Waits for the first task to end, also by a panic; returns its name.
     pub async fn ended(&self) -> &'static str {
         let mut first = self.0.subscribe();
         let name = first.wait_for(Option::is_some).await.ok().and_then(|name| *name);

@@ -93,7 +93,7 @@ impl Operator {
         self.signal("STOP").await
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     ///
     /// # Errors
     /// It has ended.

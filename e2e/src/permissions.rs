@@ -85,7 +85,7 @@ pub fn granted(documents: &[Value]) -> Result<BTreeSet<Permission>> {
     Ok(found)
 }
 
-/// What those requests among these needed that the authorizer allowed, whatever their outcome after that.
+/// The permissions of the requests that the authorizer allowed, regardless of their result.
 pub fn used<'a>(events: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Permission> {
     decided(events, "allow")
 }

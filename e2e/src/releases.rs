@@ -102,7 +102,7 @@ fn united(folder: &Path, version: &str) -> Result<String> {
     Ok(text)
 }
 
-/// Takes in a definition that another document has as well. The options of requests name the group of their
+/// Handles a definition that another document has as well. The options of requests name the group of their
 /// document, and are otherwise the same.
 fn unite(known: &mut Value, other: Value) -> Result<()> {
     const KIND: &str = "x-kubernetes-group-version-kind";

@@ -123,7 +123,7 @@ impl Cluster {
         webhooks: serde_json::Value,
     ) -> Result<Json, CallError> {
         let operations = json!([
-            // As a condition on the write (fact Q1).
+            // A precondition: the server answers 409 if the object has another resource version.
             { "op": "replace", "path": "/metadata/resourceVersion", "value": resource_version },
             { "op": "add", "path": "/webhooks", "value": webhooks },
         ]);

@@ -26,7 +26,7 @@ impl Backoff {
         self.0.works(Instant::now().into_std());
     }
 
-    /// The wait after a failure now; the server's own wish counts if it is longer.
+    /// The wait after a failure now; a longer `Retry-After` wins.
     pub fn failed(&mut self, asked: Option<Duration>) -> Duration {
         self.0.failed(Instant::now().into_std(), asked)
     }

@@ -108,7 +108,7 @@ impl Cluster {
         let answer = self.exchange(request).await;
         let status =
             answer.as_ref().map_or_else(CallError::code, |response| Some(response.status().as_u16()));
-        // One without an answer shows neither that the server is there nor that it is not.
+        // A request without an answer shows neither that the server is up nor that it is down.
         if !matches!(answer, Err(CallError::TimedOut(..))) {
             self.outage.record(!answer.as_ref().is_err_and(is_lost));
         }
@@ -116,7 +116,7 @@ impl Cluster {
         answer
     }
 
-    /// The error that there was no answer for so long.
+    /// The timeout error after this time.
     pub(super) fn timed_out(&self, after: Duration) -> CallError {
         CallError::TimedOut(self.server.clone(), after)
     }
@@ -125,7 +125,8 @@ impl Cluster {
         CallError::BrokenOff(self.server.clone(), cause(error))
     }
 
-    /// The operator does not tell apart when a connection was lost: what it asked may have been done.
+    /// For the operator it does not matter when the connection was lost: the request may have been carried
+    /// out.
     fn unanswered(&self, error: &kube::Error) -> CallError {
         match self.is_retrying && is_broken_off(error) {
             true => self.broken_off(error),

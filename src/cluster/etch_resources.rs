@@ -91,7 +91,7 @@ impl Cluster {
         self.apply(&format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"), body).await
     }
 
-    /// Sets the annotation that lets the pass of a CRD's generation go on after its canary; `None` removes
+    /// Sets the annotation that lets the pass of a CRD's generation continue after its canary; `None` removes
     /// it.
     ///
     /// # Errors

@@ -25,9 +25,9 @@ const LONGEST_NOTE: usize = 1024;
 /// How many events wait at most; the others are dropped.
 const WAITING: usize = 1024;
 /// The least time between two events, from the moment on that more come than that.
-const GAP: Duration = Duration::from_millis(100);
+const MIN_INTERVAL: Duration = Duration::from_millis(100);
 /// How long one may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// How many events are remembered, to raise their counts instead of publishing them again.
 const REMEMBERED: usize = 4096;
 
@@ -77,8 +77,8 @@ impl Dispatch {
     /// Runs until nothing can be published any more.
     pub async fn run(mut self) {
         while let Some(event) = self.queued.recv().await {
-            let sent = tokio::time::timeout(PATIENCE, self.send(&event)).await;
-            let sent = sent.unwrap_or_else(|_| Err(self.cluster.timed_out(PATIENCE)));
+            let sent = tokio::time::timeout(SEND_TIMEOUT, self.send(&event)).await;
+            let sent = sent.unwrap_or_else(|_| Err(self.cluster.timed_out(SEND_TIMEOUT)));
             let asked = sent.as_ref().err().and_then(CallError::retry_after);
             match sent {
                 Ok(()) => self.failing = false,
@@ -88,7 +88,7 @@ impl Dispatch {
                     self.failing = true;
                 }
             }
-            tokio::time::sleep(GAP.max(asked.unwrap_or_default())).await;
+            tokio::time::sleep(MIN_INTERVAL.max(asked.unwrap_or_default())).await;
         }
     }
 
@@ -114,7 +114,7 @@ impl Dispatch {
                 self.count_up(&collection, &name, count, &now).await?;
                 count
             }
-            // Events are kept for an hour or so.
+            // The API server keeps events for about an hour.
             Err(error) if count > 0 && error.code() == Some(404) => {
                 self.counts.remove(&name);
                 return Box::pin(self.send(event)).await;

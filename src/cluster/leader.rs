@@ -1,5 +1,5 @@
 //! Which operator leads, for a process that does not lead itself: it watches whether the Lease is renewed.
-//! It trusts no other machine's clock.
+//! It does not rely on the clocks of other machines.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use etch_core::engine::lease::{self, Claim, DURATION, PATIENCE, Take};
+use etch_core::engine::lease::{self, ATTEMPT_TIMEOUT, Claim, DURATION, Take};
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ impl Lease {
 
     /// Waits until the lease is ours. `known` is called whenever it is known whose it is.
     pub async fn acquire(&mut self, known: impl Fn()) {
-        self.claim.let_go();
+        self.claim.release();
         loop {
             let taken = timeout(self.claim.begin(now()), self.take()).await;
             if let Ok(Ok(_)) = taken {
@@ -89,14 +89,14 @@ impl Lease {
             let is_ours = |lease: &Json| lease["spec"]["holderIdentity"] == self.claim.identity();
             while let Some(lease) = self.read().await?.filter(is_ours) {
                 match self.write(&lease, "", 1, micro_time()).await {
-                    // A renewal was under way, and came in between.
+                    // A renewal in flight was written in between.
                     Err(error) if error.code() == Some(409) => {}
                     written => return written.map(|()| true),
                 }
             }
             Ok(false)
         };
-        match timeout(PATIENCE, given_up).await {
+        match timeout(ATTEMPT_TIMEOUT, given_up).await {
             Ok(Ok(true)) => info!("released the lease"),
             Ok(Ok(false)) => {}
             Ok(Err(error)) => warn!(%error, "cannot release the lease"),

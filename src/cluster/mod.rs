@@ -1,7 +1,7 @@
 //! Everything that talks to an API server: requests with a deadline, watches that retry, writes with a
 //! classified outcome. It is the only folder that names `kube::Client`.
 
-mod access;
+mod access_review;
 mod admission;
 mod api_services;
 mod backoff;
@@ -9,6 +9,7 @@ mod call;
 mod cause;
 mod connect;
 mod crds;
+mod credential_renewal;
 mod credentials;
 mod deep_object;
 pub mod etcd;
@@ -18,7 +19,6 @@ mod generation_check;
 mod kubeconfig;
 mod leader;
 mod lease;
-mod memory;
 mod migrations;
 mod multiplex;
 mod namespaced_pages;
@@ -28,12 +28,12 @@ mod openapi;
 mod outage;
 mod pace;
 mod page_budget;
+mod past_events;
 mod perform;
-mod permissions;
+mod permission_watch;
 mod prefetched_page;
 mod proxy;
 mod read;
-mod renewal;
 mod resolve;
 mod resume_check;
 mod resuming_watch;
@@ -55,7 +55,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, Notify, Semaphore, watch as watch_channel};
 use tokio::time::Instant;
 
-use access::{NamespacesInUse, Permitted};
+use access_review::{NamespacesInUse, Permitted};
 use object_budget::ObjectBudget;
 use outage::OutageThrottle;
 use page_budget::PageBudget;
@@ -78,7 +78,7 @@ pub use object_source::{ObjectPage, ObjectPages, ObjectSource, ReadError, Shown}
 pub use openapi::{OpenApiIndex, PublishedError};
 pub use pace::{MAX_IN_FLIGHT, Pace, PaceMode, Permit, Pressure};
 pub use page_budget::PAGE_SIZE;
-pub use permissions::Permissions;
+pub use permission_watch::Permissions;
 pub use prefetched_page::PrefetchedPage;
 pub use read::{Page, RawPage};
 pub use resolve::ResolveError;
@@ -117,7 +117,7 @@ pub struct Cluster {
     outage: Arc<OutageThrottle>,
     /// Whether reads are sent again that the server puts off or that are lost.
     is_retrying: bool,
-    /// Changes when CRDs, policies and what admission needs are to be listed anew.
+    /// Changes when CRDs, policies and what admission needs must be listed again.
     relists: watch_channel::Sender<()>,
 }
 

@@ -30,8 +30,8 @@ use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt as _};
 
 use super::call::verb;
 use super::cause::cause;
+use super::credential_renewal::{are_renewable, renewing};
 use super::proxy::{Protocol, Proxy};
-use super::renewal::{are_renewable, renewing};
 use super::token_file::TokenFile;
 use crate::metrics::RequestVerb;
 
@@ -60,7 +60,8 @@ struct Connection {
     is_full: AtomicBool,
 }
 
-/// A watch that is asked for on a connection. If this is dropped before an answer begins, that is full.
+/// A pending watch on a connection. If this is dropped before the response begins, the connection counts as
+/// full.
 struct Asked(Option<Arc<Connection>>);
 
 /// The connections for watches that are open.
@@ -133,7 +134,8 @@ fn made(mut config: Config, proxy: Option<&Proxy>) -> Result<kube::Client, kube:
             let (authorize, watching, plain) = (authorize.clone(), watching.clone(), plain.clone());
             async move {
                 if let Some(authorize) = authorize {
-                    // A plugin whose request is given up goes on, and the next request has its token.
+                    // If its request is dropped, a plugin still finishes, and the next request uses its
+                    // token.
                     request = tokio::spawn(authorize.oneshot(request)).await??.into_body();
                 }
                 let shared = match verb(request.method(), request.uri()) {

@@ -1,5 +1,5 @@
 //! How many bytes of objects are held at once, from their arrival until they are processed.
-//! It holds up neither small objects, nor those of one resource for those of another.
+//! Small objects do not wait, and one resource does not wait for another.
 //!
 //! Room for an object is taken once, before it is parsed, and covers everything that is done with it: so a
 //! task that has room never waits for more.

@@ -224,7 +224,7 @@ fn walk(
         (bytes, values) = (0, 0);
         pass_on(&mut pages)
     })?;
-    // After the last key there is nothing to break off.
+    // The last key needs no break.
     let _ = pass_on(&mut pages);
     Ok(())
 }

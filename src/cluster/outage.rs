@@ -1,6 +1,6 @@
 //! Whether the server can be reached. While it cannot, requests go one after the other: each CRD has a
-//! back-off of its own, and hundreds of them together would flood the server. It must not delay a request to
-//! a server that answers.
+//! back-off of its own, and hundreds of them together would flood the server. A server that answers gets
+//! requests without delay.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep_until};
 
 /// Between two requests while the server cannot be reached.
-const APART: Duration = Duration::from_millis(100);
+const SPACING: Duration = Duration::from_millis(100);
 
 /// What the last request found.
 #[derive(Debug)]
@@ -46,19 +46,19 @@ impl OutageThrottle {
         }
     }
 
-    /// Takes the turn if there is one; else the time to look again, one after the other.
+    /// Takes the next turn if one is free; otherwise returns when to try again.
     fn turn(&self) -> Option<Instant> {
         let now = Instant::now();
         let mut next = self.next.lock();
         if *next <= now {
-            *next = now + APART;
+            *next = now + SPACING;
             return None;
         }
         let others = self.waiting.load(Ordering::Relaxed).max(1);
-        Some(*next + APART * (self.looks.fetch_add(1, Ordering::Relaxed) % others))
+        Some(*next + SPACING * (self.looks.fetch_add(1, Ordering::Relaxed) % others))
     }
 
-    /// Takes in whether a request has reached the server.
+    /// Records whether a request has reached the server.
     pub(super) fn record(&self, reached: bool) {
         self.is_lost.send_if_modified(|is_lost| std::mem::replace(is_lost, !reached) == reached);
     }
@@ -96,20 +96,20 @@ mod tests {
         outage.record(false);
         let mut waits: Vec<_> = futures::future::join_all((0..20).map(|_| admit())).await;
         waits.sort();
-        assert!(waits.windows(2).all(|two| two[1] - two[0] >= APART), "{waits:?}");
-        assert!(waits[19] < 40 * APART, "{waits:?}");
+        assert!(waits.windows(2).all(|two| two[1] - two[0] >= SPACING), "{waits:?}");
+        assert!(waits[19] < 40 * SPACING, "{waits:?}");
         // A future that is not polled does not block the others.
         let (mut idle, before) = (Box::pin(admit()), begun.elapsed());
         assert!(futures::poll!(&mut idle).is_pending());
-        assert!(admit().await <= before + 3 * APART);
+        assert!(admit().await <= before + 3 * SPACING);
 
         let answered = async {
-            tokio::time::sleep(APART / 4).await;
+            tokio::time::sleep(SPACING / 4).await;
             outage.record(true);
         };
         let before = begun.elapsed();
         let (_, one, other) = tokio::join!(answered, admit(), admit());
-        assert_eq!((one, other), (before + APART / 4, before + APART / 4));
-        assert_eq!(admit().await, before + APART / 4);
+        assert_eq!((one, other), (before + SPACING / 4, before + SPACING / 4));
+        assert_eq!(admit().await, before + SPACING / 4);
     }
 }

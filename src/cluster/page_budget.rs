@@ -130,7 +130,7 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
         if self.limit == 1 { usize::MAX } else { LARGEST_PAGE }
     }
 
-    /// Takes in that the page has more bytes than that: the next one is of fewer objects.
+    /// Records that the page is larger than that: the next page asks for fewer objects.
     pub(super) fn set_too_large(&mut self) {
         let limit = (self.limit / RETREAT).max(1);
         let each = LARGEST_PAGE / limit as usize;
@@ -139,7 +139,7 @@ impl<K: Clone + Eq + Hash> Reservation<K> {
         state.seen.insert(self.of.clone(), Seen { limit, each, largest });
     }
 
-    /// Takes in how large the page is that has come.
+    /// Records how large the page is that has come.
     pub(super) fn set_actual_size(&mut self, objects: usize, bytes: usize) {
         let mut state = self.budget.state.lock();
         state.taken = state.taken - self.bytes + bytes;

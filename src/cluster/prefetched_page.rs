@@ -25,7 +25,7 @@ impl PrefetchedPage {
     /// See [`CallError`].
     pub async fn page(&mut self) -> Result<RawPage, CallError> {
         let page = (&mut self.0).await;
-        // A task that is never cancelled fails only by a panic, which goes on here.
+        // The task is never cancelled, so it fails only by a panic, which is resumed here.
         page.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 }
@@ -52,7 +52,7 @@ impl Cluster {
         )
     }
 
-    /// Whether a page may be asked for while another one is held: pages that a list needs to go on come
+    /// Whether a page may be asked for while another one is held: pages that a list needs to continue come
     /// first.
     pub fn can_prefetch(&self) -> bool {
         self.page_budget.is_half_free()

@@ -24,8 +24,9 @@ use kube_structural_schema::json::Json;
 pub struct Page {
     /// The objects.
     pub objects: Vec<Object>,
-    /// The resource version of the list. A watch goes on from that of the first page: a list whose snapshot
-    /// is lost goes on with a later one, and what changed in between on the pages before is in none of them.
+    /// The resource version of the list. A watch continues from that of the first page: a list whose snapshot
+    /// is lost continues with a later one, and what changed in between on the pages before is in none of
+    /// them.
     pub resource_version: String,
     /// Where the next page begins; `None` after the last.
     pub next: Option<String>,
@@ -76,7 +77,7 @@ struct ListMeta {
 impl Cluster {
     /// Reads a page: the first, or the one that a token of the page before points to.
     ///
-    /// When the snapshot of the first page is gone (410 with a token), the list goes on with the state of
+    /// When the snapshot of the first page is gone (410 with a token), the list continues with the state of
     /// now.
     ///
     /// # Errors

@@ -1,5 +1,5 @@
 //! Finds out whether anything has happened to the objects of a resource since a resource version that a watch
-//! cannot go on from any more: without a watch cache no bookmarks come, and etcd compacts what an idle
+//! cannot continue from any more: without a watch cache no bookmarks come, and etcd compacts what an idle
 //! resource was last seen at. It returns no resource version unless it is certain.
 
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::{CallError, Cluster};
 use etch_core::crd::Resource;
 
 /// How long it may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const RESUME_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Cluster {
-    /// The resource version that watches may go on from, where a resource still has so many `objects`, none
-    /// of which was written since its watch has `delivered` everything: what was created since then is newer,
-    /// and what was deleted is missing. `None` if something has happened. Each watch is of one namespace, or
-    /// of all.
+    /// The resource version that watches may continue from, where a resource still has so many `objects`,
+    /// none of which was written since its watch has `delivered` everything: what was created since then is
+    /// newer, and what was deleted is missing. `None` if something has happened. Each watch is of one
+    /// namespace, or of all.
     ///
     /// It is a watch of metadata, which begins with all objects and marks where they end (R9, R10).
     ///
@@ -40,7 +40,9 @@ impl Cluster {
             }
             Ok(from.filter(|_| left == 0).map(|from| from.to_string()))
         };
-        tokio::time::timeout(PATIENCE, counted).await.unwrap_or_else(|_| Err(self.timed_out(PATIENCE)))
+        tokio::time::timeout(RESUME_TIMEOUT, counted)
+            .await
+            .unwrap_or_else(|_| Err(self.timed_out(RESUME_TIMEOUT)))
     }
 
     /// How many objects a namespace has, and where they end, where none was written since `through` and there
@@ -55,7 +57,7 @@ impl Cluster {
         let path = format!(
             "{}?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds={}",
             collection(resource, namespace),
-            PATIENCE.as_secs(),
+            RESUME_TIMEOUT.as_secs(),
         );
         let mut watch = self.watch_at(resource, accepting(&path, METADATA)).await?;
         let mut found = 0;

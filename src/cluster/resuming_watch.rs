@@ -101,9 +101,9 @@ impl ResumingWatch {
         self.fails
     }
 
-    /// Goes on from a resource version up to which nothing more has happened.
+    /// Continues from a resource version up to which nothing more has happened.
     pub fn resume_from(&mut self, resource_version: String) {
-        // The wait after the failure stays: a server may go on to refuse.
+        // The wait after the failure stays: a server may continue to refuse.
         self.from = resource_version;
         self.fails = false;
     }

@@ -8,12 +8,12 @@ use hyper_util::client::legacy;
 
 use super::{Backoff, CallError, Cluster};
 
-/// How often a server may put a read off…
+/// How often a read is retried after `Retry-After`…
 const REFUSALS: u32 = 5;
-/// …and for how long each time; client-go waits for as long as it is asked to.
+/// …and the longest wait each time; client-go has no limit.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// What is left of the retries of one read.
+/// The remaining retries of one read.
 #[derive(Debug)]
 pub(super) struct Retries {
     refusals: u32,

@@ -52,7 +52,7 @@ impl ScopedWatch {
         self.watches.iter().any(ResumingWatch::fails)
     }
 
-    /// Goes on from a resource version up to which nothing more has happened.
+    /// Continues from a resource version up to which nothing more has happened.
     pub fn resume_from(&mut self, resource_version: &str) {
         self.watches.iter_mut().for_each(|watch| watch.resume_from(resource_version.to_owned()));
     }

@@ -39,7 +39,7 @@ impl Cluster {
         let mut pages = pin!(scan(self.clone(), crd.resource(), Scope::All));
         while let Some(page) = pages.try_next().await? {
             for object in page.objects {
-                Witness::of(&object).into_iter().for_each(|witness| record.clock.hear(witness));
+                Witness::of(&object).into_iter().for_each(|witness| record.clock.add_witness(witness));
                 tally.add(&Whereabouts::of_view(&object, crd, &record));
             }
         }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// How long what was read counts.
 ///
 /// Source: client-go `transport/token_source.go`.
-const FRESH: Duration = Duration::from_secs(50);
+const TTL: Duration = Duration::from_secs(50);
 
 /// The file, and the header made of what it held.
 pub(super) struct TokenFile {
@@ -44,7 +44,7 @@ impl TokenFile {
     /// The header for a request. A file that cannot be read any more leaves the last token.
     pub(super) fn header(&self) -> HeaderValue {
         let mut last = self.last.lock();
-        if last.at.elapsed() >= FRESH {
+        if last.at.elapsed() >= TTL {
             last.at = Instant::now();
             if let Ok(header) = read(&self.path) {
                 last.header = header;
@@ -93,11 +93,11 @@ mod tests {
         assert!(token.header().is_sensitive());
         write("second");
         assert_eq!(token.header(), "Bearer first");
-        tokio::time::advance(FRESH).await;
+        tokio::time::advance(TTL).await;
         assert_eq!(token.header(), "Bearer second");
         for text in ["", "two\nlines"] {
             write(text);
-            tokio::time::advance(FRESH).await;
+            tokio::time::advance(TTL).await;
             assert_eq!(token.header(), "Bearer second");
         }
     }

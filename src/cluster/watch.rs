@@ -1,5 +1,5 @@
 //! One watch: from a resource version until the server, the network or silence ends it.
-//! The caller decides when and how to go on.
+//! The caller decides when and how to continue.
 //!
 //! Not kube-runtime's watcher: that one parses with a depth limit (C7), never relists after an HTTP 410 (K3),
 //! and starts over at once when a watch is closed at once (K2).
@@ -124,7 +124,7 @@ impl Cluster {
 }
 
 impl Watch {
-    /// The next change; `None` when the server has ended the watch in good order. This future may be dropped
+    /// The next change; `None` when the server closed the watch normally. This future may be dropped
     /// at any time; that does not extend the time after which a silent server counts as lost.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl Watch {
             length if self.is_complete => length,
             ..BEGINNING => 0,
             BEGINNING..LARGEST => LARGEST,
-            // It is the only one then.
+            // Then it is the only line in the buffer.
             _ => usize::MAX,
         };
         (needed > self.room_of_line.as_ref().map_or(0, |room| room.bytes)).then_some(needed)
@@ -227,7 +227,7 @@ impl Change {
         })
     }
 
-    /// The resource version that a watch goes on from after this.
+    /// The resource version that a watch continues from after this.
     pub fn resource_version(&self) -> &str {
         match self {
             Self::Created(object) | Self::Applied(object) | Self::Deleted(object) => {

@@ -23,7 +23,7 @@ struct State {
 pub(super) const AT_ONCE: Duration = Duration::from_secs(1);
 
 impl WatchHealth {
-    /// For how long, and why, no change has been noticed; `None` while the watch works.
+    /// For how long the watch has failed, and why; `None` while it works.
     pub fn failing(&self) -> Option<(Duration, String)> {
         let mut state = self.0.lock();
         state.judge();
@@ -52,7 +52,7 @@ impl WatchHealth {
 }
 
 impl State {
-    /// Takes in that the present watch has stayed open.
+    /// Records that the present watch has stayed open.
     fn judge(&mut self) {
         if self.opened.is_some_and(|at| at.elapsed() >= AT_ONCE) {
             self.failing = None;

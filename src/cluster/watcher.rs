@@ -117,13 +117,13 @@ impl Cluster {
         })
     }
 
-    /// Has everything that comes through these watchers listed anew: a watch from a resource version that a
+    /// Makes these watchers list everything again: a watch from a resource version that a
     /// restored etcd has not reached yet opens, and shows nothing.
-    pub fn list_anew(&self) {
+    pub fn relist(&self) {
         self.relists.send_replace(());
     }
 
-    /// Goes on through every failure of the watchers that `start` makes, after a wait that grows.
+    /// Continues through every failure of the watchers that `start` makes, after a wait that grows.
     pub(super) fn with_retries<K, F>(
         &self,
         kind: &'static str,
@@ -207,7 +207,7 @@ struct RetryingWatcher<K, F> {
     kind: &'static str,
     server: Server,
     health: WatchHealth,
-    /// Changes when everything is to be listed anew.
+    /// Changes when everything must be listed again.
     relists: watch_channel::Receiver<()>,
 }
 

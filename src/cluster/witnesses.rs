@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 
-use super::memory::Memory;
+use super::past_events::Memory;
 use super::{CallError, Cluster, Form, Scope, crds, reports};
 use etch_core::crd::{Crd, Resource};
 use etch_core::plan::{Clock, History, Witness};
@@ -28,15 +28,17 @@ pub struct Witnesses {
 impl Witnesses {
     /// Feeds the clock of a CRD with the objects of its `resource` in a scope, and with all others. What
     /// cannot be read is left out.
-    pub async fn tell(&mut self, cluster: &Cluster, resource: &Resource, scope: &Scope, clock: &mut Clock) {
-        if clock.is_deaf(Timestamp::now()) {
+    pub async fn feed(&mut self, cluster: &Cluster, resource: &Resource, scope: &Scope, clock: &mut Clock) {
+        if clock.may_lag(Timestamp::now()) {
             return;
         }
         let Ok((_, own)) = cluster.witnesses(resource, scope, usize::MAX).await else { return };
         if self.beside.is_none() {
             self.beside = cluster.witnesses_beside(resource, scope).await.ok();
         }
-        own.into_iter().chain(self.beside.iter().flatten().copied()).for_each(|witness| clock.hear(witness));
+        own.into_iter()
+            .chain(self.beside.iter().flatten().copied())
+            .for_each(|witness| clock.add_witness(witness));
     }
 
     /// The states that a CRD has had; nothing where the API server does not remember all of them.

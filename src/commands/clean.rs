@@ -63,12 +63,12 @@ impl Clean {
         }
     }
 
-    /// Removes all that it can. What is in the way of one thing keeps no other.
+    /// Removes all that it can. A failure for one object does not stop the others.
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(target).await?;
         let doubt = if self.force { None } else { self.refuse_while_running(&cluster).await? };
         let mut removal = Removal { dry_run: self.dry_run, out, found: 0, failures: Vec::new() };
-        // Without Etch nothing answers them, and one whose failures block does that from now on.
+        // Without Etch nothing answers these webhooks, and with `failurePolicy: Fail` they block requests.
         for which in WebhookConfiguration::BOTH {
             match own_configuration(&cluster, which).await {
                 Ok(None) => {}

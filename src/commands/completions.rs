@@ -1,4 +1,4 @@
-//! `etch completions`: what a shell has to know to complete a command line.
+//! `etch completions`: completion scripts for shells.
 
 use std::io::Write;
 
@@ -22,7 +22,7 @@ pub(crate) struct Completions {
 impl Completions {
     /// `definition` is all that can be typed.
     pub(crate) fn run(&self, mut definition: Command, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        // The generator ends the process where it cannot write; memory takes everything.
+        // clap_complete panics on a write error, so it writes to memory first.
         let mut script = Vec::new();
         generate(self.shell, &mut definition, "etch", &mut script);
         out.write_all(&script)?;

@@ -1,5 +1,5 @@
 //! Writing what a command found, in the form that was asked for.
-//! It does not flush: the main function does, whether the command failed or not.
+//! It does not flush: `main` does, also after a failure.
 
 use std::io::{self, Write};
 
@@ -26,7 +26,7 @@ pub(crate) fn emit<D: Serialize>(
     }
 }
 
-/// Writes one Kubernetes object, or what is not for people either.
+/// Writes one Kubernetes object, or another document for programs.
 pub(crate) fn emit_object(out: &mut dyn Write, format: Format, object: &impl Serialize) -> io::Result<()> {
     match format {
         Format::Json => report::write_json(out, object),
@@ -52,7 +52,7 @@ pub(crate) fn emit_objects(
     }
 }
 
-/// How a command ended that has written what it could: it failed where there are failures.
+/// The outcome of a command that printed what it could: a failure if anything failed.
 pub(crate) fn ended(failures: Vec<String>, is_clean: bool) -> Result<Outcome> {
     match (failures.is_empty(), is_clean) {
         (false, _) => Err(failure(failures)),

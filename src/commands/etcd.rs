@@ -141,7 +141,7 @@ pub(crate) async fn evidence(
 ) -> Record {
     let mut record = record_of(report, document, crd);
     if record.through.is_none() && crd.gives_defaults() {
-        witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await;
+        witnesses.feed(cluster, &crd.resource(), scope, &mut record.clock).await;
         record.history = witnesses.history(cluster, crd).await;
     }
     record

@@ -251,8 +251,8 @@ fn within(namespace: Option<&str>) -> String {
     namespace.map(|namespace| format!(" in namespace {namespace:?}")).unwrap_or_default()
 }
 
-/// What etcd holds of the object, and at which revision, where there is access to it. A snapshot may hold
-/// another object that had its name.
+/// The stored value of the object and its revision, with access to etcd. A snapshot may hold an earlier
+/// object of the same name.
 async fn stored(
     bytes: Option<&ObjectSource>,
     crd: &Crd,
@@ -266,7 +266,7 @@ async fn stored(
         _ => "etcd has no such object; see --etcd-prefix",
     })?;
     match decode(&value.bytes) {
-        // The API shows as much of it.
+        // etcd shows no more of it than the read view.
         Err(Opaque::TooDeep) => Ok(None),
         stored => {
             let stored = stored.context("what etcd holds of it")?;

@@ -1,5 +1,5 @@
 //! Failures of several CRDs: those with the same reason are printed once.
-//! None is left out: each shows that something was not read.
+//! Each failure is printed, because each means that something was not read.
 
 use etch::cluster::{ReadError, Scope};
 use etch_core::call_error::CallError;
@@ -19,7 +19,7 @@ pub(crate) struct Failure {
     pub(crate) crd: String,
     /// Why.
     pub(crate) error: String,
-    /// How to go on; empty where that is no question.
+    /// How to continue; empty where that is no question.
     pub(crate) resume: String,
 }
 
@@ -78,7 +78,7 @@ fn webhook(document: &Json) -> Option<String> {
     }
 }
 
-/// How to go on after an error in all namespaces that a namespace would not have; empty where there is no
+/// How to continue after an error in all namespaces that a namespace would not have; empty where there is no
 /// such way.
 pub(crate) fn way_out(error: &str, scope: &Scope) -> &'static str {
     match scope {

@@ -244,7 +244,7 @@ impl Types {
         Ok(Filled { object: filled, defaults, dropped, misfits })
     }
 
-    /// Asks the cluster for a type that is in no file.
+    /// Reads a type that is in no file from the cluster.
     fn ask(&mut self, name: &TypeName) -> Result<()> {
         let Some((runtime, live)) = &self.live else { return Ok(()) };
         let is_given = self.documents.iter().any(|document| document.describes(name))

@@ -152,7 +152,7 @@ pub(crate) fn none_of(what: &str, paths: &[PathBuf], found: Option<String>) -> S
     format!("{}: contains no {what}{found}", paths.join(", "))
 }
 
-/// Makes sure that standard input is asked for once.
+/// Fails if more than one argument is `-`.
 pub(crate) fn one_stdin<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     if paths.into_iter().filter(|path| *path == Path::new("-")).count() > 1 {
         bail!("- can be read only once");

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 /// How a command ended, where it did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All is well.
+    /// No findings.
     Clean,
-    /// There is something to look at.
+    /// There are findings.
     Findings,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct PolicyArg {
     pub(crate) files: Vec<PathBuf>,
 }
 
-/// The policies to decide under, or why there are none to be had.
+/// The policies to decide under, or why they could not be read.
 #[derive(Default)]
 pub(crate) struct Known {
     policies: Option<Policies>,
@@ -111,7 +111,7 @@ impl Known {
         note(&format!("{why}; assuming a policy without settings (see --policy)"))
     }
 
-    /// The policies, where there are any to be had.
+    /// The policies; `None` if they were not read.
     pub(crate) fn policies(&self) -> Option<&Policies> {
         self.policies.as_ref()
     }

@@ -1,4 +1,4 @@
-//! `etch resume`: lets the passes go on that wait after their canaries.
+//! `etch resume`: lets the passes continue that wait after their canaries.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ use crate::commands::outcome::Outcome;
 /// A policy with `canary` has Etch write only some objects after a schema change, and then wait: the
 /// condition DefaultsPersisted has the reason CanaryWaiting, or CanaryRejected if a write was rejected. This
 /// command sets an annotation on the CRD that names its current generation, so that the next schema change
-/// begins with a canary again. It does not end a pause, and names one that goes on.
+/// begins with a canary again. It does not end a pause, and names one that is in force.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch resume certificates.cert-manager.io
@@ -39,7 +39,7 @@ impl Resume {
         let policies = Known::of(&cluster).await.unwrap_or_default();
         let mut failures = Vec::new();
         for name in super::crds_named(&cluster, &self.crds).await? {
-            // A CRD whose canary does not wait keeps no other from being resumed.
+            // A CRD whose canary does not wait does not stop the others.
             match resume(&cluster, &policies, &name).await {
                 Ok(result) => writeln!(out, "crd/{name}: {result}")?,
                 Err(error) => failures.push(error_text(&error)),
@@ -49,7 +49,7 @@ impl Resume {
     }
 }
 
-/// Lets the pass of a CRD go on; returns the message to print.
+/// Lets the pass of a CRD continue; returns the message to print.
 async fn resume(cluster: &Cluster, policies: &Known, name: &str) -> anyhow::Result<String> {
     let document = cluster.crd(name).await.with_context(|| format!("get the CRD {name}"))?;
     let Some(document) = document else { bail!("there is no CRD {name}") };
@@ -89,7 +89,7 @@ async fn resume(cluster: &Cluster, policies: &Known, name: &str) -> anyhow::Resu
     }
 }
 
-/// That a pause goes on, and how to end it; empty if none does.
+/// That a pause is in force, and how to end it; empty if none is.
 fn paused(rules: &Rules) -> String {
     let settings = rules.settings().filter(|settings| settings.mode == Mode::Persist);
     let pause = settings.and_then(|settings| settings.pause.as_ref());

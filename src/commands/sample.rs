@@ -1,4 +1,4 @@
-//! The first objects, by their names, of any number: those that a table names.
+//! The first objects by name, which tables list.
 //! It holds no more than is printed.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use etch_core::object::Identity;
 
 use super::global::Output;
 
-/// How many objects a table names, unless another number is asked for: a screen of them.
+/// How many objects a table lists by default.
 const LIMIT: usize = 10;
 
 /// How many objects are named.
@@ -26,7 +26,7 @@ impl LimitArg {
         Some(self.limit).filter(|limit| output == Output::Table && *limit > 0)
     }
 
-    /// As it can be typed, unless it is what is meant anyway.
+    /// The flag as typed; `None` for the default.
     pub(crate) fn word(self) -> Option<String> {
         (self.limit != LIMIT).then(|| format!("--limit={}", self.limit))
     }
@@ -46,7 +46,7 @@ impl<T> Sample<T> {
         Self { limit, kept: BTreeMap::new(), all: 0 }
     }
 
-    /// Takes an object in, if it is among the first.
+    /// Counts an object, and keeps it if it is among the first.
     pub(crate) fn add(&mut self, identity: Identity, item: T) {
         self.kept.insert((identity, self.all), item);
         self.all += 1;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::commands::streams::note;
 
-/// Makes sure that the namespace is there, as far as we may know.
+/// Fails if the namespace does not exist. If Etch may not read it, assumes that it does.
 pub(crate) async fn exists(cluster: &Cluster, scope: &Scope) -> anyhow::Result<()> {
     if let Some(namespace) = scope.namespace()
         && !cluster.has_namespace(namespace).await?

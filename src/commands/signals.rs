@@ -9,15 +9,15 @@ use tokio_util::sync::CancellationToken;
 /// The signals so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signals {
-    /// Nothing more is to be begun.
+    /// Begin nothing new.
     pub(crate) ended: CancellationToken,
-    /// What is under way is not to be waited for.
+    /// Stop without waiting for requests in flight.
     pub(crate) at_once: CancellationToken,
 }
 
 impl Signals {
     /// Receives Ctrl-C and SIGTERM from now on.
-    pub(crate) fn heard() -> io::Result<Self> {
+    pub(crate) fn install() -> io::Result<Self> {
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let signals = Self::default();

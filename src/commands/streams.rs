@@ -1,11 +1,11 @@
-//! Standard output and standard error of a command: a reader that goes away, as `head` does, changes nothing
-//! of what the command does, nor its exit status.
+//! Standard output and standard error of a command: a broken pipe, as with `head`, changes neither what the
+//! command does nor its exit status.
 
 use std::io::{self, Stderr, StdoutLock, Write};
 
 use etch::report;
 
-/// A stream that takes what nobody reads any more for written.
+/// A stream that ignores broken pipes.
 pub(crate) struct Lenient<W>(W);
 
 /// Standard output.

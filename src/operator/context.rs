@@ -227,7 +227,7 @@ impl Context {
         let (ended, name) = (self.ended.clone(), name.to_owned());
         // Not `name`: that is what a span is called in JSON.
         let span = info_span!("reconcile", crd = name);
-        // This fails only if the operator is about to end.
+        // This fails only while the operator shuts down.
         Phase::Running(RunningTask::start(task, span, move || drop(ended.send(name))))
     }
 
@@ -252,7 +252,7 @@ impl Context {
             }
             drop(locked);
             let mut slots = self.slots.lock();
-            // Whoever else has it goes on with it.
+            // The other holder of the slot continues with it.
             if is_gone() && Arc::strong_count(&slot) == 2 {
                 slots.remove(name);
             }
@@ -274,7 +274,7 @@ impl Context {
     /// Ends everything that is under way.
     pub(super) async fn stop(&self) {
         let slots = std::mem::take(&mut *self.slots.lock());
-        // All at once: none goes on writing while another one ends.
+        // Stop all at the same time, so that none writes while another one stops.
         join_all(slots.into_values().map(async |slot| slot.lock().await.stop().await)).await;
     }
 }

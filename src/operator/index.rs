@@ -142,7 +142,7 @@ impl Index {
         self.policies.items.get(name).map(|policy| &policy.status)
     }
 
-    /// Takes in what happened to a CRD.
+    /// Handles an event of a CRD.
     pub(super) fn crd_event(&mut self, event: &Event<CrdMeta>) -> Change {
         match event {
             Event::Init => self.crds.init(),
@@ -187,7 +187,7 @@ impl Index {
         if is_new { Change::Crd(name) } else { Change::Nothing }
     }
 
-    /// Takes in what happened to a policy.
+    /// Handles an event of a policy.
     pub(super) fn policy_event(&mut self, event: &Event<DynamicObject>) -> Change {
         let is_new = match event {
             Event::Init => {
@@ -216,7 +216,8 @@ impl Index {
         let (name, uid) = (object.name_any(), object.uid().unwrap_or_default());
         let generation = object.metadata.generation.unwrap_or_default();
         let status = DefaultsPolicyStatus::deserialize(&object.data["status"]).unwrap_or_default();
-        // After a restore of etcd the same generation may be another one: what a list names is read anew.
+        // After a restore of etcd the same generation may have another content, so a list reads every policy
+        // again.
         if !self.policies.is_listing()
             && let Some(known) = self.policies.items.get_mut(&name)
             && (&known.uid, known.generation) == (&uid, generation)

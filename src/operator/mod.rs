@@ -58,10 +58,10 @@ pub use revert::{Failure, Reversion, RevertError, Reverted, revert};
 pub use spans::TRACED;
 
 /// Changes of what policies do are gathered for this long.
-const GATHER: Duration = Duration::from_secs(1);
+const DEBOUNCE: Duration = Duration::from_secs(1);
 /// How long a watch may fail before nothing counts as known.
-const BLIND: Duration = Duration::from_secs(60);
-/// How often it is looked whether the watches of CRDs and policies work.
+const UNKNOWN_AFTER: Duration = Duration::from_secs(60);
+/// How often the operator checks whether the watches of CRDs and policies work.
 const CHECK: Duration = Duration::from_secs(5);
 /// Changes that may wait for a slow listener; one that falls further behind reconciles everything.
 const BEHIND: usize = 1024;
@@ -113,7 +113,7 @@ impl Operator {
                             continue;
                         }
                         () = restored(restore_sign.as_mut()) => {
-                            cluster.list_anew();
+                            cluster.relist();
                             continue;
                         }
                         Some(event) = crds.next() => {
@@ -190,7 +190,7 @@ impl Drop for Operator {
 /// work.
 fn report_failure(watches: &[(&str, WatchHealth)], failure: &watch::Sender<Option<String>>) {
     let mut failing = watches.iter().filter_map(|(kind, health)| Some((kind, health.failing()?)));
-    let long = failing.clone().find(|(_, (long, _))| *long >= BLIND);
+    let long = failing.clone().find(|(_, (long, _))| *long >= UNKNOWN_AFTER);
     failure.send_if_modified(|reported| match (&reported, long) {
         (None, Some((kind, (long, why)))) => {
             let since = now().checked_sub(long).unwrap_or_else(|_| now());
@@ -267,17 +267,17 @@ async fn policy_statuses(
     settle: Duration,
     wanted: watch::Sender<Vec<PolicyStatus>>,
 ) {
-    let mut due = Some(Instant::now() + GATHER);
+    let mut due = Some(Instant::now() + DEBOUNCE);
     loop {
         tokio::select! {
             change = changes.recv() => {
                 if let Err(broadcast::error::RecvError::Closed) = change {
                     return;
                 }
-                due.get_or_insert_with(|| Instant::now() + GATHER);
+                due.get_or_insert_with(|| Instant::now() + DEBOUNCE);
             }
             () = context.schemas_changed.notified() => {
-                due.get_or_insert_with(|| Instant::now() + GATHER);
+                due.get_or_insert_with(|| Instant::now() + DEBOUNCE);
             }
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 due = None;

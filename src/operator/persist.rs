@@ -71,7 +71,7 @@ pub struct Passed {
     pub problems: Vec<ObjectProblem>,
     /// The fields that the schema no longer knows and that were dropped, as far as they are named.
     pub dropped: Vec<DroppedField>,
-    /// Which of them were dropped against the terms, as a sentence; `None` if none was.
+    /// Which of them were dropped although `hiddenFields` is `Hold`, as a sentence; `None` if none was.
     pub lost: Option<String>,
 }
 

@@ -16,7 +16,7 @@ use etch_core::engine::reapply_backoff::ReapplyBackoff;
 /// The least time between two rounds, even if another client writes the statuses as well.
 const ROUND: Duration = Duration::from_secs(2);
 
-/// A status that a policy should have, and has not.
+/// A policy status to write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PolicyStatus {
     pub(crate) name: String,
@@ -34,7 +34,7 @@ struct Last {
     again_at: Instant,
 }
 
-/// Writes whatever is wanted, forever.
+/// Writes policy statuses, forever.
 pub(crate) async fn write_statuses(cluster: Cluster, mut wanted: watch::Receiver<Vec<PolicyStatus>>) {
     let mut backoff = Backoff::new(ROUND, Duration::from_secs(300));
     let mut written: HashMap<String, Last> = HashMap::new();

@@ -129,7 +129,7 @@ pub async fn revert(
     }
 }
 
-/// Brings one object to its end.
+/// Drives one object until it is done.
 async fn one(
     cluster: &Cluster,
     reversion: &Reversion,

@@ -1,5 +1,5 @@
 //! Parts of a page of HTML that stands alone: no script, and nothing that is loaded from elsewhere.
-//! It must not let a text of others be anything but text.
+//! Escapes all text that Etch did not write.
 
 use serde_json::Value;
 

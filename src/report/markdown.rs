@@ -1,5 +1,5 @@
 //! Markdown as GitHub and GitLab show it: headings, tables and code.
-//! It must not let a text of others be anything but text.
+//! Escapes all text that Etch did not write.
 
 use std::io::{self, Write};
 

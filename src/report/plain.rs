@@ -1,5 +1,4 @@
-//! Text of others, made fit for a terminal.
-//! Text that has nothing to hide stays as it is.
+//! Escapes control characters in text that Etch did not write, for terminals.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What the place that is printed to can show.
+//! What the output can show.
 //! The caller passes the environment.
 
 use std::fmt;
@@ -22,7 +22,7 @@ pub enum Tone {
     Strong,
     /// What can be skipped.
     Faint,
-    /// All is well.
+    /// Good.
     Good,
     /// Something to look at.
     Warning,

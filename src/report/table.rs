@@ -60,7 +60,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Writes head and rows. Where a line is too short for the last column, its text goes on below.
+    /// Writes head and rows. Where a line is too short for the last column, its text continues below.
     ///
     /// # Errors
     /// What the writer answers.

@@ -1,4 +1,4 @@
-//! Connections as they come in: each gets a place, and ends with it.
+//! Accepts connections: each one gets a slot, and ends when it loses the slot.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -9,27 +9,28 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
-use super::places::{Limits, Place, Places};
+use super::connection_slots::{ConnectionSlot, ConnectionSlots, Limits};
 
-/// The wait after a connection could not be accepted, for want of files mostly.
+/// The wait after a connection could not be accepted, usually because the process has no file descriptor
+/// left.
 const AFTER_FAILURE: Duration = Duration::from_millis(200);
 /// How much of a head is read, and of a body at once.
 pub(super) const BUFFER: usize = 16 << 10;
 /// How many headers a request has.
 pub(super) const HEADERS: usize = 64;
 
-/// Accepts connections until `over` is ready, and has each conversed with for as long as it has a place.
+/// Accepts connections until `over` is ready, and serves each one while it has a slot.
 /// Those that are under way then are returned; they end with what is returned.
 pub(super) async fn accept<C>(
     listener: TcpListener,
     limits: Limits,
     over: impl Future<Output = ()>,
-    converse: impl Fn(TcpStream, Arc<Place>) -> C,
+    serve_connection: impl Fn(TcpStream, Arc<ConnectionSlot>) -> C,
 ) -> JoinSet<()>
 where
     C: Future<Output = ()> + Send + 'static,
 {
-    let places = Places::new(limits);
+    let places = ConnectionSlots::new(limits);
     let mut connections = JoinSet::new();
     let mut over = pin!(over);
     loop {
@@ -45,7 +46,7 @@ where
                     debug!(%error, "cannot set TCP_NODELAY on a connection");
                 }
                 let place = Arc::new(places.enter(peer.ip()));
-                let conversation = converse(stream, place.clone());
+                let conversation = serve_connection(stream, place.clone());
                 connections.spawn(async move {
                     tokio::select! {
                         () = conversation => {}

@@ -2,8 +2,8 @@
 //! Health and metrics must not show anything about objects but counts.
 
 pub mod admission;
+mod connection_slots;
 mod connections;
-mod places;
 mod readiness;
 
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::metrics::Metrics;
 
 pub use readiness::Readiness;
 
+use connection_slots::{ConnectionSlot, Limits};
 use connections::{BUFFER, HEADERS, accept};
-use places::{Limits, Place};
 
-/// The health port knows no client. A connection is for one request: a scrape of a large cluster takes far
-/// less time than this.
-const LIMITS: Limits = Limits { strangers: 64, patience: Duration::from_secs(10), known: 0 };
+/// The health port does not authenticate. A connection serves one request: a scrape of a large cluster takes
+/// far less time than this.
+const LIMITS: Limits = Limits { unauthenticated: 64, timeout: Duration::from_secs(10), known: 0 };
 
 /// Serves `/livez`, `/readyz` and `/metrics` for as long as it is polled.
 ///
@@ -39,16 +39,17 @@ pub async fn serve(listener: TcpListener, metrics: Arc<Metrics>, ready: Arc<Read
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz).with_state(ready))
         .route("/metrics", get(scrape).with_state(metrics));
-    let converse = |stream: TcpStream, _: Arc<Place>| converse(stream, router.clone());
-    drop(accept(listener, LIMITS, std::future::pending(), converse).await);
+    let serve_connection =
+        |stream: TcpStream, _: Arc<ConnectionSlot>| serve_connection(stream, router.clone());
+    drop(accept(listener, LIMITS, std::future::pending(), serve_connection).await);
 }
 
-async fn converse(stream: TcpStream, router: Router) {
+async fn serve_connection(stream: TcpStream, router: Router) {
     let mut builder = Builder::new(TokioExecutor::new()).http1_only();
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(LIMITS.patience)
+        .header_read_timeout(LIMITS.timeout)
         .keep_alive(false)
         .max_headers(HEADERS)
         .max_buf_size(BUFFER);
@@ -61,7 +62,7 @@ async fn converse(stream: TcpStream, router: Router) {
 async fn readyz(State(ready): State<Arc<Readiness>>) -> (StatusCode, &'static str) {
     match ready.lacks() {
         None => (StatusCode::OK, "ok\n"),
-        // As kube-apiserver's own: of a 503, clients print no body.
+        // 500 like kube-apiserver: clients do not print the body of a 503.
         Some(what) => (StatusCode::INTERNAL_SERVER_ERROR, what),
     }
 }

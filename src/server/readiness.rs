@@ -1,4 +1,4 @@
-//! Whether a replica could do its work, or take it over.
+//! Whether a replica can work, or take over.
 //! Whether the process is up is for `/livez` to show.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +56,7 @@ impl Readiness {
         self.certificate.store(true, Ordering::Relaxed);
     }
 
-    /// Records that the process is about to end: clients are to send it nothing new.
+    /// Records that the process is shutting down, so clients send nothing new.
     pub fn ends(&self) {
         self.ending.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Which files were read, so that each is read once, however often and by whatever path it is named.
+//! The files that were read already, so that each is read once even if it is named by several paths.
 
 use std::collections::BTreeSet;
 use std::fs;

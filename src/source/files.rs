@@ -1,5 +1,5 @@
 //! From paths to files.
-//! It must not open what may never end, nor walk in circles.
+//! In folders it opens only regular files, and it follows no links to folders.
 
 use std::fs::{self, File};
 use std::io;

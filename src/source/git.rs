@@ -146,7 +146,7 @@ fn git(folder: &Path, arguments: &[&str], input: &[u8]) -> Result<Vec<u8>, Reaso
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = command.spawn().and_then(|mut child| {
         if let Some(mut stdin) = child.stdin.take() {
-            // What ends before it reads all of it says why.
+            // If git exits before it reads all input, its error explains why.
             let _ = stdin.write_all(input);
         }
         child.wait_with_output()

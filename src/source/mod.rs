@@ -24,7 +24,7 @@ pub use error::{Reason, SourceError};
 pub use kube_manifests::{At, Document, DuplicateKey, Origin};
 pub use openapi::{OpenApi, openapi};
 
-/// What one file may hold. Whatever is beyond is refused before it is read.
+/// The maximum size of a file; a larger one is refused before it is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// How the file begins that Git LFS commits in place of another one. It is valid YAML.

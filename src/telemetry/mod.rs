@@ -74,7 +74,7 @@ impl Telemetry {
 /// The standard variables that name a collector; the first that is set counts.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 
-/// A variable of the environment that is set: the specification takes an empty one for none.
+/// A variable of the environment, if it is set and not empty, as the specification requires.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -95,7 +95,7 @@ where
     });
     let filter =
         EnvFilter::builder().with_env_var("ETCH_LOG").with_default_directive(level.into()).from_env_lossy();
-    // Not as directives, which more exact ones in ETCH_LOG would override.
+    // Not as directives: more specific ones in ETCH_LOG would override them.
     let filter = filter.and(is_quiet);
     let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
     match format {

@@ -1,6 +1,6 @@
 //! Traces over OTLP: the spans of the operator go to the collector that the environment names. It does not
-//! hold up the operator: spans wait in a queue with an end, a thread of its own sends them, and what finds no
-//! room there is dropped.
+//! hold up the operator: spans wait in a bounded queue, a separate thread sends them, and spans that do not
+//! fit are dropped.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -31,9 +31,9 @@ use tracing_subscriber::{Layer, Registry};
 use super::{Boxed, ENDPOINTS, variable};
 
 /// How long a collector may take; the specification's default for `OTEL_EXPORTER_OTLP_TIMEOUT`.
-const PATIENCE: Duration = Duration::from_secs(10);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same at the end of the process, which Kubernetes and Etch itself want to be soon.
-const PATIENCE_AT_THE_END: Duration = Duration::from_secs(3);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(3);
 /// The largest answer that is read. It holds a count and a sentence.
 const ANSWER: usize = 64 * 1024;
 
@@ -45,12 +45,12 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Exports what still waits, and ends in time, whatever the export does.
+    /// Exports the queued spans, within a deadline.
     pub(super) fn end(self) {
         let (done, ended) = mpsc::channel();
         let provider = self.provider;
-        thread::spawn(move || done.send(provider.shutdown_with_timeout(PATIENCE_AT_THE_END)));
-        if !matches!(ended.recv_timeout(PATIENCE_AT_THE_END), Ok(Ok(()))) {
+        thread::spawn(move || done.send(provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT)));
+        if !matches!(ended.recv_timeout(SHUTDOWN_TIMEOUT), Ok(Ok(()))) {
             debug!("could not export the last traces");
         }
         // A name that is still being looked up is not waited for.
@@ -162,8 +162,8 @@ impl<C: Connect + Clone + Debug + Send + Sync + 'static> HttpClient for Client<C
             let body = Limited::new(body, ANSWER).collect().await?.to_bytes();
             Ok::<_, HttpError>(Response::from_parts(parts, body))
         };
-        // A clock, too, is only to be had within the runtime.
-        let in_time = async { tokio::time::timeout(PATIENCE, answer).await };
+        // tokio::time needs the runtime, too.
+        let in_time = async { tokio::time::timeout(EXPORT_TIMEOUT, answer).await };
         let answer = self.runtime.spawn(in_time).await?.unwrap_or_else(|_| Err("no answer in time".into()));
         self.log_change(match &answer {
             Ok(answer) if answer.status().is_success() => None,

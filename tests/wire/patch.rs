@@ -25,7 +25,7 @@ pub(crate) fn json_patched(before: &Value, request: &Request) -> Result<Value, B
             other => panic!("{other} is not sent"),
         }
     }
-    // As a condition on the write (fact Q1), not as a change.
+    // A precondition, not a change: the server answers 409 if these differ.
     if ["uid", "resourceVersion"].iter().any(|field| after["metadata"][field] != before["metadata"][field]) {
         return refuse(409, "Conflict");
     }

@@ -22,7 +22,7 @@ pub struct Existing {
     pub gains_defaults: bool,
 }
 
-/// The defaults that an object lacks which is there.
+/// The defaults that an existing object lacks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lacking {
     /// What setting them changes in it.

@@ -19,8 +19,8 @@ use kube_structural_schema::json::{Json, store_numbers};
 use kube_structural_schema::path::Step;
 use kube_structural_schema::prune::prune;
 
-/// How often defaults go on from what was set before, at most. The cost limit ends most that go on without an
-/// end, but not those that cost little.
+/// How often defaults continue from what was set before, at most. The cost limit ends most that continue
+/// without an end, but not those that cost little.
 const MOST_ROUNDS: usize = 1_000;
 /// At how many places of an object defaults are set, at most: no object that is meant lacks so many.
 const MOST_PLACES: usize = 10_000;
@@ -40,7 +40,8 @@ impl Compiled {
     /// Sets the defaults that a request lacks, and removes unknown fields where the schema prunes them.
     /// `object` is its object with what other schemas have set.
     ///
-    /// What an update leaves as it was stays so, or a rule about a change would refuse what nobody asked for.
+    /// An update does not get defaults in parts that it does not change: otherwise a rule about changes could
+    /// refuse it.
     pub fn set_defaults(&self, request: &Request<'_>, object: &Value) -> Defaulted {
         if !self.default_on.contains(&request.operation) {
             return Defaulted::default();

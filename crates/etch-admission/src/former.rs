@@ -1,5 +1,5 @@
-//! Which extension of the old object is the one of the new object. A list says nothing about that: its items
-//! move when another one goes.
+//! Which extension of the old object is the one of the new object. The index in a list does not show that:
+//! items move when another one is removed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -129,7 +129,7 @@ fn hash(state: &RandomState, extensions: &[(Location, &Value)]) -> u64 {
     state.hash_one(all.collect::<Vec<_>>())
 }
 
-/// What is the same has the same hash, also where it is written in another way.
+/// Equal values have the same hash, also if they are written differently.
 fn hash_of_value(state: &RandomState, value: &Value) -> u64 {
     let hash = |value| hash_of_value(state, value);
     match value {

@@ -136,17 +136,17 @@ impl Tally {
         })
     }
 
-    /// Takes in that some objects were not seen.
+    /// Records that some objects were not seen.
     pub fn unseen(&mut self, why: &str) {
         self.unseen.push(why.to_owned());
     }
 
-    /// Takes in an object that is nested too deeply to be checked.
+    /// Handles an object that is nested too deeply to be checked.
     pub fn too_deep(&mut self, resource: &Resource, object: &Identity) {
         self.too_deep.add(|| format!("{resource} {object}"));
     }
 
-    /// Takes in an object, and the outcome for its defaults, if they were to be stored.
+    /// Handles an object, and the outcome for its defaults, if they were to be stored.
     pub fn add(
         &mut self,
         resource: &Resource,
@@ -240,7 +240,7 @@ impl Persist {
         found.extend(unseen.iter().map(|why| (INCOMPLETE, format!("not checked: {why}"))));
         let reason = found.first().map_or(ALL_PERSISTED, |(reason, _)| *reason);
         let counted = format!("{stored} of {objects} objects hold their defaults");
-        // Nobody expects these to be stored, but whoever reads the count wants to know of them.
+        // These need not be stored, but they are counted.
         let mut skipped = Vec::new();
         if ignored.count > 0 {
             let kind = format!("{} ignored by annotation", ignored.count);

@@ -9,7 +9,7 @@ use kube_structural_schema::json::Json;
 /// The condition types, always written together (fact C1).
 pub const TYPES: [&str; 3] = ["NonStructural", "InvalidDefaults", PERSISTED];
 
-/// The type of the condition that tells whether the defaults are stored.
+/// The type of the condition about stored defaults.
 pub const PERSISTED: &str = "DefaultsPersisted";
 
 /// How a message counts objects that the policy does not select, at its beginning: what it claims is not
@@ -122,8 +122,8 @@ impl Reason {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
     }
 
-    /// Whether it is for a pause or a canary that objects are not written.
-    pub fn is_hold(self) -> bool {
+    /// Whether a pause or a canary keeps objects from being written.
+    pub fn is_pause_or_canary(self) -> bool {
         matches!(self, Self::Paused | Self::CanaryWaiting | Self::CanaryRejected)
     }
 

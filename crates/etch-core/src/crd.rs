@@ -424,7 +424,7 @@ impl Unserved {
 fn version(document: &Value, preserves_unknown_fields: bool) -> Result<Version, CrdError> {
     let name = text(document, &["name"]).ok_or(malformed("spec.versions[].name", "a name"))?;
     let schema = match Schema::parse(schema_document(document)) {
-        // The server goes on without a schema where it need not prune: it fills in nothing (fact D12).
+        // The server continues without a schema where it need not prune: it fills in nothing (fact D12).
         Err(ParseError::Unsupported { .. }) if preserves_unknown_fields => Schema::default(),
         schema => schema.map_err(|source| CrdError::Schema { version: name.clone(), source })?,
     };

@@ -37,7 +37,7 @@ impl Namespaces {
         at.and_then(|at| self.0.get(at + 1..)).unwrap_or_default()
     }
 
-    /// What does not keep them: for who only notes which are in use.
+    /// A weak reference, for code that only tracks which are in use.
     pub fn downgrade(&self) -> Weak<[String]> {
         Arc::downgrade(&self.0)
     }

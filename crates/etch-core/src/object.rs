@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use kube_structural_schema::json::{Json, JsonError, outline};
 
-/// The annotation by which one object is left alone: with any value but `false`.
+/// The annotation that makes Etch ignore an object: with any value but `false`.
 pub const IGNORE_ANNOTATION: &str = "etch-operator.io/ignore";
 
 /// Which object it is, for records, logs and requests.

@@ -147,7 +147,7 @@ mod tests {
         let persisted = Persisted::new(&crd, 20, None).annotation();
         document["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted });
         assert!(stored(&document, "team", 15) && stored(&document, "other", 15));
-        // Of what is written later, the report goes on to prove its part.
+        // Of what is written later, the report continues to prove its part.
         assert!(stored(&document, "team", 25) && !stored(&document, "other", 25));
     }
 

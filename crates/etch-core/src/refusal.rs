@@ -9,8 +9,7 @@ use serde::Deserialize;
 use crate::field::place;
 use kube_structural_schema::schema::Schema;
 
-/// The longest wait that Etch accepts from a server: a proxy may demand days, and one answer must not stop
-/// everything.
+/// The longest wait that Etch accepts from a server: a proxy may ask for days.
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The reasons that the API itself gives. A webhook may give any text, and that may be a value.
 const REASONS: [&str; 19] = [
@@ -72,14 +71,14 @@ pub struct Refusal {
     /// The fields that it is about, as the server names them: not for showing before [`Self::without_keys`],
     /// which makes them places.
     pub fields: Vec<String>,
-    /// How long to wait before asking again; not absurdly long.
+    /// How long to wait before the next request; at most [`LONGEST_WAIT`].
     pub retry_after: Option<Duration>,
     /// Where a paged list can continue although its snapshot is gone.
     pub continue_token: Option<String>,
     /// Whether it names the object that it is about.
     names_object: bool,
-    /// Whether it says what is wrong with the object, be it at a place that `fields` cannot name: the object
-    /// as a whole is `<nil>`.
+    /// Whether it states what is wrong with the object, also for the object as a whole, which the server
+    /// calls `<nil>`.
     has_causes: bool,
     /// Whether the fields are shown.
     shows_fields: bool,

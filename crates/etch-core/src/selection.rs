@@ -87,7 +87,7 @@ pub enum LabelOperator {
     DoesNotExist,
 }
 
-/// Which objects of a CRD are selected: all of them where nothing selects; cheap to clone.
+/// Which objects of a CRD are selected: all of them without a selector; cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection(Option<Arc<ObjectSelector>>);
 

@@ -10,7 +10,7 @@ use crate::object::Object;
 use crate::plan::{Record, StoredAt, stored_at};
 use kube_structural_schema::json::Json;
 
-/// Where etcd holds one object, by whatever evidence there is.
+/// The version at which etcd holds one object: by its bytes, or by evidence in its view.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Whereabouts {
     /// At the storage version.

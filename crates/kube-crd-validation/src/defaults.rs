@@ -324,8 +324,8 @@ fn check(
             list.either.extend(Some(misfits).filter(|misfits| misfits.len() > 1));
             return;
         }
-        // Nothing is left to be dropped; the rest of metadata takes the form in which the server goes on with
-        // it.
+        // Nothing is left to be dropped; the rest of metadata takes the form that the server
+        // checks next.
         let _ = coerce(&mut default, schema, is_object, Malformed::Drop, &Place::root(""));
         let before = list.found.len();
         metadata::check(schema, &default, is_object, at, &mut list.found);

@@ -72,7 +72,7 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
             Event::Scalar(_, ScalarStyle::Plain, ..)
                 if flow > 0 && span.byte_range().is_some_and(|range| is_cut(text, range)) =>
             {
-                // As YAML 1.1 has it, such a text ends or goes on elsewhere.
+                // As YAML 1.1 has it, such a text ends or continues elsewhere.
                 let problem = "kubectl reads a ? or : next to this text otherwise: put the text in quotes, with a space behind a colon";
                 Err(Failure::Wrong(problem.to_owned()))
             }

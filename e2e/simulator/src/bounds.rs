@@ -48,7 +48,7 @@ pub fn bounds(prefix: &str, usual: &[Bounds]) -> Result<Vec<Bounds>> {
 /// All worlds in which an object comes to rest, or the one that `PREFIX_WORLD` names.
 pub fn chosen_worlds(prefix: &str) -> Vec<World> {
     let mut all = worlds::all();
-    // What admission does not let pass is tried again for ever.
+    // A write that admission refuses is retried forever.
     all.retain(|world| world.admission.is_none());
     if let Ok(name) = env::var(format!("{prefix}_WORLD")) {
         all.retain(|world| world.name == name);

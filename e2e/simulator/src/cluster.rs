@@ -25,7 +25,7 @@ use super::replicas::Replicas;
 use super::sabotage::Sabotage;
 use super::worlds::World;
 
-/// Something that must not be.
+/// A violation of a law.
 #[derive(Clone, Debug)]
 pub struct Violation {
     /// The law that is broken, where it is one that a single request can break.
@@ -151,7 +151,7 @@ impl Cluster {
         self.resources.iter_mut().for_each(|resource| resource.is_strict = true);
     }
 
-    /// What tells a cluster from any other.
+    /// The identity of a cluster state.
     pub fn digest(&self) -> u64 {
         let Self { drivers, resources, strays, clock, now, date, pause, .. } = self;
         let mut digest = Digest(DefaultHasher::new());
@@ -208,7 +208,7 @@ impl Cluster {
         driver
     }
 
-    /// Begins anew with a CRD that has changed.
+    /// Restarts with a CRD that has changed.
     fn learn(&mut self, index: usize) {
         let (resource, replica) = (self.drivers[index].resource(), self.drivers[index].replica);
         let next = self.driver(resource, replica, Vec::new());
@@ -254,7 +254,7 @@ impl Cluster {
         }
     }
 
-    /// Has Etch begin its commands, and one thing under way go on; whether there was anything.
+    /// Has Etch begin its commands, and one thing under way continue; whether there was anything.
     ///
     /// # Errors
     /// What must not be, and is.

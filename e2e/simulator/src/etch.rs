@@ -103,7 +103,7 @@ pub struct Driver {
 /// By which server an object was shown.
 type Seen = Server;
 
-/// Why nothing goes on.
+/// Why nothing continues.
 #[derive(Clone, Debug)]
 struct Waits {
     /// None for as long as nothing changes.
@@ -275,7 +275,7 @@ impl Driver {
         self.machine.permissions_changed();
     }
 
-    /// The watch is closed, and cannot go on.
+    /// The watch is closed, and cannot continue.
     pub fn expire(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.is_expired = true;

@@ -59,7 +59,7 @@ impl Life {
     /// Lives it.
     ///
     /// # Errors
-    /// What must not be, and is.
+    /// The violation.
     pub fn live(&self) -> Result<(), Violation> {
         self.lived(&mut self.begin())
     }
@@ -93,7 +93,7 @@ impl Life {
         cluster.judge()
     }
 
-    /// The same with fewer happenings, as far as one that must not be is left.
+    /// The life with fewer events that still breaks a law.
     #[must_use]
     pub fn shrunk(mut self, violation: &Violation) -> Self {
         let mut part = self.script.len() / 2;

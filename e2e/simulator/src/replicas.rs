@@ -77,7 +77,7 @@ struct Replica {
 struct Stop {
     until: Instant,
     steps: usize,
-    /// Whether its clock goes on, as that of a stopped process does, and that of a suspended machine does
+    /// Whether its clock continues, as that of a stopped process does, and that of a suspended machine does
     /// not.
     keeps_time: bool,
 }
@@ -268,7 +268,7 @@ impl Replicas {
             replica.blind = 0;
             if is_over {
                 self.strays.extend(replica.fail(own));
-                replica.claim.let_go();
+                replica.claim.release();
                 replica.next = own;
                 if at.sabotage != Some(Sabotage::GoesOnWithoutTheLease) {
                     (replica.leads, replica.has_true_clock) = (false, true);
@@ -293,7 +293,7 @@ impl Replicas {
         all.filter(|(_, replica)| replica.stop.is_none() && replica.attempt.is_some()).map(|(index, _)| index)
     }
 
-    /// One of them goes on.
+    /// One of them continues.
     pub fn advance(&mut self, choice: usize, at: &mut Surroundings<'_>) -> Option<News> {
         let chosen = self.trying().nth(choice);
         let Some(index) = chosen else {
@@ -402,7 +402,7 @@ impl Replica {
         }
     }
 
-    /// Goes on after a stop.
+    /// Continues after a stop.
     fn go_on(&mut self, stop: Stop, now: Instant) {
         (self.stop, self.blind) = (None, stop.steps);
         if !stop.keeps_time {

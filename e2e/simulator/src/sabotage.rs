@@ -71,7 +71,7 @@ pub enum Sabotage {
     ForgetsWhatWasServed,
     /// A default that went with its field leaves nothing behind.
     ForgetsFormerDefaults,
-    /// A replica goes on that has lost the Lease.
+    /// A replica continues that has lost the Lease.
     GoesOnWithoutTheLease,
     /// A Lease is taken over before its holder has stopped.
     TakesTheLeaseEarly,

@@ -10,7 +10,7 @@ use super::server::{GROUP, KIND, NAME, NAMESPACE, Release, Request, Untypable, V
 
 /// One cluster's possible lives.
 pub struct World {
-    /// What tells it from others.
+    /// Its name.
     pub name: &'static str,
     /// What the CRD may be, one after the other.
     pub versions: Vec<Versions>,

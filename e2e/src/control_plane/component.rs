@@ -91,7 +91,7 @@ impl Component {
         self.process.as_mut().context("pause a server that has been stopped")?.pause().await
     }
 
-    /// Lets it go on.
+    /// Lets it continue.
     pub(super) fn resume(&mut self) {
         self.process();
     }

@@ -243,7 +243,7 @@ impl ControlPlane {
         self.servers[index].component.pause().await
     }
 
-    /// Lets a paused API server go on.
+    /// Lets a paused API server continue.
     pub fn resume_apiserver(&mut self, index: usize) {
         self.servers[index].component.resume();
     }
@@ -258,7 +258,7 @@ impl ControlPlane {
         self.controllers.as_mut().context("no controllers")?.pause().await
     }
 
-    /// Lets paused controllers go on.
+    /// Lets paused controllers continue.
     pub fn resume_controllers(&mut self) {
         if let Some(controllers) = &mut self.controllers {
             controllers.resume();

@@ -47,7 +47,7 @@ pub struct Campaign<'a> {
     pub first: u64,
     /// Cases at most.
     pub pairs: u64,
-    /// When to stop, whatever is left.
+    /// When to stop.
     pub until: Option<Instant>,
     /// Kinds of mismatches after which to stop.
     pub kinds: usize,

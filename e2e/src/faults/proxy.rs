@@ -38,7 +38,7 @@ const PASSED: [HeaderName; 2] = [header::ACCEPT, header::CONTENT_TYPE];
 pub struct Seen {
     /// Where it went.
     pub target: Target,
-    /// The rule that befell it, by its id, and what happened to it.
+    /// The id of the rule that matched it, and the outcome.
     pub fault: Option<(usize, Fault)>,
     /// How far it came.
     pub progress: Progress,

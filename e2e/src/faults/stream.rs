@@ -41,7 +41,7 @@ fn whole(body: Bytes) -> Pieces {
     stream::iter([Ok(body)]).boxed()
 }
 
-/// A watch, which goes on for long; `events` counts what the server sends.
+/// A watch, which continues for long; `events` counts what the server sends.
 pub(super) fn watched(fault: Option<Fault>, body: Pieces, events: Arc<AtomicUsize>) -> Pieces {
     let body = counted(body, events);
     match fault {

@@ -102,7 +102,7 @@ impl Data {
         ])
     }
 
-    /// Takes in the outcomes of one world.
+    /// Handles the outcomes of one world.
     ///
     /// # Errors
     /// Two different parts have one id.

@@ -168,7 +168,7 @@ impl Parts {
         id
     }
 
-    /// Takes in what others hold.
+    /// Records what others hold.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }

@@ -83,7 +83,7 @@ impl EtcdError {
     }
 }
 
-/// What etcd answers where authentication is enabled, to one who has no token of a user.
+/// What etcd answers to a client without a user token if authentication is enabled.
 ///
 /// Source: etcd `api/v3rpc/rpctypes/error.go`.
 const OF_AUTHENTICATION: [&str; 5] = [

@@ -267,7 +267,7 @@ async fn a_plugin_runs_again_when_its_token_is_refused_or_has_lost_its_expiry() 
 #[tokio::test]
 async fn a_plugin_that_is_slower_than_a_request_has_its_token_for_the_next_one() {
     let folder = tempfile::tempdir().expect("a folder");
-    // The second run waits until it is let go on.
+    // The second run waits until it may continue.
     let script = format!(
         r#"cd {}; echo run >>runs; year=2020
         if [ "$(wc -l <runs)" -gt 1 ]; then year=2120; while [ ! -e go ]; do sleep 0.02; done; fi

@@ -158,7 +158,7 @@ impl Limits {
         self.probe = 0;
     }
 
-    /// Takes in a write that the server did; returns the strain that is known now, by `known` where another
+    /// Handles a write that the server did; returns the strain that is known now, by `known` where another
     /// pace has found it.
     pub(super) fn written(
         &mut self,
@@ -189,7 +189,7 @@ impl Limits {
         }
     }
 
-    /// Takes in an answer that shows how long the server takes, if not for a write: a fast pace grows unless
+    /// Handles an answer that shows how long the server takes, if not for a write: a fast pace grows unless
     /// that was much longer than usual.
     pub(super) fn answered(&mut self, took: Duration) {
         if self.mode == PaceMode::Gentle {

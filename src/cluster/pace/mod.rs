@@ -20,11 +20,11 @@ pub const MAX_IN_FLIGHT: usize = 16;
 /// How much of the server's capacity a pace uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PaceMode {
-    /// So little that other clients hardly notice it: one write at a time with rests, evenly, and more only
-    /// where writes do not wait for each other.
+    /// Leaves capacity for other clients: one write at a time, evenly spaced with pauses, and more only while
+    /// writes do not slow each other down.
     #[default]
     Gentle,
-    /// As much as there is: fewer writes at once when the server refuses some.
+    /// Uses the full capacity: fewer concurrent writes when the server refuses some.
     Fast,
 }
 
@@ -35,7 +35,7 @@ pub struct Pace {
     interval: Option<Duration>,
     state: Mutex<State>,
     slots: Semaphore,
-    /// Notified when a write gives its slot back and goes on.
+    /// Notified when a write gives its slot back and continues.
     released: Notify,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Permit<'a> {
         self.pace.slots.add_permits(grown);
     }
 
-    /// Lets others write instead of this write, which takes long and goes on: what it waits for may be a
+    /// Lets others write instead of this write, which takes long and continues: what it waits for may be a
     /// webhook that never answers, and it must not delay writes that do not depend on that webhook.
     ///
     /// Nothing changes if as many writes without a slot are under way as there may be writes at most: then
@@ -259,7 +259,7 @@ impl<'a> Permit<'a> {
         }
     }
 
-    /// Takes in how the write went; returns the strain that this and earlier ones show, where they do.
+    /// Records how the write went; returns the strain that this and earlier ones show, where they do.
     fn end(self, pressure: Pressure, company: Company, known: Option<Strain>) -> Option<Strain> {
         let start = self.start?;
         let (now, pace) = (Instant::now(), self.pace);

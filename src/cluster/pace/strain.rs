@@ -20,7 +20,7 @@ const APART: Duration = Duration::from_millis(250);
 /// What a signal that was found elsewhere weighs in the mean.
 const SHARE: f64 = 0.1;
 
-/// Whether a write had company.
+/// Whether another write was in flight at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Company {
     /// None of ours was under way at the same time.
@@ -50,7 +50,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// Takes in how many seconds a write has taken.
+    /// Records how many seconds a write has taken.
     pub(super) fn note(&mut self, seconds: f64, company: Company, now: Instant) {
         match company {
             Company::Alone => self.alone.push(seconds),
@@ -88,8 +88,8 @@ impl Times {
         }
     }
 
-    /// How long a write alone takes on a calm server: one of eight means is less. The least would be that of
-    /// a lucky moment, which makes all others look busy.
+    /// How long a write alone takes on a calm server: one of eight means is less. The minimum would be an
+    /// outlier that makes all others look slow.
     fn usual(&self) -> Option<f64> {
         let mut sorted: Vec<f64> = self.means.iter().map(|(_, mean)| *mean).collect();
         sorted.sort_by(f64::total_cmp);

@@ -53,7 +53,7 @@ pub(super) struct Detail {
 }
 
 impl Audited {
-    /// Of a CRD that cannot be read.
+    /// A CRD that cannot be read.
     pub(super) fn failed(name: &str, error: String) -> Self {
         Self { crd: name.to_owned(), error: Some(error), ..Self::default() }
     }
@@ -103,7 +103,7 @@ impl Audited {
         Some(predict(object, crd, &self.rules.terms(), &record, changes))
     }
 
-    /// Takes down what is known about an object, or why nothing is.
+    /// Records what is known about an object, or why nothing is.
     pub(super) fn take(&mut self, crd: &Crd, identity: Identity, exact: Result<Exact, String>) {
         match exact {
             Ok(exact) => self.add(crd, &exact.object, exact.missing, exact.hidden),

@@ -1,5 +1,4 @@
-//! What would come of a write of the objects of which nothing shows what etcd holds: advice to write them is
-//! for those that can be written.
+//! What a write of unknown objects would meet: only objects that can be written get that advice.
 
 use std::io::{self, Write};
 

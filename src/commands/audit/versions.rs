@@ -140,7 +140,7 @@ impl Audit {
             if !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
-            // Nothing but etcd shows that somebody has shortened its list by hand.
+            // Only etcd shows whether somebody shortened its list by hand.
             if is_by_view && !is_named && !crd.stored_elsewhere() {
                 looked.skipped += 1;
                 continue;
@@ -152,7 +152,7 @@ impl Audit {
                     serves_its_objects(cluster, &crd).await?;
                     let report = report_on(cluster, &crd).await?;
                     record = record_of(report.as_ref(), &document, &crd);
-                    witnesses.tell(cluster, &crd.resource(), scope, &mut record.clock).await;
+                    witnesses.feed(cluster, &crd.resource(), scope, &mut record.clock).await;
                 }
                 look(&source, vec![Look { crd: &crd, record, versions: &mut versions }], scope).await
             };
@@ -225,7 +225,7 @@ async fn look(source: &ObjectSource, mut looks: Vec<Look<'_>>, scope: &Scope) ->
         for shown in page.objects {
             let (identity, whereabouts) = match shown {
                 Shown::View(object) | Shown::Written(object) => {
-                    Witness::of(&object).into_iter().for_each(|witness| record.clock.hear(witness));
+                    Witness::of(&object).into_iter().for_each(|witness| record.clock.add_witness(witness));
                     (object.identity(), Whereabouts::of_view(&object, crd, record))
                 }
                 Shown::Stored(identity, value) => (identity, of_bytes(&value.bytes, crd)),
@@ -239,7 +239,7 @@ async fn look(source: &ObjectSource, mut looks: Vec<Look<'_>>, scope: &Scope) ->
     Ok(())
 }
 
-/// Where a value is; only its version is read, since it may be nested too deeply.
+/// The version that a value is stored at. Reads only the version, because the value may be nested too deeply.
 fn of_bytes(bytes: &[u8], crd: &Crd) -> Whereabouts {
     let stored = match decode(bytes) {
         Err(Opaque::TooDeep) => outline(bytes).ok(),
@@ -250,8 +250,8 @@ fn of_bytes(bytes: &[u8], crd: &Crd) -> Whereabouts {
 
 /// Why API servers may still store objects at an old version after they were read; `None` if they do not.
 fn lag(document: &Json, crd: &Crd) -> Option<String> {
-    let is_deaf = crd.generation() != 1 && Clock::of(document).is_deaf(Timestamp::now());
-    is_deaf.then(|| {
+    let may_lag = crd.generation() != 1 && Clock::of(document).may_lag(Timestamp::now());
+    may_lag.then(|| {
         "nothing shows that the CRD last changed more than 11 minutes ago, and API servers that lag behind may still \
          store objects at it"
             .to_owned()

@@ -394,7 +394,7 @@ struct Found {
 }
 
 impl Found {
-    /// Takes in an object, if it is in the scope. Another document of the same object counts once with it.
+    /// Handles an object, if it is in the scope. Another document of the same object counts once with it.
     ///
     /// # Errors
     /// The other document differs: nothing shows which of them the cluster has.

@@ -79,7 +79,7 @@ impl Checked {
         [(crds, "CRD"), (schemas, "EmbeddedSchema"), (packages, "Go package"), (types, "type")].into_iter()
     }
 
-    /// Takes in what was found in a document, or in what a cluster has under a name.
+    /// Records what was found in a document, or in what a cluster has under a name.
     pub(super) fn add(
         &mut self,
         document: Option<&Document>,
@@ -111,7 +111,7 @@ impl Checked {
             None if self.old.is_empty() => {}
             None => self.without_old.extend(document.map(|document| (crd.clone(), document.origin.clone()))),
         }
-        // A server has let through what it gave out: that is judged as an update that changes nothing.
+        // The API server accepted this CRD, so it is checked as an update that changes nothing.
         let before = old.or(json["metadata"]["uid"].is_string().then_some(json));
         let mut found = Vec::new();
         // A CRD of a cluster is no document that a user applies.
@@ -159,8 +159,7 @@ impl Checked {
     }
 }
 
-/// Checks the CRDs in files; whatever else they hold is passed over. They are held back for Go types where
-/// there are any to check.
+/// Checks the CRDs in files; other documents are skipped. The CRDs are kept if there are Go types to compare.
 pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
     let mut files = DistinctFiles::default();
     for path in paths {
@@ -208,8 +207,8 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
     }
 }
 
-/// Reports the CRDs that are only among those before, or not among them. It is a failure if no CRD was compared, for
-/// then it is likely that others were meant.
+/// Reports the CRDs that are only among those before, or not among them. It is a failure if no CRD was
+/// compared, for then it is likely that others were meant.
 pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result<()> {
     let missing: Vec<String> =
         checked.without_old.iter().map(|(name, origin)| format!("{name} ({origin})")).collect();
@@ -311,7 +310,7 @@ pub(super) fn live(checked: &mut Checked, global: &Global) -> Result<()> {
     })
 }
 
-/// Checks the EmbeddedSchemas that were met, in view of the CRDs of their targets, as far as these are there. Where
+/// Checks the EmbeddedSchemas against the CRDs of their targets, if these were given. Where
 /// there are CRDs, a note names the targets that have none: their names may be wrong.
 pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) -> io::Result<()> {
     let (schemas, mut known) = (std::mem::take(&mut checked.embedded), std::mem::take(&mut checked.known));

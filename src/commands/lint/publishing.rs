@@ -61,7 +61,8 @@ impl Publishing {
     }
 }
 
-/// What is found about a CRD at an API version. What may be that the server is behind is looked at again.
+/// What is found about a CRD at an API version. Findings that may be due to a lagging server are checked
+/// again.
 async fn judged(
     cluster: &Cluster,
     index: &OpenApiIndex,

@@ -33,7 +33,7 @@ impl Persist {
             },
             Err(error) => (Known::default(), Some(error_text(&error))),
         };
-        // A cluster without any policy is one that Etch has not been set up in.
+        // Without any policy, Etch is not set up in this cluster.
         let has_policies = known.policies().is_some_and(|policies| !policies.is_empty());
         let mut chosen = Vec::new();
         for name in self.names(cluster).await? {
@@ -63,7 +63,7 @@ impl Persist {
             let (resource, is_namespaced) = (Ok(crd.resource()), crd.is_namespaced());
             chosen.push(Chosen { name, resource, is_namespaced, warnings });
         }
-        // Where nothing else can be read either, the error shows it.
+        // If the cluster is unreachable, the next error reports it.
         if let Some(error) = unread.filter(|_| chosen.iter().any(|chosen| chosen.resource.is_ok())) {
             note(&format!("cannot read DefaultsPolicies: {error}"))?;
         }

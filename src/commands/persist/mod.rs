@@ -171,7 +171,7 @@ struct CrdPass {
     /// The object behind which it began.
     after: Option<String>,
     error: Option<String>,
-    /// The command with which to go on, where it was not completed.
+    /// The command with which to continue, where it was not completed.
     resume: Option<String>,
     /// Whether it was interrupted.
     is_ended: bool,
@@ -196,7 +196,7 @@ impl Persist {
         self.announce(&scope, &chosen)?;
         let pace = Pace::new(self.max_in_flight, self.max_writes_per_second, self.pace.into());
         let pace = Arc::new(pace);
-        let signals = if self.dry_run { Signals::default() } else { Signals::heard()? };
+        let signals = if self.dry_run { Signals::default() } else { Signals::install()? };
         let work = Work { cluster: &cluster, global, scope, pace, signals };
         let mut all = Vec::new();
         for (index, Chosen { name, warnings, resource, .. }) in chosen.iter().enumerate() {
@@ -249,7 +249,7 @@ impl Persist {
         };
         let place = place::place(after, first.is_namespaced, scope)?;
         let (namespace, name) = place::parts(&place);
-        // Where it may not be read, it is not needed either.
+        // If Etch may not read it, it is not needed.
         if let Ok(None) = cluster.object_named(resource, namespace, name).await {
             note(&format!("--after {after}: no such object; resuming after that name"))?;
         }
@@ -283,7 +283,7 @@ impl Persist {
         }
         serves_its_objects(work.cluster, &crd).await?;
         let verbs: &[Verb] = if self.dry_run { &[Verb::List] } else { &[Verb::Get, Verb::List, Verb::Patch] };
-        // Where the server does not answer that, it is found out by trying.
+        // If the access review fails, try without it.
         if let Ok(Some(missing)) = work.cluster.missing_in(&crd.resource(), &work.scope, verbs).await {
             bail!("a permission is missing {}: {missing}", scope::in_words(&work.scope));
         }
@@ -302,10 +302,10 @@ impl Persist {
             let line = line.clone();
             move |progress| line.lock().show(progress)
         };
-        // An operator that writes all objects keeps its own, and goes on with it.
+        // If the operator has a record of all objects, it keeps using that.
         let of_operator = report.as_ref().map(|report| on_record(report, &crd));
         let is_on_record = !self.every_object && of_operator.is_some_and(|record| record.is_of_all());
-        let proves_versions = self.every_object && !record.clock.is_deaf(Timestamp::now());
+        let proves_versions = self.every_object && !record.clock.may_lag(Timestamp::now());
         let changes = report.as_ref().map(|report| changes_by_hand(report, &crd));
         if self.every_object {
             if !proves_versions {
@@ -420,7 +420,7 @@ impl CrdPass {
             && self.passed.lost.is_none()
     }
 
-    /// Why it was not completed, and how to go on.
+    /// Why it was not completed, and how to continue.
     fn failure(&self) -> Option<Failure> {
         let error = self.error.clone()?;
         let resume = self.resume.as_ref().map(|resume| format!("; to resume: {resume}"));

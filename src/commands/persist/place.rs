@@ -1,4 +1,4 @@
-//! The object behind which a pass goes on, as it can be typed.
+//! `--after`: the object after which a pass resumes.
 //! A word that cannot be an object's name is refused.
 
 use anyhow::bail;

@@ -65,7 +65,7 @@ fn totals(all: &[CrdPass], not_begun: u64) -> Value {
     totals
 }
 
-/// The totals in a sentence.
+/// The totals as a sentence.
 fn summary(all: &[CrdPass], not_begun: u64) -> String {
     let objects = counted(sum(all, |counts| counts.objects), "object");
     let mut parts: Vec<String> = COUNTS

@@ -7,7 +7,7 @@ use etch::report::{self, counted};
 
 use crate::commands::streams::note;
 
-/// One line on a terminal that is written over. Elsewhere, only what the pass waits for.
+/// A progress line that is overwritten on a terminal. Without a terminal, only what the pass waits for.
 pub(super) struct Line {
     crd: String,
     last: Progress,
@@ -30,13 +30,13 @@ impl Line {
         } else if io::stderr().is_terminal() {
             self.is_shown = true;
             let text = text(&progress);
-            // A terminal that is gone stops nothing.
+            // A write error does not stop the pass.
             let _ = write!(io::stderr(), "\r\u{1b}[K{}: {text}", report::plain(&self.crd));
         }
         self.last = progress;
     }
 
-    /// Takes the line away; what it showed last.
+    /// Clears the line; returns what it showed last.
     pub(super) fn end(&mut self) -> Progress {
         if self.is_shown {
             let _ = write!(io::stderr(), "\r\u{1b}[K");

@@ -1,4 +1,4 @@
-//! The command line with which an interrupted pass goes on as it was.
+//! The command line that resumes an interrupted pass.
 //! It has every option that was given.
 
 use clap::ValueEnum;
@@ -23,7 +23,7 @@ impl Persist {
         format!("{} {}", program(), words.join(" "))
     }
 
-    /// Its own options except those that set where to go on.
+    /// Its own options except those that set where to continue.
     fn words(&self) -> Vec<String> {
         let Self {
             crds: _,

@@ -68,7 +68,7 @@ impl Rules {
     pub(crate) fn grant(&self) -> String {
         let settings = self.settings();
         let policy = settings.map_or("--live".to_owned(), |settings| format!("--policy {}", settings.policy));
-        // Only a RoleBinding names the account.
+        // The account matters only for a RoleBinding.
         let is_bound = settings.is_some_and(|settings| settings.terms.selection.selector().is_some());
         let account = if is_bound { " --service-account NAMESPACE:NAME" } else { "" };
         format!("etch rbac {policy}{account} | kubectl apply -f -")

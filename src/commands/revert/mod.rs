@@ -110,7 +110,7 @@ impl Revert {
             )
         })?;
         let verbs: &[Verb] = if self.yes { &[Verb::Get, Verb::List, Verb::Patch] } else { &[Verb::List] };
-        // Where the server does not answer that, it is found out by trying.
+        // If the access review fails, try without it.
         if let Ok(Some(missing)) = cluster.missing_in(&crd.resource(), &scope, verbs).await {
             let error = format!("a permission is missing {}: {missing}", scope::in_words(&scope));
             bail!("{name}: {error}{}", way_out(&error, &scope));
@@ -119,7 +119,7 @@ impl Revert {
         let hidden = record_of(Some(&status), &document, &crd).hidden;
         let unstorable = Arc::new(Unstorable::new(recorded, &crd).knowing(hidden));
         let wanted = to.map(|to| lacked(&unstorable, &to)).unwrap_or_default();
-        let signals = if self.yes { Signals::heard()? } else { Signals::default() };
+        let signals = if self.yes { Signals::install()? } else { Signals::default() };
         let pace = Pace::new(MAX_IN_FLIGHT, self.max_writes_per_second, self.pace.into());
         let reversion = Reversion {
             crd: crd.clone(),

@@ -28,7 +28,7 @@ use crate::commands::values::duration;
 
 /// How long the server still takes requests after the process is to end: until all clients know that it is
 /// not ready.
-const LINGER: Duration = Duration::from_secs(5);
+const SHUTDOWN_DELAY: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
 pub(super) struct AdmissionFlags {
@@ -143,7 +143,7 @@ impl AdmissionFlags {
             async move {
                 ended.cancelled().await;
                 ready.ends();
-                tokio::time::sleep(LINGER).await;
+                tokio::time::sleep(SHUTDOWN_DELAY).await;
             }
         };
         let tasks = ready.tasks().clone();

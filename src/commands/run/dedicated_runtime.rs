@@ -1,4 +1,4 @@
-//! The Lease and health, which nothing else in the process may hold up.
+//! The Lease and health on a runtime of their own, so that no other work delays them.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ pub(super) async fn hold(
 ) {
     loop {
         tokio::select! {
-            // It may have become ours in this very moment.
+            // The Lease may have been acquired just now.
             () = ended.cancelled() => return lease.release().await,
             () = lease.acquire(|| ready.knows_the_leader()) => {},
         }

@@ -8,12 +8,12 @@ use std::{env, io};
 /// Where glibc reads how many heaps it may make.
 const HEAPS: &str = "MALLOC_ARENA_MAX";
 
-/// Starts this process again with one heap, where its C library makes several. Large objects are parsed on
-/// whatever thread is free, and glibc keeps a heap for each thread, each as large as the largest page that
-/// passed through it: with one for all, the operator's peak is a third lower.
+/// Starts this process again with one heap, where its C library makes several. Any thread may parse a large
+/// object, and glibc keeps a heap for each thread, each as large as the largest page that passed through it:
+/// with one for all, the operator's peak is a third lower.
 ///
 /// # Errors
-/// The process could not be started again, and goes on as it is.
+/// The process could not re-execute itself, and continues with several heaps.
 pub(crate) fn share() -> io::Result<()> {
     if cfg!(not(target_env = "gnu")) || env::var_os(HEAPS).is_some() {
         return Ok(());

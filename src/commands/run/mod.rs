@@ -70,7 +70,7 @@ async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 impl Run {
     pub(crate) async fn run(self, target: &Target) -> anyhow::Result<Outcome> {
-        // First, so that no signal ends the process in the middle.
+        // Install signal handlers first, so that no signal interrupts the start.
         let ended = CancellationToken::new();
         let signals = tokio::spawn(ended_by_signal(ended.clone())?);
         let cluster = Cluster::connect(target).await?.without_retries();
@@ -135,7 +135,7 @@ struct Work {
 }
 
 impl Work {
-    /// What only the leader does, until `over` is ready.
+    /// The leader's work, until `over` is ready.
     async fn lead(&self, over: impl Future<Output = ()>) {
         let admission = async {
             match &self.admission {

@@ -24,7 +24,7 @@ const SOON: i64 = 300;
 /// What is shown of a CRD that a policy governs and that has no condition.
 const NO_CONDITION: &str = "NoCondition";
 
-/// What was read; a part that could not be read is `None`.
+/// What was read from the cluster; `None` for parts that could not be read.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) kubernetes: Option<String>,
@@ -202,7 +202,7 @@ pub(super) fn overview(facts: Facts) -> Overview {
         }
         governed.insert(crd.name.as_str(), settings.policy);
     }
-    // The report of a CRD that no policy selects any more is about earlier days.
+    // The report of a CRD that no policy selects any more is outdated.
     reports.retain(|report| !are_known || governed.contains_key(report.spec.crd.as_str()));
     let is_elsewhere = |leader: &&LeaderView| !SERVICE_ACCOUNT.starts_with(&format!("{}:", leader.namespace));
     let account = leader.iter().flatten().find(is_elsewhere);

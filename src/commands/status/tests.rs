@@ -55,7 +55,7 @@ fn problem(name: &str, reason: &str) -> ObjectProblem {
     }
 }
 
-/// A cluster in which much goes on.
+/// A cluster with one of everything.
 fn busy() -> Facts {
     let policies = json!({
         "default": {},
@@ -221,7 +221,7 @@ fn where_nothing_is_wrong_nothing_is_found() {
         "{}",
         printed(&lacking)
     );
-    // Whoever leads for a while has set the conditions of what is there for a while, where it may.
+    // An operator that has led for a while has set conditions on every CRD that is not new, if it may.
     let hour = |hours: i64| Some(now() - jiff::SignedDuration::from_hours(hours));
     for (created, since, is_clean) in
         [(hour(2), hour(1), false), (hour(0), hour(1), true), (hour(2), hour(0), true)]

@@ -26,7 +26,7 @@ use tracing::debug;
 use super::checked_schema::{CheckedSchema, Inputs};
 use super::listing::unreadable;
 use super::persist::Store;
-use super::state::{GATHER, Shared};
+use super::state::{DEBOUNCE, Shared};
 use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
@@ -127,7 +127,7 @@ impl ExistingChecker {
                         withheld.for_each(|last| last.again = Some(Instant::now()));
                     }
                 }
-                sleep(GATHER).await;
+                sleep(DEBOUNCE).await;
                 continue;
             }
             // Defaults are stored by what was checked before, and has not changed since.
@@ -143,7 +143,7 @@ impl ExistingChecker {
         }
     }
 
-    /// Takes in what was found, and sets when to check again.
+    /// Records what was found, and sets when to check again.
     fn conclude(
         &self,
         checked: Checked<'_>,
@@ -321,7 +321,7 @@ async fn judged(
     judges: &Arc<Vec<CheckedSchema>>,
 ) -> Result<Vec<Judged>, String> {
     let (judges, resource) = (judges.clone(), resource.clone());
-    // It fails only by a panic, which was logged.
+    // The task fails only by a panic, which was logged.
     spawn_blocking(move || judge(objects, &resource, &judges))
         .await
         .map_err(|_| "the check failed".to_owned())

@@ -91,7 +91,7 @@ impl<B> Objects<B> {
     /// Evaluates each by what is on record, and by what those before it show of when objects were written.
     pub(super) fn each(mut self, mut record: Record, mut evaluate: impl FnMut(&Self, &Object, &Record)) {
         while let Some(object) = self.next() {
-            Witness::of(&object).into_iter().for_each(|witness| record.clock.hear(witness));
+            Witness::of(&object).into_iter().for_each(|witness| record.clock.add_witness(witness));
             evaluate(&self, &object, &record);
         }
     }

@@ -46,16 +46,16 @@ use etch_core::call_error::CallError;
 use existing::ExistingChecker;
 use listing::unreadable;
 use persist::Store;
-use state::{FactState, GATHER, Shared};
+use state::{DEBOUNCE, FactState, Shared};
 use status::Unserved;
 
 pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
 
 /// How long a replica that is otherwise ready waits for facts that may not be read: they do not hold it up.
-const PATIENCE: Duration = Duration::from_secs(5);
+const FACTS_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long it waits for an API server that does not answer: it would let through what other replicas refuse.
-const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often the leader checks whether its webhooks are still there.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// The waits after a write that failed.
@@ -221,7 +221,7 @@ impl Admission {
                 Ok(()) = checks.changed() => {}
                 () = changed(&mut policies) => {}
             }
-            sleep(GATHER).await;
+            sleep(DEBOUNCE).await;
         }
     }
 
@@ -336,7 +336,7 @@ async fn follow(
         gone.into_iter().for_each(|name| watches.cluster.metrics().forget_reviews(name));
         if state.is_listed {
             let listed = *listed.get_or_insert_with(Instant::now);
-            let patience = if state.is_settled() { PATIENCE } else { LONGEST_PATIENCE };
+            let patience = if state.is_settled() { FACTS_TIMEOUT } else { SERVER_TIMEOUT };
             let is_over = listed.elapsed() >= patience;
             if state.is_complete() || is_over {
                 ready.knows_the_schemas();

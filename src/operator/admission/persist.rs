@@ -121,7 +121,7 @@ impl Writer<'_> {
     }
 
     /// Stores the defaults that a schema gives an object, and leaves the object as it was read last.
-    /// `is_current` tells whether the schema and its facts are still the same.
+    /// `is_current` returns whether the schema and its facts are still the same.
     ///
     /// # Errors
     /// Why no further object of the resource may be written.

@@ -17,7 +17,7 @@ use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, Web
 use kube_structural_schema::json::DEPTH;
 
 /// Changes are gathered for this long before the leader acts on them.
-pub(super) const GATHER: Duration = Duration::from_millis(200);
+pub(super) const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// The shared state.
 pub(super) type Shared = Arc<Mutex<State>>;
@@ -54,7 +54,7 @@ pub(super) struct Good {
 /// What is known of an object that facts are taken from.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum FactState {
-    /// It may not or cannot be read, for this reason.
+    /// Etch may not or cannot read it, for this reason.
     Unread(String),
     /// The API server does not answer, for this reason, which may pass.
     Unanswered(String),
@@ -76,7 +76,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Takes in what has happened to an EmbeddedSchema.
+    /// Handles an event of an EmbeddedSchema.
     pub(super) fn schema_event(&mut self, event: Event<DynamicObject>) {
         match event {
             Event::Init => self.seen.clear(),
@@ -124,7 +124,7 @@ impl State {
         self.schemas.insert(name, schema);
     }
 
-    /// Takes in what is known of an object that facts are taken from. What was known of it stands while it
+    /// Records what is known of an object that facts are taken from. What was known of it stands while it
     /// cannot be read.
     pub(super) fn fact(&mut self, object: FactObject, fact: FactState) {
         let is_unread = matches!(fact, FactState::Unread(_) | FactState::Unanswered(_));
@@ -189,7 +189,7 @@ impl State {
         missing.is_empty().then(schema)
     }
 
-    /// Takes in the result of a check of existing objects; its time counts in any case if a user has asked
+    /// Handles the result of a check of existing objects; its time counts in any case if a user has asked
     /// for the check.
     pub(super) fn checked(
         &mut self,

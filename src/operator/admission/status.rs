@@ -15,7 +15,7 @@ use etch_core::policy::{STALLED, condition_after};
 const NAMED: usize = 3;
 const LONGEST: usize = 1_000;
 
-/// A status that an EmbeddedSchema should have, and has not.
+/// An EmbeddedSchema status to write.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Wanted {
     pub(super) name: String,

@@ -195,7 +195,7 @@ fn read(update: &Update) -> Result<Crds, &'static str> {
     Ok(Crds { old: before, new: after, violations, document: old.clone() })
 }
 
-/// Takes in what happens to each object, on a thread that may be busy for as long as it takes.
+/// Records what happens to each object, on a thread that may be busy for as long as it takes.
 fn evaluate(
     crds: &Crds,
     settings: &Settings,

@@ -71,7 +71,7 @@ pub(super) async fn write(
             }
             let is_wanted = match &there {
                 Some(there) => !is_applied(body, there),
-                // Nothing is made for nothing.
+                // Without webhooks, no configuration is created.
                 None => body["webhooks"].as_array().is_some_and(|webhooks| !webhooks.is_empty()),
             };
             if !is_wanted {

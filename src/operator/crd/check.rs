@@ -1,4 +1,4 @@
-//! What is wrong with a CRD itself, whatever its objects are.
+//! Checks a CRD itself: its schema and its defaults.
 //! It must not show a default's value, only its place.
 
 use std::sync::Arc;

@@ -31,7 +31,7 @@ const NOT_SELECTED: &str = "NotSelected";
 /// meanwhile.
 const REPORT_ATTEMPTS: usize = 3;
 
-/// Brings one CRD to where it should be.
+/// Reconciles one CRD.
 ///
 /// # Errors
 /// Where the API server does not answer as it should; [`retry`] decides when to try again.
@@ -73,7 +73,7 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
     // Only a restore of etcd lets a generation fall, and the watch of CRDs may be silent after one. Until the
     // list that follows, the CRD that was read is the one that the index means.
     if checked.generation < target.generation {
-        context.cluster.list_anew();
+        context.cluster.relist();
     }
     let target = Target { generation: checked.generation.max(target.generation), ..target };
     let at_rest = match (&target.settings, &checked.crd) {
@@ -117,7 +117,7 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
     Ok(())
 }
 
-/// Goes on from the CRD's phase, as far as that is possible now.
+/// Continues from the CRD's phase.
 async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<Action, Error> {
     loop {
         let (phase, action) = match slot.take() {

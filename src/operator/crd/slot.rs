@@ -66,7 +66,7 @@ pub(crate) struct Slot {
     phase: Phase,
     /// Notifies the status writer at which revision the CRD is: another client may have changed our conditions.
     shown: watch::Sender<CrdRevision>,
-    /// Notifies the task that writes are paused, or may go on.
+    /// Notifies the task that writes are paused, or may continue.
     pause: watch::Sender<Option<Pause>>,
     /// Notifies the task which generation a user has resumed.
     resumed: watch::Sender<Option<i64>>,
@@ -143,12 +143,12 @@ impl Slot {
         })
     }
 
-    /// Takes in at which revision the CRD is.
+    /// Records at which revision the CRD is.
     pub(super) fn set_shown(&self, revision: &CrdRevision) {
         self.shown.send_if_modified(|before| std::mem::replace(before, revision.clone()) != *revision);
     }
 
-    /// Notifies the task whether writes are paused. It goes on: writes under way finish, and its state is
+    /// Notifies the task whether writes are paused. It continues: writes under way finish, and its state is
     /// kept.
     pub(super) fn set_pause(&self, pause: Option<&Pause>) {
         self.pause.send_if_modified(|before| {
@@ -195,7 +195,7 @@ impl Slot {
         last.map(|check| check.take_dropped(crd)).unwrap_or_default()
     }
 
-    /// Takes in the digest by which objects are counted from now on; whether it is another one.
+    /// Records the digest by which objects are counted from now on; whether it is another one.
     pub(crate) fn counts_by(&mut self, digest: String) -> bool {
         let is_other = self.counted_by != digest;
         self.counted_by = digest;
@@ -247,7 +247,7 @@ impl Wait {
             return Some(left);
         }
         // This asks only about the first missing verb, and in one namespace: the task asks about the others
-        // when it goes on.
+        // when it continues.
         let WaitReason::Permission(missing) = &self.why else { return None };
         let first = &missing.verbs[..missing.verbs.len().min(1)];
         let namespace = missing.namespaces.as_ref().and_then(|namespaces| namespaces.names().first());

@@ -35,7 +35,7 @@ pub(crate) struct ObjectReconciler {
     pub(crate) own_pace: Option<Arc<Pace>>,
     /// Shows when a pause begins or ends: no further write begins then. `None` if no pause applies.
     pub(crate) pause_watch: Option<PauseWatch>,
-    /// Cancelled when nothing more is to be begun.
+    /// Cancelled when no new work may begin.
     pub(crate) cancelled: Option<CancellationToken>,
     /// Which objects of the CRD are meant.
     pub(crate) scope: Scope,

@@ -20,13 +20,13 @@ use etch_core::object_machine::Rules;
 use etch_core::plan::{Outcome, RejectionKind, Write};
 
 /// How long a write may take before it makes room for others.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SLOT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a write may take before it makes room for others of its own CRD. The CRD's webhook may be slow,
 /// and times out after 10 seconds by default: a request without an answer by then has probably been lost.
-const OWN_PATIENCE: Duration = Duration::from_secs(12);
+const OWN_SLOT_TIMEOUT: Duration = Duration::from_secs(12);
 
 impl ObjectReconciler {
-    /// Writes, unless a pause has begun before there is a place for it. What has begun goes on to its end.
+    /// Writes, unless a pause has begun before there is a place for it. A write that has begun is finished.
     pub(super) async fn perform(
         &self,
         object: &Object,
@@ -56,10 +56,10 @@ impl ObjectReconciler {
         let outcome = {
             let work = pin!(work.instrument(span.clone()));
             let making_room = async {
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(SLOT_TIMEOUT).await;
                 permit.release_slot();
                 own.iter().for_each(Permit::takes_long);
-                tokio::time::sleep(OWN_PATIENCE - PATIENCE).await;
+                tokio::time::sleep(OWN_SLOT_TIMEOUT - SLOT_TIMEOUT).await;
                 if let Some(own) = &mut own {
                     own.release_slot();
                 }

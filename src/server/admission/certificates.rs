@@ -131,7 +131,7 @@ impl Certificates {
         let (mut last, mut failed) = (None, None);
         loop {
             let found = folder.clone();
-            // Only a runtime that ends does not finish reading.
+            // Reading is cancelled only when the runtime shuts down.
             if let Ok(files) = spawn_blocking(move || files(&found)).await {
                 let taken = files.and_then(|files| self.take(files, &mut last));
                 self.report(taken, &folder.display(), &mut failed, &ready);
@@ -194,7 +194,7 @@ impl Certificates {
         Ok(())
     }
 
-    /// One that is missing for a moment takes nothing back.
+    /// A file that is missing for a moment does not replace what is served.
     fn name_authority(&self, found: Option<Vec<u8>>) {
         self.authority.send_if_modified(|authority| {
             let new = match (found, &*authority) {
@@ -280,7 +280,7 @@ pub fn validity(certificate: &X509Certificate<'_>) -> Option<Validity> {
 
 impl fmt::Debug for Presented {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nothing of the key.
+        // Not the key.
         f.write_str("Presented")
     }
 }

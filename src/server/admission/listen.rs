@@ -1,5 +1,5 @@
 //! Connections of the admission server: TLS 1.3, HTTP/1.1 and 2, each with a limit, and their end. A request
-//! counts only if its path begins with a key; until a connection has brought one, it is a stranger's.
+//! counts only if its path begins with a key; until then the connection is unauthenticated.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,11 +23,12 @@ use tower::{BoxError, Service, ServiceExt};
 use tracing::{debug, warn};
 
 use super::keys::AcceptedKeys;
+use crate::server::connection_slots::{ConnectionSlot, Limits};
 use crate::server::connections::{BUFFER, HEADERS, accept};
-use crate::server::places::{Limits, Place};
 
-/// An API server gives up after three seconds, so a client without a request by then is none, or too late.
-const LIMITS: Limits = Limits { strangers: 128, patience: Duration::from_secs(3), known: 512 };
+/// An API server times out after three seconds, so a client without a request by then is not one, or is too
+/// late.
+const LIMITS: Limits = Limits { unauthenticated: 128, timeout: Duration::from_secs(3), known: 512 };
 /// How long a connection may wait for its next request. API servers close idle ones after 90 s, so they are
 /// first.
 const IDLE: Duration = Duration::from_secs(120);
@@ -54,11 +55,11 @@ pub async fn serve(
 ) {
     let acceptor = TlsAcceptor::from(tls);
     let graceful = GracefulShutdown::new();
-    let converse = |stream: TcpStream, place: Arc<Place>| {
+    let serve_connection = |stream: TcpStream, place: Arc<ConnectionSlot>| {
         let gate = Gate { router: router.clone(), keys: keys.clone(), place };
-        converse(stream, acceptor.clone(), gate, graceful.watcher())
+        serve_connection(stream, acceptor.clone(), gate, graceful.watcher())
     };
-    let connections = accept(listener, LIMITS, over, converse).await;
+    let connections = accept(listener, LIMITS, over, serve_connection).await;
     if timeout(DRAIN, graceful.shutdown()).await.is_err() {
         warn!("shutdown left admission requests unanswered");
     }
@@ -70,7 +71,7 @@ pub async fn serve(
 struct Gate {
     router: Router,
     keys: AcceptedKeys,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 }
 
 impl<B> Service<Request<B>> for Gate
@@ -113,7 +114,7 @@ fn refused(code: StatusCode, version: Version) -> Response<Body> {
     response
 }
 
-async fn converse(stream: TcpStream, acceptor: TlsAcceptor, gate: Gate, watcher: Watcher) {
+async fn serve_connection(stream: TcpStream, acceptor: TlsAcceptor, gate: Gate, watcher: Watcher) {
     let stream = match acceptor.accept(stream).await {
         Ok(stream) => stream,
         Err(error) => return debug!(%error, "a TLS handshake failed"),

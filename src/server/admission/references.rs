@@ -14,13 +14,13 @@ use tokio::time::{Instant, timeout_at};
 use etch_admission::Lookup;
 
 /// How long an answer counts.
-const REMEMBERED: Duration = Duration::from_secs(5);
+const CACHE_TTL: Duration = Duration::from_secs(5);
 /// How many answers are remembered.
 const MOST: usize = 10_000;
 /// How many objects are asked for at once, of those that a request names.
 const MOST_AT_ONCE: usize = 20;
 /// How long a request waits for them.
-const PATIENCE: Duration = Duration::from_millis(800);
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// An object that a request names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ impl From<&Lookup<'_>> for Reference {
 }
 
 impl References {
-    /// Asks `ask` for what is not known; it returns `None` for a failure that may be over the next time.
+    /// Calls `ask` for what is not cached; it returns `None` for a failure that may be temporary.
     pub fn new(ask: impl Fn(Reference) -> BoxFuture<'static, Option<Found>> + Send + Sync + 'static) -> Self {
         Self { ask: Arc::new(ask), known: Arc::default() }
     }
@@ -74,13 +74,12 @@ impl References {
     /// What is known without asking; `None` if nothing is.
     pub fn known(&self, reference: &Reference) -> Option<Found> {
         let known = self.known.lock();
-        known.get(reference).filter(|(at, _)| at.elapsed() < REMEMBERED).map(|(_, found)| *found)
+        known.get(reference).filter(|(at, _)| at.elapsed() < CACHE_TTL).map(|(_, found)| *found)
     }
 
-    /// Finds out about these, some at once, as far as there is time; those without an answer by then are left
-    /// out.
+    /// Looks these up, a few in parallel, until the deadline; those without an answer by then are left out.
     pub async fn find(&self, wanted: impl IntoIterator<Item = Reference>) -> Answers {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOOKUP_TIMEOUT;
         let asked = stream::iter(wanted).map(|reference| async move {
             let found = (self.ask)(reference.clone()).await;
             (reference, found)
@@ -94,14 +93,14 @@ impl References {
         answers
     }
 
-    /// Remembers what will still be so in some seconds: an object that is missing may be created at any time.
+    /// Caches only objects that exist: a missing one may be created at any time.
     fn remember(&self, answers: &Answers) {
         let lasting = answers.iter().filter(|(_, found)| **found != Some(false));
         let lasting: Vec<_> = lasting.map(|(reference, found)| (reference.clone(), *found)).collect();
         let mut known = self.known.lock();
         let now = Instant::now();
         if known.len() + lasting.len() > MOST {
-            known.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
+            known.retain(|_, (at, _)| at.elapsed() < CACHE_TTL);
         }
         if known.len() + lasting.len() > MOST {
             known.clear();
@@ -148,7 +147,7 @@ mod tests {
         assert_eq!(references.known(&named("failed")), None);
         assert_eq!(references.known(&named("late")), None);
         assert_eq!(asked.load(Ordering::SeqCst), 5);
-        tokio::time::advance(REMEMBERED).await;
+        tokio::time::advance(CACHE_TTL).await;
         assert_eq!(references.known(&named("there")), None);
     }
 
@@ -160,7 +159,7 @@ mod tests {
             let (asking, most) = counts.clone();
             async move {
                 most.fetch_max(asking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                tokio::time::sleep(PATIENCE / 4).await;
+                tokio::time::sleep(LOOKUP_TIMEOUT / 4).await;
                 asking.fetch_sub(1, Ordering::SeqCst);
                 Some(Some(true))
             }
@@ -172,6 +171,6 @@ mod tests {
         let begun = Instant::now();
         let answers = references.find(numbered(10 * MOST_AT_ONCE)).await;
         assert!((3 * MOST_AT_ONCE..10 * MOST_AT_ONCE).contains(&answers.len()), "{}", answers.len());
-        assert_eq!(begun.elapsed(), PATIENCE);
+        assert_eq!(begun.elapsed(), LOOKUP_TIMEOUT);
     }
 }

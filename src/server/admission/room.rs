@@ -20,7 +20,7 @@ pub(super) const LARGEST_SUM: usize = 16 << 20;
 pub(super) struct Room {
     /// What bodies share, in KiB.
     shared: Arc<Semaphore>,
-    /// The place of the one that found nothing left.
+    /// Reserved for the one body that found no shared room left.
     last: Arc<Semaphore>,
 }
 

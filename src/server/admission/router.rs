@@ -30,10 +30,10 @@ use etch_admission::admission_review::{Asked, Malformed, Phase, Reviewed, Served
 use kube_structural_schema::json::Json;
 
 /// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
-const PATIENCE: Duration = Duration::from_secs(2);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long an upgrade is checked, from the request on.
-const LOOK: Duration = Duration::from_millis(1_500);
-/// How many requests are taken at once; further ones are refused, and the API server goes on as
+const GUARD_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// How many requests are taken at once; further ones are refused, and the API server continues as
 /// `failurePolicy` has it.
 const MOST: usize = 256;
 /// How many of them are evaluated at once for each processor, including those whose answer no client waits
@@ -68,9 +68,9 @@ struct Answered {
 enum FirstReview {
     /// Its answer.
     Answered(Answered),
-    /// It cannot be answered before more is known.
+    /// It needs a lookup before it can be answered.
     Wanting { asked: Asked, unknown: HashSet<Reference>, room: Held },
-    /// It is no request.
+    /// The body is not an AdmissionReview.
     Malformed(Malformed),
 }
 
@@ -82,7 +82,7 @@ impl AdmissionHandler {
         Self { serving, references, upgrades: Upgrades::default(), metrics, room: Room::new(), evaluations }
     }
 
-    /// Has upgrades of CRDs judged.
+    /// Enables the judge of CRD upgrades.
     #[must_use]
     pub fn guarded_by(self, upgrades: Upgrades) -> Self {
         Self { upgrades, ..self }
@@ -96,7 +96,7 @@ impl AdmissionHandler {
             .layer(HandleErrorLayer::new(move |error| refused(error, metrics.clone())))
             .load_shed()
             .layer(GlobalConcurrencyLimitLayer::new(MOST))
-            .timeout(PATIENCE);
+            .timeout(REQUEST_TIMEOUT);
         let all = |phase: Phase| {
             post(move |State(handler): State<Self>, request: Request| handler.answer(phase, None, request))
         };
@@ -171,7 +171,7 @@ impl AdmissionHandler {
             Ok(Err(malformed)) => return self.malformed(malformed),
             Err(_) => return self.failed(),
         };
-        let decision = self.upgrades.judge(request, begun + LOOK).await;
+        let decision = self.upgrades.judge(request, begun + GUARD_TIMEOUT).await;
         let answered = Answered::new(&asked, upgrade::answer(&asked, &decision));
         drop(room);
         self.answered(GUARD, answered, begun)
@@ -459,7 +459,7 @@ mod tests {
             let late = late.expect("no panic").expect("an answer");
             assert_eq!(late.status(), StatusCode::GATEWAY_TIMEOUT);
         }
-        assert_eq!(begun.elapsed().as_secs(), PATIENCE.as_secs(), "on a clock that stands still");
+        assert_eq!(begun.elapsed().as_secs(), REQUEST_TIMEOUT.as_secs(), "on a clock that stands still");
         assert!(handler.room.is_empty(), "nothing is left behind");
         let (status, _) = post(&handler, "/validate/one", body("there")).await;
         assert_eq!(status, StatusCode::OK);

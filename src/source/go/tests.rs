@@ -157,7 +157,7 @@ fn sums(count: usize) -> String {
     format!("package a\nconst (\nA0 = 1\n{sums})\ntype B struct {{\n// +default=ref(A{last})\nB int\n}}\n")
 }
 
-/// Whatever the text: no panic, and no depth that the stack cannot bear.
+/// No text causes a panic or overflows the stack.
 #[test]
 fn any_text_can_be_read() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -7,7 +7,7 @@ use crate::spec::Operation;
 use etch_core::upgrade::{GuardDecision, matters};
 use kube_structural_schema::json::Json;
 
-/// Etch's own CRDs: what would keep it from coming up must not depend on it.
+/// Etch's own CRDs: the guard must not keep Etch from starting.
 const OWN: &str = "etch-operator.io";
 
 /// An update of a CRD that can touch objects.

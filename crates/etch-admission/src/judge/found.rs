@@ -1,4 +1,4 @@
-//! One thing that is wrong, and by what it is the same in the object before.
+//! One finding, and its identity, by which it is compared with the findings of the old object.
 
 use std::hash::{BuildHasher, RandomState};
 

@@ -242,7 +242,7 @@ pub struct Settings {
     pub pause: Option<Pause>,
     /// The places of defaults whose changes are followed.
     pub follow: Vec<Path>,
-    /// Whether the policy names any place of a schema, be it one that cannot be read.
+    /// Whether the policy names any path, also one that cannot be read.
     pub names_paths: bool,
 }
 

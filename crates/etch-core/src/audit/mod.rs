@@ -1,4 +1,4 @@
-//! Which defaults of an object etcd holds, by whatever evidence there is.
+//! Which defaults of an object etcd holds: by its bytes, or by evidence in its view.
 
 mod exact;
 mod explain;
@@ -46,7 +46,7 @@ impl Missing {
         Self { path: Path::root(), state: State::Unknown }
     }
 
-    /// Takes in what else is known of the same place; false for another place.
+    /// Records what else is known of the same place; false for another place.
     fn is_also(&mut self, other: &Self) -> bool {
         let is_same = self.path == other.path;
         if is_same {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long something must have worked before its next failure is a first one again.
+/// After it has worked for this long, the back-off starts again at its first wait.
 pub const HEALTHY: Duration = Duration::from_secs(10);
 
 /// Waits that double from the first to the last, spread by up to a quarter so that many do not come at once.
@@ -17,8 +17,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits from `first` to `last`. Many fail in the same moment, when a server stops: `seed` is where in
-    /// the sequence of spreads each of them begins.
+    /// Waits from `first` to `last`. When a server stops, many fail at the same moment: `seed` selects the
+    /// jitter of each.
     pub fn new(first: Duration, last: Duration, seed: u64) -> Self {
         Self { first, last, next: first, works_since: None, spread: seed % 16 }
     }
@@ -28,7 +28,7 @@ impl Backoff {
         self.works_since.get_or_insert(now);
     }
 
-    /// The wait after a failure; the server's own request counts if it is longer.
+    /// The wait after a failure; a longer `Retry-After` wins.
     pub fn failed(&mut self, now: Instant, asked: Option<Duration>) -> Duration {
         let has_worked = |since| now.saturating_duration_since(since) >= HEALTHY;
         if self.works_since.take().is_some_and(has_worked) {

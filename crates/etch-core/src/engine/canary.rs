@@ -93,7 +93,7 @@ impl Trials {
         self.under_way.insert(index);
     }
 
-    /// Takes in the outcome for an object, whether it was written or not.
+    /// Handles the outcome for an object, whether it was written or not.
     pub(super) fn end(&mut self, index: usize, state: &ObjectState) {
         let was_tried = self.under_way.remove(&index);
         let CanaryCounts { written, refused, unanswered, withheld } = &mut self.counts;
@@ -159,7 +159,7 @@ pub struct CanaryRun {
 /// What follows a pass that has written a canary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterTrials {
-    /// The attempt goes on and writes no other object.
+    /// The attempt continues and writes no other object.
     Hold,
     /// Another pass writes the others; the canary has written so many.
     Others(u64),
@@ -195,7 +195,7 @@ impl CanaryRun {
         self.hold.is_some() && resumed == Some(self.generation)
     }
 
-    /// Takes in the generation that a user has resumed.
+    /// Records the generation that a user has resumed.
     pub(super) fn set_resumed(&mut self, resumed: Option<i64>) {
         self.resumed = resumed;
     }
@@ -240,14 +240,14 @@ impl CanaryRun {
         Some(limit)
     }
 
-    /// Takes in that no other object needs a write than those of the canary, if it has begun.
+    /// Records that no other object needs a write than those of the canary, if it has begun.
     pub(super) fn covers_all(&mut self, written: u64, report: &mut ReportState) {
         if let Some(progress) = self.progress.take() {
             self.set(Some(CanaryProgress { state: CanaryState::Passed, written, ..progress }), report);
         }
     }
 
-    /// Takes in the outcomes for the canary's objects, in a pass that was completed or was not.
+    /// Handles the outcomes for the canary's objects, in a pass that was completed or was not.
     pub(super) fn swept(&mut self, counts: CanaryCounts, is_complete: bool, report: &mut ReportState) {
         if let Some(canary) = self.policy {
             let progress = after(canary, &self.continued(canary), counts, is_complete);
@@ -266,7 +266,7 @@ impl CanaryRun {
         }
     }
 
-    /// The progress that a pass goes on from: a user resumes an attempt, not a pass.
+    /// The progress from which a pass continues: a user resumes an attempt, not a pass.
     fn continued(&self, canary: Canary) -> CanaryProgress {
         progress(canary, self.progress.as_ref(), self.generation, None)
     }

@@ -1,5 +1,5 @@
-//! Which objects a list showed that is not of one moment: a list goes on at a later resource version where its
-//! token has expired, and the list of each namespace has its own.
+//! Which objects a list showed whose pages have different resource versions: after an expired token a list
+//! continues at a later one, and each namespace has its own.
 //!
 //! A watch from the first page brings once more what the later pages showed, and what they did not show any
 //! more.
@@ -19,13 +19,13 @@ pub struct CountedObjects {
 }
 
 impl CountedObjects {
-    /// Takes in the resource version of the next page.
+    /// Records the resource version of the next page.
     pub(super) fn page(&mut self, resource_version: Option<u64>) {
         self.first = self.first.or(resource_version);
         self.last = self.last.max(resource_version);
     }
 
-    /// Takes in an object that is counted.
+    /// Handles an object that is counted.
     pub(super) fn add(&mut self, uid: &str) {
         self.uids.insert(hash(uid));
     }

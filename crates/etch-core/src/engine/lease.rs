@@ -1,6 +1,6 @@
 //! Leadership by a Lease, with client-go's times: when to renew it, when to stop, and when to take it over.
 //!
-//! No clock of another machine is trusted. A replica measures both times by its own clock: it goes on for
+//! No clock of another machine is trusted. A replica measures both times by its own clock: it leads for
 //! [`DEADLINE`] after the beginning of its last renewal, and takes over a lease that it has not seen change
 //! for [`DURATION`]. So no two replicas lead at once while their clocks run at the same speed within half.
 
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 /// How long others wait after the last change that they saw.
 pub const DURATION: Duration = Duration::from_secs(15);
-/// How long the holder goes on without a renewal; shorter than [`DURATION`], so that it has stopped before
-/// others begin.
+/// How long the holder leads without a renewal (client-go: `renewDeadline`); shorter than [`DURATION`], so
+/// that it has stopped before another replica begins.
 pub const DEADLINE: Duration = Duration::from_secs(10);
 /// How often the lease is renewed, or tried.
 pub const PERIOD: Duration = Duration::from_secs(2);
 /// How long one attempt may take.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A Lease as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,11 +102,11 @@ impl Claim {
     pub fn begin(&mut self, now: Instant) -> Duration {
         self.began = now;
         match self.held {
-            Some(held) => PATIENCE.min((held + DEADLINE).saturating_duration_since(now)),
+            Some(held) => ATTEMPT_TIMEOUT.min((held + DEADLINE).saturating_duration_since(now)),
             None => {
                 // Others may have renewed it since.
                 self.renewals.clear();
-                PATIENCE
+                ATTEMPT_TIMEOUT
             }
         }
     }
@@ -163,8 +163,8 @@ impl Claim {
         is_taken
     }
 
-    /// It is not held any more: what has led has stopped.
-    pub fn let_go(&mut self) {
+    /// Gives the lease up: the leader's work has stopped.
+    pub fn release(&mut self) {
         self.held = None;
     }
 }
@@ -252,7 +252,7 @@ mod tests {
         claim.renews("renewal of 2".to_owned());
         assert!(!claim.is_set_back(Some(&lease("1", "me"))) && !claim.is_set_back(Some(&lease("2", "me"))));
         assert!(claim.is_set_back(Some(&lease("0", "me"))) && claim.is_set_back(None));
-        claim.let_go();
+        claim.release();
         claim.begin(start());
         assert!(!claim.is_set_back(None), "it is not held");
     }

@@ -1,5 +1,5 @@
-//! What goes on for the objects of a CRD, without I/O, clock or task: the operator hands in what happens and
-//! the time at which it does, and performs what comes out.
+//! The state machines of a CRD and its objects, without I/O, clock or task: the operator passes in events and
+//! the time, and performs the commands that they return.
 //!
 //! ```text
 //! pages, room          ─┐            ┌─> List, Admit  the next page, room for the next object
@@ -11,12 +11,12 @@
 //! the time             ─┘            └─> Publish, End
 //! ```
 //!
-//! [`CrdMachine`](crd::machine::CrdMachine) holds both for one CRD, and decides when which of them goes on;
+//! [`CrdMachine`](crd::machine::CrdMachine) holds both for one CRD, and decides when which of them continues;
 //! what is to be written about the CRD is the work of its [`Status`](status::Status).
 //!
 //! A [`Pass`](pass::Pass) is a sweep over all objects that writes, and further ones that verify it for as
 //! long as they find something to write. What is known then is kept up to date by
-//! [`Watching`](watching::Watching) until it ends, and the next pass goes on from what that leaves.
+//! [`Watching`](watching::Watching) until it ends, and the next pass continues from what that leaves.
 //!
 //! A moment is an [`Instant`] that the caller hands in, so a test or a simulation sets
 //! it; [`Watching::timeout`](watching::Watching::timeout) is when to come back though nothing has happened.

@@ -1,4 +1,4 @@
-//! Whether changes of the objects are noticed, and since when they are not.
+//! Whether the watch of the objects works, and since when it fails.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ impl WatchOutage {
         self.reported()
     }
 
-    /// The failure that was reported and goes on.
+    /// The failure that was reported and is not over.
     pub fn reported(&self) -> Option<String> {
         self.since.as_ref().filter(|_| self.is_reported).map(|(_, since, why)| {
             format!("the watch of the objects has failed since {since:.0}, so Etch misses changes: {why}")

@@ -150,7 +150,7 @@ pub struct Pass<H> {
 /// How far a pass has come.
 #[derive(Clone, Debug)]
 enum State {
-    /// A sweep goes on.
+    /// A sweep continues.
     Sweeps,
     /// It has ended like this, and [`Command::SweepEnds`] is to be taken.
     HasSwept(Result<(), SweepError>),
@@ -210,17 +210,17 @@ impl<H> Pass<H> {
         &self.checkpoint
     }
 
-    /// Takes in how many writes take so long that others no longer wait for them.
+    /// Records how many writes take so long that others no longer wait for them.
     pub fn set_slow_writes(&mut self, slow: usize) {
         self.slow = slow;
     }
 
-    /// Begins nothing more; what is under way goes on to its end.
+    /// Begins nothing more; what is under way continues to its end.
     pub fn stop(&mut self, reason: StopReason) {
         self.sweep.stop(reason);
     }
 
-    /// Takes in a page.
+    /// Handles a page.
     pub fn page(&mut self, page: Result<Page, CallError>) {
         if !self.sweeps() {
             return;
@@ -230,7 +230,7 @@ impl<H> Pass<H> {
         self.go_on(taken);
     }
 
-    /// Takes in that there is room for the next object.
+    /// Records that there is room for the next object.
     pub fn admitted(&mut self, hold: H) {
         if !self.sweeps() {
             return;
@@ -241,7 +241,7 @@ impl<H> Pass<H> {
         self.go_on(taken);
     }
 
-    /// Takes in the result for an object.
+    /// Handles the result for an object.
     pub fn reconciled(&mut self, index: usize, identity: Identity, ended: Ended) {
         self.ledger.enter(&identity, ended.found);
         if !self.sweeps() {
@@ -252,7 +252,7 @@ impl<H> Pass<H> {
         self.go_on(taken);
     }
 
-    /// Takes in whether the next list still reaches the CRD's own objects.
+    /// Records whether the next list still reaches the CRD's own objects.
     pub fn server_checked(&mut self, checked: Result<(), CallError>) {
         match checked {
             Ok(()) => {
@@ -328,7 +328,7 @@ impl<H> Pass<H> {
         self.commands.push_back(Command::SweepBegins { verifies: self.earlier.is_some() });
     }
 
-    /// Goes on after something was taken in.
+    /// Continues after something was taken in.
     fn go_on(&mut self, taken: Result<(), SweepError>) {
         if taken.is_ok() && !self.sweep.is_complete() {
             return;
@@ -386,7 +386,7 @@ impl<H> Pass<H> {
         self.commands.push_back(Command::End(ended));
     }
 
-    /// Goes on after a sweep to the end.
+    /// Continues after a sweep to the end.
     fn sweep_complete(&mut self) {
         let sweep = std::mem::take(&mut self.sweep);
         let is_first = self.earlier.is_none();
@@ -408,7 +408,7 @@ impl<H> Pass<H> {
         self.go_on_after(sweep, is_first);
     }
 
-    /// Goes on after a sweep that may write a few objects; returns the sweep if no other object needs a
+    /// Continues after a sweep that may write a few objects; returns the sweep if no other object needs a
     /// write.
     fn canary_swept(&mut self, mut sweep: Box<Sweep>) -> Option<Box<Sweep>> {
         if let Some(first) = self.earlier.take() {

@@ -263,14 +263,14 @@ impl MutationBackoff {
     }
 }
 
-/// Objects that were written again and again while watching: another client removes what Etch stores, and is
-/// not raced.
+/// Objects that were written repeatedly while watching: another client removes what Etch stores, so Etch
+/// waits longer each time.
 #[derive(Clone, Debug, Default)]
 struct RewriteBackoff(BTreeMap<String, (u32, Instant)>);
 
 impl RewriteBackoff {
     const LAST: Duration = Duration::from_secs(300);
-    /// So many writes show that another client removes what they store.
+    /// This many writes show that another client removes what they store.
     const CONTENDED: u32 = 3;
 
     /// How long to wait before this object is reconciled again.
@@ -286,19 +286,19 @@ impl RewriteBackoff {
 
     /// How often it was written recently.
     fn times(&self, now: Instant, uid: &str) -> u32 {
-        self.0.get(uid).filter(|(_, wrote)| is_of_late(now, *wrote)).map_or(0, |(times, _)| *times)
+        self.0.get(uid).filter(|(_, wrote)| is_recent(now, *wrote)).map_or(0, |(times, _)| *times)
     }
 
     fn count_write(&mut self, now: Instant, uid: &str) {
         if self.0.len() >= 10_000 {
-            self.0.retain(|_, (_, wrote)| is_of_late(now, *wrote));
+            self.0.retain(|_, (_, wrote)| is_recent(now, *wrote));
         }
         let times = self.times(now, uid);
         self.0.insert(uid.to_owned(), (times + 1, now));
     }
 }
 
-fn is_of_late(now: Instant, wrote: Instant) -> bool {
+fn is_recent(now: Instant, wrote: Instant) -> bool {
     now.saturating_duration_since(wrote) < RewriteBackoff::LAST * 2
 }
 

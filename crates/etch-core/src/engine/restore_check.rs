@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// How often, where nothing else shows a restore.
+/// The interval if nothing else shows a restore.
 const OFTEN: Duration = Duration::from_secs(240);
 /// How often, where something does: the report may be gone for another reason.
 const SELDOM: Duration = Duration::from_secs(3600);

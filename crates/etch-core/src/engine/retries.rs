@@ -34,7 +34,7 @@ pub struct Retries {
     answered: bool,
 }
 
-/// Moments ever further apart, for as long as there is a reason for them.
+/// A timer with growing waits.
 #[derive(Clone, Debug)]
 struct Timer {
     backoff: Backoff,
@@ -52,7 +52,7 @@ impl Retries {
         }
     }
 
-    /// Takes in whether there is something to retry. Rejected objects stay so if nothing is written.
+    /// Records whether there is something to retry. Rejected objects stay so if nothing is written.
     pub fn arm(&mut self, now: Instant, tally: &Tally, writes: bool) {
         let is_rejected = writes && !tally.rejected().is_empty();
         self.rejected.arm(now, Duration::MAX, is_rejected || tally.overflows());

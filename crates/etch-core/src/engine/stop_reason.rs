@@ -8,7 +8,7 @@ pub enum StopReason {
     /// A permission is missing.
     #[error("a permission is missing: {0}")]
     Forbidden(MissingPermissions),
-    /// A policy has paused writes, or has taken its pause back. Writes that had begun have ended.
+    /// A policy paused or resumed writes. Writes in flight have ended.
     #[error("a policy paused or resumed writes")]
     Pause,
     /// It was cancelled. Writes that had begun have ended.

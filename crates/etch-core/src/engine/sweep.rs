@@ -264,7 +264,7 @@ impl Sweep {
         PageRequest { form, after, number: self.pages }
     }
 
-    /// Takes in a page.
+    /// Handles a page.
     ///
     /// # Errors
     /// [`SweepError::List`].
@@ -313,7 +313,7 @@ impl Sweep {
         Ok(())
     }
 
-    /// Takes in that there is room for the next object; returns the work on it, unless its result is
+    /// Records that there is room for the next object; returns the work on it, unless its result is
     /// recorded.
     ///
     /// # Errors
@@ -353,7 +353,7 @@ impl Sweep {
         Ok(Some(Work { index, identity, machine, step, read, hold }))
     }
 
-    /// Takes in the result for an object.
+    /// Handles the result for an object.
     ///
     /// # Errors
     /// If nothing more may be done, not even what is under way.
@@ -420,7 +420,7 @@ impl Sweep {
         limit.of((self.requests + self.postponed).max(few)).max(1)
     }
 
-    /// Goes on to the next page once every object of this one is done.
+    /// Continues to the next page once every object of this one is done.
     fn close_page(&mut self) {
         let is_done = |open: &mut OpenPage| open.finished.iter().all(|finished| *finished);
         let Some(open) = self.open.take_if(is_done) else { return };

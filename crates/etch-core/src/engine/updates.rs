@@ -11,7 +11,7 @@ pub const EVERY: Duration = Duration::from_secs(3);
 /// CRD, which costs the API server and all that watch CRDs more than an object's write.
 pub const PROGRESS: Duration = Duration::from_secs(10);
 /// Changes of the status are gathered for this long.
-const GATHER: Duration = Duration::from_millis(500);
+const DEBOUNCE: Duration = Duration::from_millis(500);
 /// A restore of etcd is noticed within less.
 const FRESH: Duration = Duration::from_secs(60);
 /// Changes of the totals alone, by objects that are created or deleted with their defaults stored, are
@@ -40,7 +40,7 @@ impl Updates {
 
     /// Requests an update.
     pub fn want(&mut self, now: Instant) {
-        let soon = now + GATHER;
+        let soon = now + DEBOUNCE;
         let soon = self.last.map_or(soon, |last| soon.max(last + EVERY));
         self.is_news = true;
         self.at = Some(self.at.map_or(soon, |at| at.min(soon)));
@@ -102,11 +102,11 @@ mod tests {
         updates.want_totals(now, one);
         assert_eq!(updates.due(), Some(now + TOTALS));
         updates.want(now);
-        assert_eq!(updates.due(), Some(now + GATHER));
+        assert_eq!(updates.due(), Some(now + DEBOUNCE));
         assert!(updates.take(none));
-        updates.made(now + GATHER);
-        updates.want(now + GATHER);
-        assert_eq!(updates.due(), Some(now + GATHER + EVERY));
+        updates.made(now + DEBOUNCE);
+        updates.want(now + DEBOUNCE);
+        assert_eq!(updates.due(), Some(now + DEBOUNCE + EVERY));
         updates = Updates::after(none);
         updates.want_totals(now, one);
         assert!(!updates.take(none), "one came and went");

@@ -166,24 +166,24 @@ impl<H> Watching<H> {
         self.has_unreported() || self.updates.are_fresh(now)
     }
 
-    /// Takes in how many writes take so long that others no longer wait for them.
+    /// Records how many writes take so long that others no longer wait for them.
     pub fn set_slow_writes(&mut self, slow: usize) {
         self.slow = slow;
     }
 
-    /// Takes in up to which resource version the watch has brought everything.
+    /// Records up to which resource version the watch has brought everything.
     pub fn set_delivered(&mut self, delivered: Option<u64>) {
         self.delivered = delivered;
         self.pass.counted.delivered(delivered);
     }
 
-    /// Takes in whether another watch of some of the objects fails: what comes from now on through the others
+    /// Records whether another watch of some of the objects fails: what comes from now on through the others
     /// does not show that every change is noticed.
     pub fn set_other_failing(&mut self, is_failing: bool) {
         self.is_other_failing = is_failing;
     }
 
-    /// Takes in since when, and why, changes of CRDs or policies are not noticed.
+    /// Records since when, and why, changes of CRDs or policies are not noticed.
     pub fn set_watch_failure(&mut self, now: Instant, failure: Option<String>) {
         self.pass.watch_failure = self.outage.reported().or(failure);
         self.updates.want(now);
@@ -217,7 +217,7 @@ impl<H> Watching<H> {
         self.updates.publishes(self.pass.tally.counts());
     }
 
-    /// Takes in what the watch brings.
+    /// Records what the watch brings.
     pub fn changed(&mut self, now: Instant, change: Change<H>) {
         if !self.is_other_failing && !matches!(change, Change::Failed(..)) {
             self.outage.works();
@@ -281,7 +281,7 @@ impl<H> Watching<H> {
         })));
     }
 
-    /// Takes in an object that was to be read again.
+    /// Handles an object that was to be read again.
     pub fn read(&mut self, now: Instant, received: Received<H>) {
         self.queue.was_read(received.object.uid());
         if self.end.is_some() {
@@ -291,7 +291,7 @@ impl<H> Watching<H> {
         self.reconcile(received, self.record.clone(), now);
     }
 
-    /// Takes in the result for an object.
+    /// Handles the result for an object.
     pub fn reconciled(&mut self, now: Instant, identity: &Identity, ended: Ended) {
         let Ended { result: reconciled, found } = ended;
         let has_cleared = !found.cleared.is_empty();
@@ -409,7 +409,7 @@ impl<H> Watching<H> {
         self.verify_at.filter(|_| !self.outage.goes_on())
     }
 
-    /// Takes in that some time has come.
+    /// Records that some time has come.
     fn take_time(&mut self, now: Instant) {
         if self.end.is_some() {
             return;

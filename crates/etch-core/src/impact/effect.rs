@@ -215,7 +215,7 @@ impl Effect {
 }
 
 impl EffectKind {
-    /// Whether the value at the place fares alike, whatever Etch then does with the object.
+    /// Whether the same happens to the value at this place, apart from what Etch does with the object.
     fn is_like(self, other: Self) -> bool {
         let is_hidden = |kind| matches!(kind, Self::Hidden | Self::Dropped);
         self == other || is_hidden(self) && is_hidden(other)

@@ -1,4 +1,4 @@
-//! What an upgrade of a CRD will do: to its defaults and fields, and to the objects that are there.
+//! What a CRD upgrade changes: its defaults and fields, and the existing objects.
 
 mod effect;
 mod elsewhere;

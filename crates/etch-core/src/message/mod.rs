@@ -113,7 +113,7 @@ fn paused(pause: &Pause) -> String {
     format!("writes are paused by {pause}")
 }
 
-/// The result of a canary, and how the pass goes on.
+/// The result of a canary, and how the pass continues.
 pub fn canary(hold: &CanaryHold) -> String {
     let CanaryHold { crd, is_refused, written } = hold;
     let resume = format!("etch resume {crd}");

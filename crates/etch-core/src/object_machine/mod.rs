@@ -125,8 +125,7 @@ pub struct ObjectMachine {
     known: ObjectLedger,
     found: Found,
     object: Object,
-    /// Nothing of it is left once a write of ours may have left the object as it is, which proves nothing
-    /// (fact W6).
+    /// Cleared once a write of ours may have left the object unchanged, which proves nothing (fact W6).
     record: Arc<Record>,
     following: Option<FollowChanges>,
     /// The version in which its defaults are stored, and its state: what follows a changed default comes
@@ -207,7 +206,7 @@ impl ObjectMachine {
         if has_dropped(outcome) == Some(true) { &self.at_risk } else { &[] }
     }
 
-    /// Takes in the outcome of the write; `None` if the server could not answer, and nothing is known.
+    /// Handles the outcome of the write; `None` if the server could not answer, and nothing is known.
     pub fn wrote(&mut self, outcome: Option<Outcome>) -> Step {
         let Some(write) = self.planned.take() else { return self.decide() };
         if let Some(dropped) = outcome.as_ref().and_then(has_dropped)
@@ -306,7 +305,7 @@ impl ObjectMachine {
         self.conclude(state)
     }
 
-    /// Takes in whether other objects may be written, where this one may not; `None` if that is unknown, and
+    /// Records whether other objects may be written, where this one may not; `None` if that is unknown, and
     /// with it whether the permission for all of them is missing.
     pub fn may_write_others(&mut self, verb: Verb, may: Option<bool>) -> Step {
         match may {
@@ -316,7 +315,7 @@ impl ObjectMachine {
         }
     }
 
-    /// Takes in the object as it was read again.
+    /// Handles the object as it was read again.
     pub fn read(&mut self, again: Again) -> Step {
         match again {
             Again::Read(object) => self.object = *object,
@@ -333,7 +332,7 @@ impl ObjectMachine {
         self.decide()
     }
 
-    /// Takes in that nothing more may begin.
+    /// Records that nothing more may begin.
     pub fn interrupt(&mut self) {
         if let Some(following) = self.following.take() {
             self.found.followed = following.interrupted();

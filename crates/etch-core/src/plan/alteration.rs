@@ -25,7 +25,7 @@ impl Alterations {
         Self { metadata: metadata(object), count: 0 }
     }
 
-    /// Takes in an answer. Each request names the resource version that it is for, so no other client has
+    /// Handles an answer. Each request names the resource version that it is for, so no other client has
     /// written in between.
     pub(super) fn note(&mut self, answer: &Object) {
         let metadata = metadata(answer);

@@ -30,8 +30,8 @@ impl Clock {
         Self { changed: schema_time(crd), served_since: None }
     }
 
-    /// Takes in what an object of the same etcd shows.
-    pub fn hear(&mut self, witness: Witness) {
+    /// Records the write time of an object in the same etcd.
+    pub fn add_witness(&mut self, witness: Witness) {
         let is_news = self.served_since.is_none_or(|since| witness.revision < since);
         if is_news && self.is_late(Some(witness.written)) {
             self.served_since = Some(witness.revision);
@@ -49,9 +49,9 @@ impl Clock {
         self.is_late(created(object))
     }
 
-    /// Whether no witness can help at this time, and an API server may not serve the schema yet: the time of its
-    /// last change is unknown, or too recent.
-    pub fn is_deaf(&self, now: Timestamp) -> bool {
+    /// Whether API servers may still lag behind, so that no witness counts yet: the time of the last change is
+    /// unknown or too recent.
+    pub fn may_lag(&self, now: Timestamp) -> bool {
         !self.is_late(Some(now))
     }
 
@@ -146,10 +146,10 @@ mod tests {
         assert!(!clock.is_since(&old(100)));
         // Too early, however high its resource version is: a server that lags behind may have written what
         // follows.
-        clock.hear(witness(50, "2026-01-01T12:11:00Z"));
+        clock.add_witness(witness(50, "2026-01-01T12:11:00Z"));
         assert!(!clock.is_since(&old(100)));
-        clock.hear(witness(90, "2026-01-01T12:11:01Z"));
-        clock.hear(witness(95, "2026-02-01T00:00:00Z"));
+        clock.add_witness(witness(90, "2026-01-01T12:11:01Z"));
+        clock.add_witness(witness(95, "2026-02-01T00:00:00Z"));
         assert!(clock.is_since(&old(90)) && !clock.is_since(&old(89)));
         // The times of an object's own owners need no witness.
         assert!(clock.is_since(&written(1, "2026-01-01T12:11:01Z")));
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn a_clock_that_does_not_know_when_the_schema_changed_tells_nothing() {
         let mut clock = Clock::of(&crd(json!([])));
-        clock.hear(Witness::of(&written(1, "2027-01-01T00:00:00Z")).expect("a witness"));
-        assert!(clock.is_deaf("2027-01-01T00:00:00Z".parse().expect("a time")));
+        clock.add_witness(Witness::of(&written(1, "2027-01-01T00:00:00Z")).expect("a witness"));
+        assert!(clock.may_lag("2027-01-01T00:00:00Z".parse().expect("a time")));
         assert!(!clock.is_since(&written(1, "2027-01-01T00:00:00Z")));
     }
 }

@@ -41,7 +41,7 @@ words! {
         Misfit,
         /// It would take a field from its owner: an empty value, or a list that is owned as a whole.
         Owned,
-        /// With its defaults the object would break a rule that it does not break without them.
+        /// The object would break a rule only with its defaults.
         InvalidDefaults,
         /// The object lacks some of them only together with defaults of others, which it does not hold.
         Dependent,

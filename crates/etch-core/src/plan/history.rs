@@ -51,7 +51,7 @@ enum Holds {
 }
 
 impl HistoryBuilder {
-    /// Takes in the CRD as it was from this resource version on. The first state must be that of its
+    /// Handles the CRD as it was from this resource version on. The first state must be that of its
     /// creation, and none may be left out.
     pub fn add(&mut self, revision: u64, document: &Json) {
         let generation = document["metadata"]["generation"].as_i64();

@@ -73,7 +73,7 @@ pub use write_machine::{PatchKind, Request, Step, WriteMachine};
 /// What to do about one object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Plan {
-    /// Not ours to touch, whatever it lacks; [`unproved`] lists what it may lack.
+    /// Etch must not write it; [`unproved`] lists the defaults that it may lack.
     Skip(Skip),
     /// Nothing is missing, and this shows it without a request.
     Stored(Proof),
@@ -183,7 +183,7 @@ pub enum Body {
 }
 
 impl Body {
-    /// It, as it is sent where nothing is added to it.
+    /// The JSON of the body.
     pub fn json(&self) -> &Json {
         match self {
             Self::Identity(json) | Self::Values(json) | Self::Metadata(json) | Self::Operations(json) => json,
@@ -272,7 +272,7 @@ pub struct Terms {
 /// Who owns the defaults that Etch has stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Ownership {
-    /// Nobody: whoever sets the field next meets no conflict.
+    /// No manager: the next client that sets the field gets no conflict.
     #[default]
     None,
     /// The manager `etch`.

@@ -1,4 +1,4 @@
-//! The places of an object whose default etcd lacks, or may lack, as far as a read shows them.
+//! The places of an object whose default etcd lacks or may lack, by its read view.
 
 use std::collections::HashSet;
 

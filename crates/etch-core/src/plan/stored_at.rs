@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(at(&record, &object(5, EARLY, red())), StoredAt::Unknown);
         assert_eq!(at(&record, &object(5, EARLY, json!({ "size": 1 }))), StoredAt::Another);
         assert_eq!(at(&record, &object(5, LATE, red())), StoredAt::Storage);
-        record.clock.hear(Witness::of(&object(4, LATE, red())).expect("a witness"));
+        record.clock.add_witness(Witness::of(&object(4, LATE, red())).expect("a witness"));
         assert_eq!(at(&record, &object(5, EARLY, red())), StoredAt::Storage, "after something late");
         assert_eq!(at(&record, &object(3, EARLY, red())), StoredAt::Unknown);
     }

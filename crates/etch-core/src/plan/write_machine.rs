@@ -14,7 +14,7 @@
 //! Apply, Merge and Rewrite are sent as a patch that checks each field of the object, wherever that does no
 //! harm: see [`presence`].
 //!
-//! A crash between any two of them leaves the object as readable as before, and the next decision goes on
+//! A crash between any two of them leaves the object as readable as before, and the next decision continues
 //! from there.
 
 use super::alteration::Alterations;
@@ -142,7 +142,7 @@ impl<'a> WriteMachine<'a> {
         (Self { crd, object, write, terms, sent, keeps_fields, alterations, unseen }, request)
     }
 
-    /// Takes in the object as the last request left it.
+    /// Handles the object as the last request left it.
     pub fn answered(&mut self, answer: Object) -> Step {
         if !matches!(self.sent, Sent::LagCheck | Sent::DryRun | Sent::RepeatDryRun(..)) {
             if let Some(alterations) = &mut self.alterations {
@@ -216,7 +216,7 @@ impl<'a> WriteMachine<'a> {
         &self.unseen
     }
 
-    /// Takes in that the last request was refused.
+    /// Records that the last request was refused.
     pub fn refused(&mut self, refusal: Refusal) -> Step {
         let refusal = refusal.without_keys(&self.crd.storage().schema);
         match &self.sent {

@@ -14,7 +14,7 @@ use crate::report::tally::version_hash;
 pub struct Rejected {
     /// In which version.
     versions: BloomFilter,
-    /// Why, by uid, as far as the report names them.
+    /// The reasons by uid; only of those that the report names.
     known: HashMap<String, Rejection>,
 }
 

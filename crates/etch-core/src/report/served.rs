@@ -4,7 +4,7 @@
 use crate::api::{DefaultsReportStatus, ServedVersion};
 use crate::crd::Crd;
 
-/// Stands for whatever was served at generations that Etch did not see.
+/// Stands for all versions that were served at generations that Etch did not see.
 const UNKNOWN: &str = "*";
 
 /// The versions that are served now, as a report records them.

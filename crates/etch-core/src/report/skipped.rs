@@ -31,7 +31,7 @@ impl SkippedObjects {
         if skipped.why == Skip::NotSelected {
             return;
         }
-        // One that asks in other words is rare, and a user has to see it.
+        // An unclear annotation is rare, and a user must see it.
         if self.named.len() < REMEMBERED
             || skipped.why == Skip::IgnoredUnclear && self.named.len() < 2 * REMEMBERED
         {

@@ -221,7 +221,7 @@ impl ReportState {
         &self.former
     }
 
-    /// Takes in what the CRD itself shows of former defaults.
+    /// Records what the CRD itself shows of former defaults.
     pub fn add_former(&mut self, shown: &[FormerDefault]) {
         let present: BTreeSet<&str> = self.defaults.iter().map(|default| default.path.as_str()).collect();
         let gone = shown.iter().filter(|former| !present.contains(former.path.to_string().as_str()));
@@ -241,7 +241,7 @@ impl ReportState {
         (self.recorded, self.stored_versions, self.all_at_storage_version) = (None, None, false);
     }
 
-    /// Takes in that each write after this resource version was made where the present schema was served.
+    /// Records that each write after this resource version was made where the present schema was served.
     pub fn served_everywhere_since(&mut self, revision: u64, crd: &Crd) {
         let schema = &crd.storage().schema;
         for former in self.former.iter_mut().filter(|former| !keeps(schema, former.path.steps())) {

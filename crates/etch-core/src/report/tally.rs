@@ -83,7 +83,7 @@ impl WriteCounts {
         }
     }
 
-    /// This, and what was written besides.
+    /// The sum of both.
     pub fn add(&mut self, other: &Self) {
         self.written += other.written;
         for (place, objects) in &other.missing {

@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         rest.is_some()
     }
 
-    /// Whether an array or map goes on that has so many items, of which `done` were read.
+    /// Whether an array or map continues that has so many items, of which `done` were read.
     fn goes_on(&mut self, length: Option<u64>, done: u64) -> bool {
         match length {
             Some(length) => done < length,

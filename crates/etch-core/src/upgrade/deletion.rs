@@ -1,4 +1,4 @@
-//! What the deletion of a CRD takes along: all its objects.
+//! What the deletion of a CRD deletes with it: all its objects.
 
 use super::named::NamedObjects;
 use super::{Extent, Findings, ObjectFindings};

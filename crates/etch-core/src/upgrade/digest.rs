@@ -39,7 +39,7 @@ pub(super) fn meaning(crd: &Value) -> Json {
     meant.into()
 }
 
-/// A schema without words.
+/// A schema without descriptions.
 fn schema(node: &Value) -> Value {
     match node {
         Value::Object(fields) => {

@@ -68,7 +68,7 @@ pub trait ObjectFindings: Default + Send + 'static {
         Some(crd.storage()).filter(|storage| storage.served)
     }
 
-    /// Takes in an object that was read at that version, with what is on record.
+    /// Handles an object that was read at that version, with what is on record.
     fn add(&mut self, object: &Object, crd: &Crd, record: &Record);
 
     /// What was found in those that were taken in.
@@ -92,7 +92,8 @@ impl FindingsBuilder {
         Self { tally: Tally::new(terms), unserved: Unserved::by(old, new), ..Self::default() }
     }
 
-    /// Takes in what happens to an object, which comes as it is read before the upgrade, with what is on record.
+    /// Records what happens to an object, which comes as it is read before the upgrade, with what is on
+    /// record.
     pub fn add(&mut self, object: &Object, old: &Crd, record: &Record, mut effect: Effect) {
         self.unserved.add(object);
         let Counted { places, .. } = self.tally.add(&mut effect, Some((object, old, record)));
@@ -159,8 +160,8 @@ fn counts(place: &Place) -> bool {
     matches!(place.kind, Kind::Change | Kind::Loss | Kind::Problem)
 }
 
-/// Whether it is known that something does, or presumed of what etcd holds. What could not be found out about an
-/// object does not count as harm.
+/// Whether it is known that something does, or presumed of what etcd holds. What could not be found out about
+/// an object does not count as harm.
 fn does_harm(effect: &Effect) -> bool {
     let kinds = effect.kinds();
     kinds.contains(&Kind::Change)

@@ -44,8 +44,8 @@ pub const ALLOW_DELETION_ANNOTATION: &str = "etch-operator.io/allow-deletion";
 /// writes.
 pub const ALLOW_MIGRATION_ANNOTATION: &str = "etch-operator.io/allow-migration";
 
-/// What becomes of the request that upgrades or deletes a CRD, or has all its objects written.
-// The later, the stricter.
+/// What the guard does with a request that upgrades or deletes a CRD, or migrates its objects.
+// Ordered from mildest to strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum GuardMode {
     /// Nothing: Etch does not look at it.
@@ -53,7 +53,7 @@ pub enum GuardMode {
     /// Its author is warned of what it does to objects.
     #[default]
     Warn,
-    /// It is refused if it does harm to objects, or takes them along.
+    /// It is refused if it harms or deletes objects.
     Deny,
 }
 

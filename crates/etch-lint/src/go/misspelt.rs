@@ -86,7 +86,7 @@ fn lacks_plus(text: &str) -> Option<String> {
     Some(format!("a marker begins with a plus sign; did you mean +{}=?", source.marker()))
 }
 
-/// `// text +kubebuilder:default=1`. Prose that mentions a marker goes on behind it.
+/// `// text +kubebuilder:default=1`. Prose that mentions a marker continues behind it.
 fn is_inside(text: &str) -> Option<String> {
     let word = text.split_whitespace().next_back()?.strip_prefix('+')?;
     let source = Source::ALL.into_iter().find(|source| {
@@ -112,7 +112,7 @@ fn meant(marker: &Marker) -> Option<Source> {
     let is_near = |name: &str, other: &str| distance(name, other, FAR) <= FAR;
     let by_name = Source::ALL.into_iter().find(|source| {
         let exact = source.marker();
-        // The value may follow without the equals sign. Behind a space it is prose if it goes on.
+        // The value may follow without the equals sign. Behind a space it is prose if it continues.
         let behind = written.strip_prefix(exact);
         let has_value = behind.is_some_and(|behind| match behind.trim_start().chars().next() {
             Some(':' | '"' | '{' | '[' | '(' | '`' | '\'') => true,

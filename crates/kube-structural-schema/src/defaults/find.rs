@@ -43,11 +43,11 @@ fn gaps_present(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl Fn
 }
 
 /// Reports the places whose value is the one that filling gives, each with that value: the object alone does
-/// not show whether it was written or filled in. If the answer of `report` requests it, the search goes on
+/// not show whether it was written or filled in. If the answer of `report` requests it, the search continues
 /// below such a place; parents come first.
 ///
 /// The value that filling gives is the default with the defaults below it filled in. Below a value that
-/// differs the search goes on. Items and values of maps are places too, because their default may have
+/// differs the search continues. Items and values of maps are places too, because their default may have
 /// replaced a null.
 pub(crate) fn filled(
     value: &Value,

@@ -41,9 +41,9 @@ pub enum Happening {
     SetClock(i64),
     /// Etch ends, and another replica begins.
     Crash,
-    /// Writes are paused, or may go on.
+    /// Writes are paused, or may continue.
     Pause(bool),
-    /// The watch of a CRD's objects cannot go on.
+    /// The watch of a CRD's objects cannot continue.
     Expire(usize),
     /// etcd forgets what has happened.
     Compact(usize),
@@ -63,9 +63,9 @@ pub enum Happening {
         replica: usize,
         /// For how long.
         time: Duration,
-        /// How many steps it goes on for before it looks at its clock.
+        /// How many steps it continues for before it looks at its clock.
         steps: usize,
-        /// Whether its clock goes on meanwhile.
+        /// Whether its clock continues meanwhile.
         keeps_time: bool,
     },
     /// The requests of a replica for the Lease are lost, for so long.
@@ -105,7 +105,7 @@ impl Cluster {
             Happening::Wait(time) if self.replicas.is_some() => self.pass_with_lease(*time),
             Happening::Wait(time) => self.pass(*time),
             Happening::SetClock(seconds) => {
-                // A limit: Etch begins anew with the wall clock, and takes servers to have caught up by that.
+                // A limit: Etch restarts with the wall clock, and takes servers to have caught up by that.
                 self.resources.iter_mut().for_each(Resource::catch_up);
                 self.date += SignedDuration::from_secs(*seconds);
             }
@@ -145,7 +145,7 @@ impl Cluster {
                 if resources[*resource].restore(at.clock) {
                     self.may_stay = true;
                     self.drivers_of(*resource).for_each(Driver::expire);
-                    // CRDs are listed anew.
+                    // CRDs are listed again.
                     self.show_crd(*resource, before);
                 }
             }

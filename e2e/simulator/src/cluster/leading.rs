@@ -46,7 +46,7 @@ impl Cluster {
         self.judge_leaders();
     }
 
-    /// A request of a replica for the Lease goes on.
+    /// A request of a replica for the Lease continues.
     pub(super) fn advance_lease(&mut self, choice: usize) {
         let news = self.with_replicas(|replicas, at| replicas.advance(choice, at));
         if let Some(Some(news)) = news {
@@ -124,7 +124,7 @@ impl Cluster {
         self.replicas.as_ref()?.timeout(self.now)
     }
 
-    /// Goes on until one replica leads and nothing stops it: from then on it leads for good.
+    /// Continues until one replica leads and nothing stops it: from then on it leads for good.
     pub(super) fn elect(&mut self) -> Result<(), Violation> {
         let now = self.now;
         self.with_replicas(|replicas, _| replicas.heal(now));

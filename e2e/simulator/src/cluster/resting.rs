@@ -64,7 +64,7 @@ impl Cluster {
             .sum()
     }
 
-    /// Lets time pass until somebody has something to do.
+    /// Advances the time to the next timeout.
     pub fn wait(&mut self) {
         let running = self.drivers.iter().filter(|driver| self.runs(driver));
         let next = running.filter_map(|driver| driver.timeout()).chain(self.lease_timeout()).min();
@@ -79,7 +79,7 @@ impl Cluster {
         self.is_at_rest() && self.drivers.iter_mut().all(|driver| driver.has_reported(now))
     }
 
-    /// Whether everything is said and done.
+    /// Whether nothing is left to do.
     pub fn is_at_rest(&mut self) -> bool {
         let Self { drivers, resources, strays, .. } = self;
         strays.is_empty()

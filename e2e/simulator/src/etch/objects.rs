@@ -118,7 +118,7 @@ impl Driver {
         }
     }
 
-    /// Goes on with a write: it asks for the CRD's generation, or sends one request.
+    /// Continues with a write: it asks for the CRD's generation, or sends one request.
     fn write(
         &mut self,
         mut task: ObjectTask,

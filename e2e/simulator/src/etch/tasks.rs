@@ -1,4 +1,4 @@
-//! What is under way for one CRD, and how it goes on.
+//! What is under way for one CRD, and how it continues.
 
 use std::time::Instant;
 

@@ -22,7 +22,7 @@ pub(super) async fn store(cluster: &Cluster, name: &str, limit: Duration) -> Res
     eventually(limit, "the migration has ended", async || has_succeeded(&cluster.get(&path).await?)).await
 }
 
-/// Whether a migration has succeeded; `None` while it goes on.
+/// Whether a migration has succeeded; `None` while it continues.
 pub(super) fn has_succeeded(migration: &Value) -> Result<Option<()>> {
     let is = |condition: &str| {
         let conditions = migration["status"]["conditions"].as_array();

@@ -76,7 +76,7 @@ impl Seeds {
         Some(Value::clone(&self.crds[place]))
     }
 
-    /// A real CRD of the same name, be it from before or after.
+    /// A real CRD of the same name, from before or after.
     pub(super) fn sibling(&self, crd: &Value, random: &mut Random) -> Option<Value> {
         let name = &crd["metadata"]["name"];
         let siblings: Vec<&Json> =

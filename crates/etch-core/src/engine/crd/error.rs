@@ -1,4 +1,4 @@
-//! Why the machine of a CRD cannot go on, the CRD's conditions meanwhile, and what follows.
+//! Why the machine of a CRD cannot continue, the CRD's conditions meanwhile, and what follows.
 
 use std::time::{Duration, Instant};
 

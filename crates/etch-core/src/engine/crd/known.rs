@@ -53,7 +53,7 @@ pub(super) enum Verification {
 }
 
 impl Verification {
-    /// Takes in when the report asks for it, unless that is known; returns when it is to be reported.
+    /// Records when the report asks for it, unless that is known; returns when it is to be reported.
     ///
     /// The wall clock is asked once: it may be set, and other machines' clocks differ.
     fn schedule(&mut self, asked: Option<Timestamp>, now: Now) -> Option<Timestamp> {
@@ -90,12 +90,12 @@ impl Known {
         }
     }
 
-    /// Takes in what writes have dropped while the CRD changed.
+    /// Records what writes have dropped while the CRD changed.
     pub(super) fn add_dropped(&mut self, dropped: Vec<(Identity, Vec<Path>)>) {
         self.dropped.extend(dropped);
     }
 
-    /// Takes in that the report is not the one that Etch wrote last.
+    /// Records that the report is not the one that Etch wrote last.
     pub(super) fn report_is_other(&mut self) {
         (self.checkpoint, self.is_restored) = (None, true);
         self.verification = Verification::Unknown;

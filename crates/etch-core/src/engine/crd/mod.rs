@@ -16,7 +16,7 @@
 //! | file | what it decides |
 //! |---|---|
 //! | [`protocol`] | nothing: the machine's questions and commands, and the answers |
-//! | [`machine`] | in which order an attempt goes on; `start` up to its pass, `end` what follows it |
+//! | [`machine`] | in which order an attempt continues; `start` up to its pass, `end` what follows it |
 //! | `phase` | nothing: how far an attempt has come |
 //! | [`task`] | what the CRD and its policy ask for, and what is reported of a pass |
 //! | `opening` | whether anything is to be done, by the CRD and its report |
@@ -25,7 +25,7 @@
 //! | `passing` | how a pass begins, what is reported of it, what is recorded at its end |
 //! | `steady` | what is done beside the objects that are watched |
 //! | `versions` | when objects are listed only to find out at which versions they are stored |
-//! | [`error`] | what follows when an attempt cannot go on |
+//! | [`error`] | what follows when an attempt cannot continue |
 //!
 //! How far a canary has come, and whether it holds an attempt, is in [`canary`](super::canary).
 

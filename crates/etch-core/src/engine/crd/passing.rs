@@ -122,7 +122,8 @@ impl<H> Passing<H> {
             cleared: ledger.dropped.cleared(),
             former: state.former_defaults().to_vec(),
         });
-        // A pass that goes on from a record asks about what was written since when it is time, and not twice.
+        // A pass that continues from a record asks about what was written since when it is time, and not
+        // twice.
         checkpoint.record.servers_lag = match task.writes() {
             true => may_lag && lag_matters && (verifies || asks_about_writes),
             false => checkpoint.record.servers_lag || verify_at.is_some() && lag_matters,
@@ -161,14 +162,14 @@ impl<H> Passing<H> {
         self.verifies
     }
 
-    /// Takes in the outcomes for the objects of a canary, if it writes one, in a pass that was not completed.
+    /// Handles the outcomes for the objects of a canary, if it writes one, in a pass that was not completed.
     pub(super) fn canary_interrupted(&mut self, task: &mut Task, interrupted: &Interrupted) {
         if let Some(counts) = interrupted.canary {
             task.canary.swept(counts, false, &mut self.state);
         }
     }
 
-    /// Takes in the outcomes for the objects of a canary, if it writes one.
+    /// Handles the outcomes for the objects of a canary, if it writes one.
     pub(super) fn canary_completed(&mut self, task: &mut Task, verified: &Verified) {
         match verified.canary {
             Some(counts) => task.canary.swept(counts, true, &mut self.state),
@@ -179,7 +180,7 @@ impl<H> Passing<H> {
         }
     }
 
-    /// Takes in that it has verified what was written since the schema changed: what was written after it was
+    /// Records that it has verified what was written since the schema changed: what was written after it was
     /// not written where an earlier schema was served.
     pub(super) fn verified(&mut self, task: &Task, passed: &mut Passed) {
         if let Some(through) = passed.state.finished_through {
@@ -211,7 +212,7 @@ impl<H> Passing<H> {
         self.report_at
     }
 
-    /// Takes in the time: reports progress where that is due, and returns what to log.
+    /// Handles the time: reports progress where that is due, and returns what to log.
     pub(super) fn take_time(&mut self, task: &Task, status: &mut Status, now: Instant) -> Option<Note> {
         if !status.is_idle() {
             return None;
@@ -341,7 +342,7 @@ fn is_begin_reported(task: &Task, status: &Status, is_finished: bool) -> bool {
         }
         // A pause takes back nothing that is proved.
         Some(Reason::Settling | Reason::AllPersisted) => !is_finished,
-        Some(reason) => Some(reason).filter(|reason| reason.is_hold()) != task.hold_reason(),
+        Some(reason) => Some(reason).filter(|reason| reason.is_pause_or_canary()) != task.hold_reason(),
     }
 }
 

@@ -11,7 +11,7 @@ use super::steady::Steady;
 /// How far an attempt has come.
 #[derive(Clone, Debug)]
 pub(super) enum Phase<H> {
-    /// It goes on like this as soon as everything is written.
+    /// It continues like this as soon as everything is written.
     Writes(Then),
     /// An answer is waited for.
     Asks(Asked),

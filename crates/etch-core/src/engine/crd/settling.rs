@@ -47,7 +47,7 @@ impl Settling {
         Some(end.saturating_duration_since(now.at)).filter(|left| !left.is_zero())
     }
 
-    /// Takes in what is permitted.
+    /// Records what is permitted.
     pub(super) fn permissions_read(&mut self, answer: Result<Allowed, CallError>) {
         match answer {
             Ok(Allowed::Everywhere | Allowed::Within(_)) => self.missing = None,

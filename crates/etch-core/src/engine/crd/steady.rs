@@ -205,7 +205,7 @@ impl<H> Steady<H> {
         outcome
     }
 
-    /// Takes in the answer that a job waits for.
+    /// Handles the answer that a job waits for.
     pub(super) fn answered(
         &mut self,
         task: &Task,

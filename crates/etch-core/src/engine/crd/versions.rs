@@ -22,7 +22,7 @@ impl VersionCount {
         task.reports_versions() && !task.proves_versions() && is_long_ago
     }
 
-    /// Takes in that they were listed.
+    /// Records that they were listed.
     pub(super) fn counted(&mut self, now: Instant) {
         self.counted = Some(now);
     }

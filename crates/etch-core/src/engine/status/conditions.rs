@@ -14,7 +14,7 @@ use crate::event::{self, Event};
 use crate::message::OLD_CRDS;
 use crate::ownership::MANAGER;
 
-/// A CRD at one moment, as far as it matters to who writes its conditions.
+/// The revision of a CRD and of our conditions on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CrdRevision {
     /// Its resource version.
@@ -133,12 +133,12 @@ impl Conditions {
         self.desired.clone()
     }
 
-    /// Takes in which ones the CRD should carry.
+    /// Records which ones the CRD should carry.
     pub(super) fn set_desired(&mut self, desired: Desired) {
         self.desired = desired;
     }
 
-    /// Takes in whether the CRD of reports lacks a field; returns whether that changes the conditions.
+    /// Records whether the CRD of reports lacks a field; returns whether that changes the conditions.
     pub(super) fn set_undeclared(&mut self, is_undeclared: bool) -> bool {
         std::mem::replace(&mut self.is_undeclared, is_undeclared) != is_undeclared
     }
@@ -175,7 +175,7 @@ impl Conditions {
         Change { counted: None, write, news: Vec::new() }
     }
 
-    /// Takes in that these were written; the CRD has this revision since.
+    /// Records that these were written; the CRD has this revision since.
     pub(super) fn written(&mut self, conditions: Arc<[Condition]>, revision: CrdRevision) {
         (self.present, self.revision) = (conditions, revision);
     }
@@ -185,7 +185,7 @@ impl Conditions {
         same(conditions, &self.present)
     }
 
-    /// Takes in what the CRD carries; returns whether another client has changed it.
+    /// Records what the CRD carries; returns whether another client has changed it.
     pub(super) fn read(&mut self, document: &Json) -> bool {
         self.revision = CrdRevision::of(document);
         let stood = std::mem::replace(&mut self.present, condition::present(document).into());

@@ -1,12 +1,12 @@
-//! The conditions of a CRD and its report: what should stand there, and the requests that bring it there.
-//! What stands there already is not written.
+//! The conditions of a CRD and its report: what they should be, and the requests that set them. What is there
+//! already is not written.
 //!
 //! | file | what it decides |
 //! |---|---|
 //! | `command` | nothing: the requests, and which CRD they are about |
 //! | `conditions` | whether conditions are written, and which events follow |
 //! | `report` | which requests replace the report, and whether another one stands there |
-//! | `recheck` | when it is looked whether everything stands there as it should |
+//! | `recheck` | when conditions and report are checked again |
 //!
 //! [`Status`] has what is wanted and what is under way: one request at a time, each attempted a few times.
 
@@ -121,7 +121,7 @@ impl Status {
         wanted.or_else(under_way).or_else(|| self.report.known())
     }
 
-    /// Takes in the report as it was read; `None` if this CRD has none.
+    /// Handles the report as it was read; `None` if this CRD has none.
     pub fn report_read(&mut self, report: Option<Box<DefaultsReport>>) {
         self.report.read(report);
     }
@@ -150,7 +150,7 @@ impl Status {
 
     /// The reason of the CRD's conditions, if it is a hold: a pause, or a canary.
     pub fn held_for(&self) -> Option<Reason> {
-        Reason::ALL.iter().copied().find(|reason| reason.is_hold() && self.has_reason(*reason))
+        Reason::ALL.iter().copied().find(|reason| reason.is_pause_or_canary() && self.has_reason(*reason))
     }
 
     /// Whether the CRD's defaults are reported as stored.
@@ -161,7 +161,7 @@ impl Status {
         }
     }
 
-    /// Puts the conditions on the CRD, unless they stand there already.
+    /// Sets the conditions on the CRD, unless it has them already.
     pub fn set_conditions(&mut self, crd_status: CrdStatus) {
         self.want_conditions(Desired::Status(crd_status));
     }
@@ -321,7 +321,7 @@ impl Status {
         self.commands.push_back(command);
     }
 
-    /// Takes in the answer to [`Command::SetConditions`].
+    /// Handles the answer to [`Command::SetConditions`].
     pub fn written(&mut self, now: Instant, answer: Result<CrdRevision, CallError>) {
         let Some(UnderWay { what, .. }) = &mut self.under_way else { return };
         match (what, answer) {
@@ -347,14 +347,14 @@ impl Status {
         self.end();
     }
 
-    /// Takes in whether the CRD still has the generation of the subject.
+    /// Records whether the CRD still has the generation of the subject.
     pub fn generation_read(&mut self, now: Instant, answer: Result<bool, CallError>) {
         let Some(UnderWay { what: What::Report(write), .. }) = &mut self.under_way else { return };
         let step = self.report.generation_read(write, answer);
         self.go_on_with_report(step, now);
     }
 
-    /// Takes in the answer to [`Command::OpenReport`] or [`Command::SetReport`]: the report's resource
+    /// Handles the answer to [`Command::OpenReport`] or [`Command::SetReport`]: the report's resource
     /// version.
     pub fn report_written(&mut self, now: Instant, answer: Result<String, CallError>) {
         let Some(UnderWay { what: What::Report(write), .. }) = &self.under_way else { return };
@@ -365,7 +365,7 @@ impl Status {
         self.go_on_with_report(step, now);
     }
 
-    /// Takes in the report as it stands where another was expected; `None` if this CRD has none.
+    /// Handles the report as it stands where another was expected; `None` if this CRD has none.
     pub fn report_read_again(
         &mut self,
         now: Instant,
@@ -407,7 +407,7 @@ impl Status {
         }
     }
 
-    /// Takes in the CRD as it was read; `None` if it is gone.
+    /// Handles the CRD as it was read; `None` if it is gone.
     pub fn crd_read(&mut self, now: Instant, answer: Result<Option<Json>, CallError>) {
         let Some(UnderWay { what, .. }) = &self.under_way else { return };
         let is_this = |document: &Json| document["metadata"]["uid"] == self.subject.uid.as_str();
@@ -426,8 +426,8 @@ impl Status {
                 } else if claims_storage(&conditions) && !self.is_of_subject(&document) {
                     self.give_up(now);
                 } else if is_overwritten {
-                    // Maybe by a replica that leads by now. Two writes in our name within a second look alike
-                    // to both, see [`CrdRevision::entry`].
+                    // The client may be a replica that leads now. Two writes in our name within one second
+                    // are indistinguishable: see [`CrdRevision::entry`].
                     self.end();
                     self.recheck.conditions_lost(now);
                 } else {

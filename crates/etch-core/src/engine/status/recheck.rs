@@ -1,14 +1,14 @@
-//! When it is looked whether everything stands on a CRD as it should.
+//! When the conditions and the report of a CRD are checked again.
 
 use std::time::{Duration, Instant};
 
 use crate::engine::backoff::Backoff;
 use crate::engine::reapply_backoff::ReapplyBackoff;
 
-/// How soon what could not be written is written again, at first and at last.
+/// The first and the longest wait before a failed write is repeated.
 const WRITE_AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(300)];
 
-/// The next look, and the waits before it.
+/// The next check, and the waits before it.
 #[derive(Clone, Debug)]
 pub(super) struct Recheck {
     due: Option<Instant>,
@@ -21,19 +21,19 @@ pub(super) struct Recheck {
 }
 
 impl Recheck {
-    /// Nothing asks for one. `seed` spreads the waits of those who fail together.
+    /// No check is due. `seed` is the jitter of the waits.
     pub(super) fn new(seed: u64) -> Self {
         let [first, last] = WRITE_AGAIN;
         let write_backoff = Backoff::new(first, last, seed);
         Self { due: None, of_change: None, write_backoff, reapply_backoff: ReapplyBackoff::default() }
     }
 
-    /// When it is due; none while nothing asks for one.
+    /// When the next check is due; `None` if none is.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due.into_iter().chain(self.of_change).min()
     }
 
-    /// It begins.
+    /// A check begins.
     pub(super) fn begin(&mut self) {
         (self.due, self.of_change) = (None, None);
     }
@@ -48,8 +48,8 @@ impl Recheck {
         self.of_change = None;
     }
 
-    /// Our conditions were found changed, and are not set again at once: whoever has changed them may lead by
-    /// now. What the watch of CRDs shows of that change, however late, does not make them stand.
+    /// Another client changed our conditions. They are not set again immediately: that client may be the new
+    /// leader. A late watch event about that change does not count as our conditions being there again.
     pub(super) fn conditions_lost(&mut self, now: Instant) {
         let at = now + self.reapply_backoff.wait(now);
         self.due = Some(self.due.map_or(at, |due| due.min(at)));

@@ -1,4 +1,4 @@
-//! The report on a CRD: what is known to stand there, and which requests replace it where it still does.
+//! The report on a CRD: the last known one, and the requests that replace it if it is unchanged.
 
 use std::sync::Arc;
 
@@ -31,9 +31,9 @@ pub(super) struct ReportWrite {
 
 /// What follows an answer about the report that is being written.
 pub(super) enum Step {
-    /// It stands as it is wanted.
+    /// The report is up to date.
     Stands,
-    /// Another one stands there than was known.
+    /// Another writer replaced the report.
     Other,
     /// Another request.
     Send(Command),
@@ -54,13 +54,13 @@ impl Report {
         self.other.take()
     }
 
-    /// Takes in the report as it was read; `None` if this CRD has none.
+    /// Handles the report as it was read; `None` if this CRD has none.
     pub(super) fn read(&mut self, report: Option<Box<DefaultsReport>>) {
         self.version = report.as_ref().and_then(|report| report.metadata.resource_version.clone());
         self.known = report.and_then(|report| report.status).map(Arc::new);
     }
 
-    /// Takes in a report that could not be written.
+    /// Handles a report that could not be written.
     pub(super) fn set_unwritten(&mut self, status: Arc<DefaultsReportStatus>) {
         self.unwritten = Some(status);
     }
@@ -100,7 +100,7 @@ impl Report {
         }
     }
 
-    /// Takes in whether the CRD still has the generation that the report is about.
+    /// Records whether the CRD still has the generation that the report is about.
     pub(super) fn generation_read(&self, write: &mut ReportWrite, answer: Result<bool, CallError>) -> Step {
         match answer {
             Ok(is_same) => {
@@ -114,7 +114,7 @@ impl Report {
         }
     }
 
-    /// Takes in the answer to a write: the report's resource version.
+    /// Handles the answer to a write: the report's resource version.
     pub(super) fn written(&mut self, write: &ReportWrite, answer: Result<String, CallError>) -> Step {
         match answer {
             Ok(version) => {
@@ -128,7 +128,7 @@ impl Report {
         }
     }
 
-    /// Takes in the report as it stands where another was expected; `None` if this CRD has none.
+    /// Handles the report as it stands where another was expected; `None` if this CRD has none.
     pub(super) fn read_again(
         &mut self,
         write: &ReportWrite,
@@ -159,7 +159,7 @@ impl Report {
         }
     }
 
-    /// Takes in that this one stands there; the events about the objects that it names, and about what was
+    /// Records that this one stands there; the events about the objects that it names, and about what was
     /// dropped.
     pub(super) fn stands(&mut self, status: Arc<DefaultsReportStatus>, subject: &Subject) -> Vec<Event> {
         let before = self.known.as_deref();

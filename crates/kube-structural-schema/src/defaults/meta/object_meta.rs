@@ -65,9 +65,10 @@ struct Wrong {
 }
 
 enum Words {
-    /// Go's decoder goes on, reports it at the end, and names the type that it has and the one that it needs.
+    /// Go's decoder continues, reports it at the end, and names the type that it has and the one that it
+    /// needs.
     Type { given: String, needed: &'static str },
-    /// Go's decoder goes on and reports this text, with the field.
+    /// Go's decoder continues and reports this text, with the field.
     Said(String),
     /// Go's decoder stops here, and drops what it would have reported.
     Last(String),

@@ -34,7 +34,7 @@ impl<H> CrdMachine<H> {
         self.respond(error, now);
     }
 
-    /// Takes in the CRD, which may show why its objects are not served.
+    /// Handles the CRD, which may show why its objects are not served.
     pub(super) fn unserved_crd_read(
         &mut self,
         error: CrdError,
@@ -87,8 +87,8 @@ impl<H> CrdMachine<H> {
         self.end(error, next);
     }
 
-    /// Reports why it does not go on, and ends. What ends the steady state may be a restore of etcd, and only
-    /// the report shows that: it is read before it is replaced.
+    /// Reports why it does not continue, and ends. What ends the steady state may be a restore of etcd, and
+    /// only the report shows that: it is read before it is replaced.
     fn end(&mut self, error: CrdError, next: Next) {
         self.commands.push_back(Command::Log(Note::Halted(error.to_string(), next.clone())));
         let is_known = matches!(error, CrdError::Restored(_));

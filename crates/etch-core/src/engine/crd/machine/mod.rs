@@ -1,5 +1,5 @@
-//! In which order an attempt goes on: what it takes in, and what is done next. How it begins and ends is in
-//! files of their own.
+//! The order of the steps of an attempt: its inputs and its commands. `start` and `end` have its beginning
+//! and its end.
 
 mod end;
 mod start;
@@ -124,7 +124,7 @@ impl<H> CrdMachine<H> {
         )
     }
 
-    /// Takes in what writes have dropped while the CRD changed.
+    /// Records what writes have dropped while the CRD changed.
     pub fn add_dropped(&mut self, dropped: Vec<(Identity, Vec<Path>)>) {
         self.known.add_dropped(dropped);
     }
@@ -140,7 +140,7 @@ impl<H> CrdMachine<H> {
         self.phase = Phase::Writes(Then::ReadReport(Box::new(opening)));
     }
 
-    /// Takes in the pause that is in force now.
+    /// Records the pause that is in force now.
     pub fn set_pause(&mut self, now: Instant, pause: Option<Pause>) {
         self.task.pause = pause;
         if self.task.has_pause_changed() {
@@ -148,7 +148,7 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Takes in the generation that a user has resumed after its canary.
+    /// Records the generation that a user has resumed after its canary.
     pub fn set_resumed(&mut self, now: Instant, resumed: Option<i64>) {
         self.task.canary.set_resumed(resumed);
         if self.task.has_pause_changed() {
@@ -168,7 +168,7 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Takes in since when, and why, changes of CRDs or policies are not noticed.
+    /// Records since when, and why, changes of CRDs or policies are not noticed.
     pub fn set_watch_failure(&mut self, now: Instant, failure: Option<String>) {
         self.watch_failure.clone_from(&failure);
         if let Some(watching) = self.watching() {
@@ -189,7 +189,7 @@ impl<H> CrdMachine<H> {
         self.restore_check.sign(now, had_unreported);
     }
 
-    /// Takes in what the watch brings.
+    /// Records what the watch brings.
     pub fn object_changed(&mut self, now: Instant, change: Change<H>) {
         if let Some(watching) = self.watching() {
             watching.changed(now, change);
@@ -205,7 +205,7 @@ impl<H> CrdMachine<H> {
         watching.changed(now.at, Change::Failed(now.date, error.to_string()));
     }
 
-    /// The watch has expired: it goes on where nothing has happened to any object since `delivered`.
+    /// The watch has expired: it continues where nothing has happened to any object since `delivered`.
     pub fn watch_expired(&mut self, now: Now, error: CallError, delivered: Option<u64>) {
         let Phase::Watches(steady) = &mut self.phase else { return };
         if let Err(error) = steady.expired(error, delivered) {
@@ -260,7 +260,7 @@ impl<H> CrdMachine<H> {
         self.commands.pop_front().or_else(|| self.status.poll(now).map(Command::Status))
     }
 
-    /// Takes in an answer to [`Command::Ask`].
+    /// Handles an answer to [`Command::Ask`].
     pub fn answered(&mut self, now: Now, answer: Answer) {
         if let Phase::Watches(steady) = &mut self.phase {
             let check = &mut self.restore_check;
@@ -296,7 +296,7 @@ impl<H> CrdMachine<H> {
         self.phase = Phase::Asks(asked);
     }
 
-    /// Goes on after everything was written; whether it does.
+    /// Continues after everything was written; whether it does.
     fn everything_written(&mut self, now: Now) -> bool {
         if !self.status.is_idle() {
             return false;
@@ -321,7 +321,7 @@ impl<H> CrdMachine<H> {
         true
     }
 
-    /// Goes on with a pass; whether it does.
+    /// Continues with a pass; whether it does.
     fn go_on_passing(&mut self, now: Now) -> bool {
         let Phase::Passes(passing) = &mut self.phase else { return false };
         match passing.pass.poll() {
@@ -433,7 +433,7 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Goes on with the steady state; whether it does.
+    /// Continues with the steady state; whether it does.
     fn go_on_watching(&mut self, now: Now) -> bool {
         let Phase::Watches(steady) = &mut self.phase else { return false };
         let outcome = steady.go_on(&self.task, &mut self.status, &mut self.restore_check, now.at);
@@ -457,7 +457,7 @@ impl<H> CrdMachine<H> {
         true
     }
 
-    /// Goes on with what is done beside the objects that are watched.
+    /// Continues with what is done beside the objects that are watched.
     fn go_on_beside(&mut self, outcome: Option<Outcome>, now: Now) {
         let (Phase::Watches(steady), Some(outcome)) = (&mut self.phase, outcome) else { return };
         match outcome {

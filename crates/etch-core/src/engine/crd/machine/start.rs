@@ -53,7 +53,7 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Takes in at which versions the objects are stored.
+    /// Records at which versions the objects are stored.
     pub(super) fn versions_counted(
         &mut self,
         opening: Box<Opening>,
@@ -104,7 +104,7 @@ impl<H> CrdMachine<H> {
         self.settle_or_pass(&opening, now);
     }
 
-    /// Takes in what the CRD itself shows of an earlier pass. Where there is no report and the condition alone
+    /// Records what the CRD itself shows of an earlier pass. Where there is no report and the condition alone
     /// shows it, a report takes it over, before another condition replaces that one.
     fn recall_from_crd(&mut self, lacks_report: bool, now: Now) {
         let Shown { record, through, .. } = &self.task.shown_by_crd;
@@ -173,7 +173,7 @@ impl<H> CrdMachine<H> {
         self.phase = Phase::Writes(Then::End(self.settling.next(left, now.at)));
     }
 
-    /// Goes on with the objects that may be read, if Etch has the permissions for a pass.
+    /// Continues with the objects that may be read, if Etch has the permissions for a pass.
     pub(super) fn permissions_read(&mut self, answer: Result<Allowed, CallError>, now: Now) {
         let within = match answer {
             Ok(Allowed::Missing(missing)) => return self.halt(CrdError::Forbidden(missing), now),
@@ -187,7 +187,7 @@ impl<H> CrdMachine<H> {
         self.ask(Question::Server, Asked::Server);
     }
 
-    /// Goes on if requests reach the CRD's objects.
+    /// Continues if requests reach the CRD's objects.
     pub(super) fn server_checked(&mut self, answer: Result<(), CallError>, now: Now) {
         match answer {
             Ok(()) if self.task.writes() => self.ask(Question::Migration, Asked::Migration),
@@ -196,7 +196,7 @@ impl<H> CrdMachine<H> {
         }
     }
 
-    /// Goes on unless Kubernetes' own migrator writes the objects.
+    /// Continues unless Kubernetes' own migrator writes the objects.
     pub(super) fn migration_read(&mut self, answer: Result<Option<String>, CallError>, now: Now) {
         match answer {
             Ok(Some(migration)) => self.halt(CrdError::Migrated(migration), now),

@@ -1,5 +1,5 @@
-//! Past events that the API server still has: the last ones of a type, from which a watch may begin while the
-//! server runs. A missing event does not prove that nothing happened.
+//! Past events in the watch cache of the API server: a watch may begin at any of them. A missing event does
+//! not prove that nothing happened.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ const OPEN: u32 = 1;
 /// The versions at which MutatingAdmissionPolicies may be served.
 const POLICY_VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
-/// What the API server remembers of CRDs and of mutating admission. It is read once, when it is needed.
+/// Past events about CRDs and mutating admission; read once, when needed.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     /// By uid; only those of whose creation the server still has the event.
@@ -60,7 +60,7 @@ impl Admission {
         let of_policy = &document["spec"]["matchConstraints"]["resourceRules"];
         for rules in webhooks.chain([of_policy]) {
             for rule in rules.as_array().into_iter().flatten() {
-                // What cannot be read may be about anything.
+                // A rule that cannot be read may match any resource.
                 let any = || Rule { api_groups: vec!["*".to_owned()], resources: vec!["*".to_owned()] };
                 self.rules.push(Rule::deserialize(rule).unwrap_or_else(|_| any()));
             }
@@ -81,7 +81,7 @@ impl Memory {
 }
 
 impl Cluster {
-    /// Everything that the server still has and Etch may read.
+    /// All past events that Etch may read.
     pub(super) async fn memory(&self) -> Memory {
         let (crds, admission) = futures::join!(self.remembered_crds(), self.remembered_admission());
         Memory { crds: crds.unwrap_or_default(), admission: admission.ok() }

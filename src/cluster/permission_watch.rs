@@ -1,5 +1,4 @@
-//! Notices that Etch's permissions have changed.
-//! What is missing now is asked for each resource.
+//! Detects changes of Etch's permissions. `access` checks which ones are missing.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -19,7 +18,7 @@ const AT_LEAST: Duration = Duration::from_secs(1);
 /// How long after the last work they are read. An operator without work needs no permission and costs
 /// nothing; a watch that is renewed then shows which permissions were revoked meanwhile.
 const QUIET_AFTER: Duration = Duration::from_secs(30);
-/// So that the listeners do not all ask at the same moment after a change.
+/// Jitter: listeners must not all ask at the same moment after a change.
 const SPREAD: Duration = Duration::from_secs(3);
 /// In how many namespaces the rules are read in one look, where permissions are limited to some.
 const AT_ONCE: usize = 10;
@@ -92,7 +91,7 @@ impl Cluster {
     }
 
     /// Reads the rules; returns whether they have changed. Where permissions are limited to many namespaces,
-    /// each look goes on with those that were read longest ago.
+    /// each look continues with those that were read longest ago.
     async fn look(&self, known: &mut BTreeMap<String, (Instant, Vec<String>)>) -> bool {
         let in_use = self.permitted_in.names();
         // What holds in all namespaces is part of the rules of each.

@@ -1,5 +1,5 @@
 //! Asks the server what Etch may do, before Etch tries it.
-//! Permissions change, so no answer lasts.
+//! Permissions change, so answers are cached for seconds only.
 
 use std::collections::BTreeSet;
 use std::sync::Weak;
@@ -18,7 +18,7 @@ use etch_core::rbac::{Allowed, MissingPermissions, Verb};
 use kube_structural_schema::json::Json;
 
 /// How long a permission counts as granted.
-const PERMITTED: Duration = Duration::from_secs(10);
+const PERMISSION_TTL: Duration = Duration::from_secs(10);
 
 /// A permission that was granted, and when.
 pub(super) type Permitted = Vec<((Resource, Scope, Verb), Instant)>;
@@ -132,7 +132,7 @@ impl Cluster {
         let about = (resource.clone(), scope.clone(), verb);
         // Callers that come while a request is under way wait for its answer.
         let mut permitted = self.permitted.lock().await;
-        permitted.retain(|(_, at)| at.elapsed() < PERMITTED);
+        permitted.retain(|(_, at)| at.elapsed() < PERMISSION_TTL);
         if permitted.iter().any(|(known, _)| *known == about) {
             return Ok(true);
         }
@@ -143,7 +143,7 @@ impl Cluster {
         Ok(is_permitted)
     }
 
-    /// Has the server answer an access review about Etch itself.
+    /// Sends an access review about Etch itself.
     pub(super) async fn review(&self, plural: &str, review: Value) -> Result<Json, CallError> {
         let path = format!("/apis/authorization.k8s.io/v1/{plural}");
         let answer = self.call(send(Method::POST, &path, Json::from(review).to_vec())).await?;

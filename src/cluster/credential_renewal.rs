@@ -24,7 +24,7 @@ const LAST_WAIT: Duration = Duration::from_secs(300);
 /// Makes a client of the credentials as they are now. It may block.
 type Make = Box<dyn Fn() -> Result<kube::Client, kube::Error> + Send + Sync>;
 
-/// A client that is made anew.
+/// A client that can be rebuilt.
 struct Renewal {
     make: Make,
     current: Mutex<Current>,
@@ -39,7 +39,7 @@ struct Current {
     backoff: Backoff,
 }
 
-/// A client that `make` makes anew when its credentials are refused.
+/// A client that `make` rebuilds when its credentials are refused.
 ///
 /// # Errors
 /// Those of `make`.
@@ -65,7 +65,7 @@ impl Renewal {
         if answer.as_ref().is_ok_and(|response| response.status().is_success()) {
             self.current.lock().backoff.succeeded();
         } else if are_refused(&answer) && self.current.lock().begin(number) {
-            // It goes on where the request is given up: a plugin may wait for its user.
+            // It continues if the request is dropped: a plugin may wait for its user.
             let _ = tokio::task::spawn_blocking(move || self.renew()).await;
         }
         answer
