@@ -217,6 +217,15 @@ pub(super) fn if_there<T>(answer: Result<T, CallError>) -> Result<Option<T>, Cal
     }
 }
 
+/// The answer about one object; `None` if there is no such object. A 404 that names no object is an error: it comes
+/// from an API server or a proxy in front of it that does not serve the resource, or not yet.
+pub(super) fn if_exists<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
+    match answer {
+        Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
 fn built(request: http::request::Builder, body: Vec<u8>) -> Request<Vec<u8>> {
     request.body(body).expect("method, headers and an encoded path make a request")
 }

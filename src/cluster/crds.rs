@@ -6,7 +6,7 @@ use http::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{encoded, get, if_there, try_apply};
+use super::call::{encoded, get, if_exists, if_there, try_apply};
 use super::{CallError, Cluster, crds};
 use etch_core::crd::Resource;
 use kube_structural_schema::json::Json;
@@ -92,7 +92,7 @@ impl Cluster {
     pub async fn crd(&self, name: &str) -> Result<Option<Json>, CallError> {
         let Resource { group, version, plural } = crds();
         let request = get(&format!("/apis/{group}/{version}/{plural}/{}", encoded(name)));
-        let body = if_there(self.call_in_turn(request, &self.turns.crds).await)?;
+        let body = if_exists(self.call_in_turn(request, &self.turns.crds).await)?;
         body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
     }
 
@@ -133,7 +133,7 @@ impl Cluster {
     async fn crd_metadata(&self, name: &str) -> Result<Option<Vec<u8>>, CallError> {
         let Resource { group, version, plural } = crds();
         let path = format!("/apis/{group}/{version}/{plural}/{}", encoded(name));
-        if_there(self.call(accepting(&path, METADATA)).await)
+        if_exists(self.call(accepting(&path, METADATA)).await)
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 use tracing::{debug, info, warn};
 
-use super::call::{get, if_there, send};
+use super::call::{get, if_exists, send};
 use super::{CallError, Cluster};
 use kube_structural_schema::json::Json;
 
@@ -133,7 +133,7 @@ impl Lease {
     }
 
     async fn read(&self) -> Result<Option<Json>, CallError> {
-        let body = if_there(self.cluster.call(get(&format!("{}/{}", self.path, self.name))).await)?;
+        let body = if_exists(self.cluster.call(get(&format!("{}/{}", self.path, self.name))).await)?;
         body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
     }
 

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::requests::not_found;
 use super::server::{Answer, Request, serve};
 
 const PERIODS: Duration = Duration::from_secs(7);
@@ -34,7 +35,7 @@ impl Leases {
             return Answer::json(json!({ "items": stored.lease.iter().collect::<Vec<_>>() }));
         }
         match (request.method.as_str(), known) {
-            ("GET", None) => return Answer::status(404, "NotFound", "not found"),
+            ("GET", None) => return not_found("etch"),
             ("GET", Some(_)) => return Answer::json(stored.lease.clone().unwrap_or_default()),
             ("PUT", Some(known)) if request.body["metadata"]["resourceVersion"] != known => {
                 return Answer::status(409, "Conflict", "the object has been modified");

@@ -10,7 +10,7 @@ use super::pass_status::set_policy;
 use super::served_elsewhere::is_about_server;
 use super::server::{Answer, Request, gaps, status};
 use super::world::{
-    CRDS, DAY, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, is_about_objects, is_write, operate, thing,
+    CRD, CRDS, DAY, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, is_about_objects, is_write, operate, thing,
 };
 
 fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
@@ -165,6 +165,30 @@ async fn a_server_that_does_not_serve_the_version_yet_is_not_taken_for_a_missing
     world.heals();
     world.operate(MINUTE).await;
     assert!(world.is_persisted("a"));
+}
+
+/// An API server that starts, or a proxy before one, answers so for a moment.
+#[tokio::test(start_paused = true)]
+async fn a_crd_whose_read_is_answered_as_if_it_were_not_served_is_read_again() {
+    let world = World::with(&["a"]);
+    let (operator, log) = world.operates(10 * MINUTE);
+    tokio::time::sleep(MINUTE).await;
+    assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+    let is_read = |request: &Request| request.method == "GET" && request.path.ends_with(CRD);
+    world.fails(move |request| is_read(request).then(|| Answer::text(404, "404 page not found\n")));
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    crd["metadata"]["generation"] = json!(2);
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["late"] = json!({ "type": "integer", "default": 1 });
+    let before = log.count(is_read);
+    world.put(CRDS, crd);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert!((2..20).contains(&(log.count(is_read) - before)), "{}", log.count(is_read) - before);
+    world.heals();
+    tokio::time::sleep(5 * MINUTE).await;
+    let report = world.report(CRD).expect("a report");
+    assert_eq!(report["status"]["generation"], 2, "{report}");
+    operator.abort();
 }
 
 #[tokio::test(start_paused = true)]

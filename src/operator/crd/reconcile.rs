@@ -68,8 +68,13 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
         return Ok(());
     }
     let Some((checked, mut status, turn)) = context.check(name, &target).await? else {
+        // The index knows another CRD of this name: the watch that feeds it may be silent.
+        context.cluster.relist();
         return Ok(());
     };
+    if slot.has_panicked() {
+        status.set_conditions(message::panicked(&checked.findings));
+    }
     // Only a restore of etcd lets a generation fall, and the watch of CRDs may be silent after one. Until the
     // list that follows, the CRD that was read is the one that the index means.
     if checked.generation < target.generation {
@@ -147,7 +152,7 @@ async fn proceed(slot: &mut Slot, name: &str, context: &Arc<Context>) -> Result<
                 }
                 Some(Err(panicked)) => {
                     error!(crd = name, "task panicked; restarting");
-                    slot.forget();
+                    slot.panicked();
                     return Err(panicked);
                 }
             },

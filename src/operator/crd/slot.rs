@@ -13,7 +13,7 @@ use super::task::CrdTask;
 use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, Scope, random};
 use etch_core::api::{Pause, Settings};
 use etch_core::call_error::CallError;
-use etch_core::crd::Crd;
+use etch_core::crd::{Crd, Resource};
 use etch_core::engine::crd::protocol::Next;
 use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::rbac::MissingPermissions;
@@ -71,6 +71,8 @@ pub(crate) struct Slot {
     /// Notifies the task which generation a user has resumed.
     resumed: watch::Sender<Option<i64>>,
     pub(crate) backoff: Backoff,
+    /// Whether the last task panicked.
+    has_panicked: bool,
     /// That of the last task: what its writes have dropped outlives it.
     generation_check: Option<Arc<GenerationCheck>>,
     /// The digest by which objects were counted last.
@@ -123,6 +125,7 @@ impl Slot {
             pause: watch::Sender::default(),
             resumed: watch::Sender::default(),
             backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(120)),
+            has_panicked: false,
             generation_check: None,
             counted_by: String::new(),
         }
@@ -181,7 +184,21 @@ impl Slot {
     pub(super) fn begin(&mut self, target: Target, phase: Phase) {
         self.target = Some(target);
         self.phase = phase;
-        self.backoff.succeeded();
+        // A task that panics again waits longer.
+        if !std::mem::take(&mut self.has_panicked) {
+            self.backoff.succeeded();
+        }
+    }
+
+    /// Begins from the start at the next reconciliation, because the task panicked.
+    pub(super) fn panicked(&mut self) {
+        self.has_panicked = true;
+        self.forget();
+    }
+
+    /// Whether the last task panicked.
+    pub(super) fn has_panicked(&self) -> bool {
+        self.has_panicked
     }
 
     /// Keeps what notes the writes of the next task; what those of the last one have dropped, now that the
@@ -252,7 +269,9 @@ impl Wait {
         let first = &missing.verbs[..missing.verbs.len().min(1)];
         let namespace = missing.namespaces.as_ref().and_then(|namespaces| namespaces.names().first());
         let scope = namespace.map_or(Scope::All, |namespace| Scope::Namespace(namespace.clone()));
-        if let Ok(None) = cluster.missing_in(&task.crd().resource(), &scope, first).await {
+        let MissingPermissions { group, plural, .. } = missing;
+        let resource = Resource { group: group.clone(), plural: plural.clone(), ..task.crd().resource() };
+        if let Ok(None) = cluster.missing_in(&resource, &scope, first).await {
             return None;
         }
         self.until = Instant::now() + ASK_AGAIN;

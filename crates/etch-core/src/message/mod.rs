@@ -54,6 +54,13 @@ pub fn unreadable(findings: &SchemaFindings) -> CrdStatus {
     crd_status(findings, Some(false), Reason::NonStructural, message.to_owned())
 }
 
+/// The status of a CRD whose task has panicked, until another one reports more.
+pub fn panicked(findings: &SchemaFindings) -> CrdStatus {
+    let message =
+        "Etch failed on this CRD and tries again; its log has the panic, which is a bug of Etch: report it";
+    crd_status(findings, None, Reason::InProgress, message.to_owned())
+}
+
 /// The status while the schema settles.
 pub fn settling(
     findings: &SchemaFindings,
