@@ -199,15 +199,26 @@ pub fn all() -> Vec<World> {
             }),
         )],
     ];
-    let nets = menu(vec![
-        (Create, "b", "v1", json!({ "note": null })),
-        (Create, "b", "v1", json!({ "net": {} })),
-        (Apply, "a", "v1", json!({ "net": { "host": "h" } })),
-        (Apply, "a", "v1", json!({ "net": { "port": 8 } })),
-        (Merge, "b", "v1", json!({ "net": null })),
-        (Edit, "b", "v1", json!({ "net": { "host": "i" } })),
-        (Delete, "b", "v1", json!(null)),
-    ]);
+    let nets = || {
+        menu(vec![
+            (Create, "b", "v1", json!({ "note": null })),
+            (Create, "b", "v1", json!({ "net": {} })),
+            (Apply, "a", "v1", json!({ "net": { "host": "h" } })),
+            (Apply, "a", "v1", json!({ "net": { "port": 8 } })),
+            (Merge, "b", "v1", json!({ "net": null })),
+            (Edit, "b", "v1", json!({ "net": { "host": "i" } })),
+            (Delete, "b", "v1", json!(null)),
+        ])
+    };
+    // A field goes, and comes back with a default below it: a server that lags behind shows none of it.
+    let returning = vec![
+        vec![("v1", json!({ "note": text(), "net": map(json!({ "host": text() })) }))],
+        vec![("v1", json!({ "note": text() }))],
+        vec![(
+            "v1",
+            json!({ "note": text(), "net": map(json!({ "host": text(), "port": with(number(), 80) })) }),
+        )],
+    ];
     let introduced = || {
         vec![
             vec![("v1", json!({ "note": text() }))],
@@ -434,7 +445,8 @@ pub fn all() -> Vec<World> {
         world("removed", removed(), sized(), keep, Vec::new(), Keeps),
         world("following a removal", removed(), sized(), keep, size(), Keeps),
         world("owning", changing(), sized(), own, Vec::new(), Keeps),
-        world("nested", nested, nets, keep, Vec::new(), Keeps),
+        world("nested", nested, nets(), keep, Vec::new(), Keeps),
+        world("returning", returning, nets(), keep, Vec::new(), Keeps),
         world("introduced", introduced(), colored(), keep, Vec::new(), Keeps),
         world("introduced, up to 1.36", introduced(), colored(), keep, Vec::new(), Wipes),
         world("holding", holding, held, keep, Vec::new(), Keeps),

@@ -353,15 +353,17 @@ impl ObjectMachine {
         };
         self.attempts += 1;
         self.refused = None;
-        // Read again, it may have come from another server than before.
-        if self.known.servers_may_lag && shows_past(&self.object, &self.known.changes) {
-            self.found.suspects.push(version_of(&self.object));
-        }
         let version = self.object.resource_version();
         let plan = match self.stored.as_ref().is_some_and(|(stored, _)| stored == version) {
             true => Plan::Stored(Proof::UnchangedSincePass),
             false => decide(&self.object, crd, terms, &self.record),
         };
+        // Such a server may leave out the field that a default is in. Read again, the object may have come from
+        // another one than before.
+        let lacks_places = matches!(plan, Plan::Stored(Proof::NothingToFill));
+        if self.known.servers_may_lag && (lacks_places || shows_past(&self.object, &self.known.changes)) {
+            self.found.suspects.push(version_of(&self.object));
+        }
         let is_audit = *mode == Mode::Audit;
         let has_moved = following.has_moved();
         let plan = following.plan(plan, &self.object, crd, terms, &self.record, is_audit);

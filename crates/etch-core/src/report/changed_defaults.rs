@@ -21,7 +21,7 @@ const LISTED: usize = 500;
 pub struct ChangedDefaults {
     list: Arc<[Change]>,
     totals: Totals,
-    /// `None` if no server lags behind, or nothing has changed.
+    /// `None` if no server lags behind.
     suspects: Option<Suspects>,
 }
 
@@ -38,7 +38,8 @@ pub struct Followed {
 
 #[derive(Clone, Debug, Default)]
 struct Suspects {
-    /// Hashes of the uids and resource versions of objects that were read with an old default.
+    /// Hashes of the uids and resource versions of objects that were read with an old default, or without any
+    /// place that takes one.
     versions: BTreeSet<u64>,
     /// Whether no server lags behind any more.
     is_over: bool,
@@ -151,11 +152,9 @@ impl ChangedDefaults {
         &self.list
     }
 
-    /// From now on servers may lag behind: notes which objects are read with an old default.
+    /// From now on servers may lag behind: notes which objects are read as such a server might show them.
     pub fn watch_suspects(&mut self) {
-        if !self.list.is_empty() {
-            self.suspects.get_or_insert_default().is_over = false;
-        }
+        self.suspects.get_or_insert_default().is_over = false;
     }
 
     /// A pass begins, with a record of objects that were read before or without one.
@@ -165,13 +164,13 @@ impl ChangedDefaults {
         }
     }
 
-    /// Whether some object may have been read with an old default that is not noted: by another run, or
-    /// before a pause.
+    /// Whether some object may have been read as a server that lags behind shows it, and is not noted: by
+    /// another run, or before a pause.
     pub fn misses_suspects(&self) -> bool {
         self.suspects.as_ref().is_some_and(|suspects| suspects.misses_some == Some(true))
     }
 
-    /// Whether an old default that an object shows may not be stored.
+    /// Whether an old default that an object shows may not be stored, and a place that it does not show may be.
     pub fn servers_may_lag(&self) -> bool {
         self.suspects.as_ref().is_some_and(|suspects| !suspects.is_over)
     }
@@ -183,20 +182,20 @@ impl ChangedDefaults {
         }
     }
 
-    /// Notes versions of objects that showed an old default. They hold that value; or a server that lags
-    /// behind has filled it in, and they change with the server.
+    /// Notes versions of objects that showed an old default, or no place that takes one. They hold that; or a
+    /// server that lags behind has filled it in or left it out, and they change with the server.
     pub fn note_suspects(&mut self, versions: Vec<u64>) {
         if let Some(suspects) = self.suspects.as_mut().filter(|suspects| !suspects.is_over) {
             suspects.versions.extend(versions);
         }
     }
 
-    /// Whether an object, as it is, was read with an old default.
+    /// Whether an object, as it is, was read as a server that lags behind might show it.
     pub fn is_suspect(&self, object: &Object) -> bool {
         self.suspects.as_ref().is_some_and(|suspects| suspects.versions.contains(&version_of(object)))
     }
 
-    /// Forgets which objects were read with an old default, and notes no others.
+    /// Forgets which objects were noted, and notes no others.
     pub fn forget_suspects(&mut self) {
         self.suspects = None;
     }

@@ -27,7 +27,8 @@ pub struct ObjectLedger {
     pub changes: Arc<[Change]>,
     /// Whether they are still to be followed, or counted, in this object.
     pub concerns: bool,
-    /// Whether an old default that the object shows may not be stored.
+    /// Whether a server that lags behind may show the object: with an old default that is not stored, or without
+    /// a place that takes one.
     pub servers_may_lag: bool,
     /// Places in the schema at which the object is known to hold nothing.
     pub cleared: BTreeSet<Path>,
@@ -36,7 +37,8 @@ pub struct ObjectLedger {
 /// What the machine of an object found that concerns the ledger.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The object in versions that showed an old default while servers might lag behind.
+    /// The object in versions that showed an old default, or nothing that takes one, while servers might lag
+    /// behind.
     pub suspects: Vec<u64>,
     /// The outcome for the changed defaults, if it is known.
     pub followed: Option<Followed>,
