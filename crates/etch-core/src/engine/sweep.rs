@@ -128,6 +128,8 @@ pub struct Sweep {
     pub proved: ObjectVersions,
     /// How many objects needed a request.
     pub requests: u64,
+    /// How many of them were rejected, by a server, webhook or policy that did answer.
+    refused: u64,
     /// How many objects an earlier run was refused, and are not tried again yet.
     pub postponed: u64,
     /// The last object of the last page of which every object was processed; `None` if the list is not
@@ -338,7 +340,7 @@ impl Sweep {
         self.met_unknown = true;
         let (identity, is_proved) = (object.identity(), stage.proved.contains(&object));
         self.counted.add(&identity.uid);
-        // An earlier attempt read it with an old default, and wrote nothing because of that.
+        // It may have been read from a server that lagged behind, and then nothing was written because of that.
         let is_suspect = stage.ledger.changes.is_suspect(&object);
         let record = if is_suspect { stage.beyond } else { stage.record_of(&object) };
         let known = stage.ledger.of_object(&object, &identity, record);
@@ -379,6 +381,9 @@ impl Sweep {
             self.trials.end(index, &reconciled.state);
         }
         self.requests += u64::from(reconciled.state.took_request());
+        let is_refused =
+            matches!(reconciled.state, ObjectState::Rejected(_)) && !reconciled.state.is_unanswered();
+        self.refused += u64::from(is_refused);
         let mut left_at = None;
         match &reconciled.state {
             ObjectState::Written { resource_version }
@@ -405,10 +410,9 @@ impl Sweep {
         if let Some(left_at) = left_at {
             self.tally.set_rejected_at(&identity, &left_at);
         }
-        let rejected = self.tally.counts().rejected;
         let limit = stage.stop_after_rejected.filter(|_| stage.canary.is_none());
-        if limit.is_some_and(|limit| rejected >= self.stops_at(limit)) {
-            return Err(SweepError::TooManyRejected(rejected));
+        if limit.is_some_and(|limit| is_refused && self.refused >= self.stops_at(limit)) {
+            return Err(SweepError::TooManyRejected(self.refused));
         }
         self.close_page();
         Ok(())
@@ -417,7 +421,7 @@ impl Sweep {
     /// How many rejected objects stop the sweep. Of few objects, each one is a large part.
     fn stops_at(&self, limit: Amount) -> u64 {
         let few = self.tally.expected().map_or(FEW, |all| all.min(FEW));
-        limit.of((self.requests + self.postponed).max(few)).max(1)
+        limit.of(self.requests.max(few)).max(1)
     }
 
     /// Continues to the next page once every object of this one is done.

@@ -306,6 +306,28 @@ fn a_pass_stops_after_a_number_of_rejected_objects_or_a_part_of_those_that_were_
     }
 }
 
+/// A webhook that is away is asked again, and what an earlier sweep was refused is no news.
+#[test]
+fn only_what_a_sweep_was_refused_counts_towards_the_number_that_stops_it() {
+    let names: Vec<&'static str> = (0..400).map(|index| &*String::leak(format!("{index:03}"))).collect();
+    let stop_after_rejected = Some(Amount::Percent(2));
+    let limits = Limits { stop_after_rejected, verifies: true, moves_record: true, ..Limits::default() };
+    let rejected = |kind| {
+        let rejection = Rejection { kind, message: String::new(), fields: Vec::new() };
+        Some(Ok(Reconciled::of(ObjectState::Rejected(rejection), Vec::new())))
+    };
+    for kind in [RejectionKind::Unavailable, RejectionKind::Admission] {
+        let mut server = Server { in_order: true, counts: true, ..Server::of(&names) };
+        let pass = Pass::begin(rules(), limits.clone(), while_servers_lag(), Ledger::default());
+        let is_refused = |name: &str| match kind {
+            RejectionKind::Unavailable => name < "040",
+            _ => name.ends_with("99"),
+        };
+        let ended = server.drive(pass, |name| if is_refused(name) { rejected(kind) } else { None });
+        assert!(ended.is_ok(), "{kind:?}");
+    }
+}
+
 #[test]
 fn a_list_that_is_older_than_the_record_is_one_of_a_cluster_that_was_restored() {
     let record = Record { through: Some(11), ..Record::empty(&rules().crd) };
@@ -569,4 +591,50 @@ fn a_report_that_is_gone_before_it_has_a_status_is_another_one() {
     let gone = CallError::Refused(Box::new(Refusal::read(404, None, b"{}")));
     status.report_written(now.at, Err(gone));
     assert!(status.take_other() && status.is_idle(), "a restore of etcd has taken it away");
+}
+
+/// The API server that answers serves an earlier schema, which has no `net`.
+#[test]
+fn what_a_server_may_leave_out_is_asked_about_once_each_server_serves_the_schema() {
+    let port = json!({ "type": "integer", "default": 80 });
+    let net = json!({ "type": "object", "properties": { "host": { "type": "string" }, "port": port } });
+    let crd = Arc::new(things(with_spec(json!({ "net": net }))));
+    let rules = Rules { crd: Arc::clone(&crd), ..rules() };
+    let shown = |spec: serde_json::Value| {
+        let mut shown = (**object("a", 7).json()).clone();
+        shown["spec"] = spec;
+        Object::from(shown)
+    };
+    let pass = |checkpoint, ledger, shown: &Object| {
+        let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
+        let mut pass = Pass::begin(rules.clone(), limits, checkpoint, ledger);
+        let mut asked = 0;
+        loop {
+            match pass.poll().expect("something to do") {
+                pass::Command::List(_) => pass.page(Ok(page(vec![shown.clone()], 10, None))),
+                pass::Command::Admit(_) => pass.admitted(()),
+                pass::Command::Reconcile(work) => {
+                    let Work { index, identity, step, machine, .. } = *work;
+                    let result = match step {
+                        Step::Done(reconciled) => Ok(reconciled),
+                        _ => Ok(Reconciled::of(ObjectState::AlreadyStored, Vec::new())),
+                    };
+                    asked += usize::from(result.as_ref().is_ok_and(|ended| ended.state.took_request()));
+                    pass.reconciled(index, identity, Ended { result, found: machine.into_found() });
+                }
+                pass::Command::CheckServer => pass.server_checked(Ok(())),
+                pass::Command::End(ended) => {
+                    return (ended.expect("it comes to its end").checkpoint, pass.take_ledger(), asked);
+                }
+                _ => {}
+            }
+        }
+    };
+    let mut ledger = Ledger::default();
+    ledger.changes.watch_suspects();
+    let (checkpoint, mut ledger, asked) = pass(Checkpoint::empty(&crd), ledger, &shown(json!({})));
+    assert_eq!((asked, checkpoint.record.through), (0, Some(10)));
+    ledger.changes.servers_have_caught_up();
+    let (_, _, asked) = pass(checkpoint, ledger, &shown(json!({ "net": { "host": "h", "port": 80 } })));
+    assert_eq!(asked, 1);
 }
