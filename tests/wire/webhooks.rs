@@ -101,6 +101,8 @@ pub(crate) fn schema(name: &str, path: &str) -> Value {
                 "name": "id", "path": ".id",
                 "object": { "group": "config.example.com", "version": "v1", "resource": "configs", "name": "it" },
             }],
+            // So that it has a webhook of each kind.
+            "defaults": [{ "path": ".note", "when": "false", "value": "'none'" }],
         },
     })
 }
