@@ -71,6 +71,8 @@ pub struct Admission {
     until: Option<watch::Receiver<Option<Timestamp>>>,
     shared: Shared,
     changes: watch::Receiver<()>,
+    /// Changes when a webhook configuration is deleted.
+    deletions: watch::Receiver<()>,
     policies: Option<PolicyLookup>,
     max_writes_per_second: Option<u32>,
     accepted: AcceptedKeys,
@@ -100,7 +102,8 @@ impl Admission {
         let shared = Shared::default();
         let (changed, changes) = watch::channel(());
         let tasks = ready.tasks().clone();
-        let keys = keys::follow(cluster.clone(), accepted.clone(), ready.clone());
+        let (deleted, deletions) = watch::channel(());
+        let keys = keys::follow(cluster.clone(), accepted.clone(), ready.clone(), deleted);
         let keys = tasks.spawn("watches the keys of webhooks", keys);
         let schemas = follow(cluster.clone(), shared.clone(), serving, ready, changed);
         let schemas = tasks.spawn("watches EmbeddedSchemas", schemas);
@@ -112,6 +115,7 @@ impl Admission {
             until: None,
             shared,
             changes,
+            deletions,
             policies: None,
             max_writes_per_second: None,
             accepted,
@@ -191,7 +195,7 @@ impl Admission {
 
     async fn reconcile_webhooks(&self, mut checks: watch::Receiver<()>) -> Infallible {
         let (mut changes, mut authority) = (self.changes.clone(), self.authority.clone());
-        let mut until = self.until.clone();
+        let (mut until, mut deletions) = (self.until.clone(), self.deletions.clone());
         let mut policies: Option<broadcast::Receiver<Change>> =
             self.policies.as_ref().map(PolicyLookup::changes);
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
@@ -199,6 +203,7 @@ impl Admission {
             changes.mark_unchanged();
             authority.mark_unchanged();
             checks.mark_unchanged();
+            deletions.mark_unchanged();
             let wait = match self.write().await {
                 // An injector takes a moment.
                 Ok(unserved) if unserved.awaits_injector() => backoff.failed(None),
@@ -219,6 +224,7 @@ impl Admission {
                 Ok(()) = authority.changed() => {}
                 Some(Ok(())) = OptionFuture::from(until.as_mut().map(watch::Receiver::changed)) => {}
                 Ok(()) = checks.changed() => {}
+                Ok(()) = deletions.changed() => {}
                 () = changed(&mut policies) => {}
             }
             sleep(DEBOUNCE).await;
