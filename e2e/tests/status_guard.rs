@@ -145,7 +145,8 @@ async fn the_service_account_can_change_its_own_conditions_and_nothing_else_of_a
 /// The bodies that Etch applies with one schema and both guards.
 fn webhooks(group: &str) -> Result<[Value; 2]> {
     let target = json!({ "group": group, "version": "v1", "resource": "apps", "path": ".spec" });
-    let declared = Declaration::read(&json!({ "targets": [target] }));
+    let default = json!({ "path": ".zone", "value": "'a'" });
+    let declared = Declaration::read(&json!({ "targets": [target], "defaults": [default] }));
     let declared = declared.map_err(|problems| anyhow!("{problems:?}"))?;
     let endpoint = Endpoint { namespace: "etch-system".to_owned(), url: None, inject: Injection::None };
     let keys = KeyRing::next([None, None], Timestamp::UNIX_EPOCH, || PathKey::new([7; KEY_BYTES]));

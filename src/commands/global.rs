@@ -7,7 +7,8 @@ use anyhow::bail;
 use clap::{Args, ColorChoice, ValueEnum};
 use etch::cluster::{Cluster, Scope, Target};
 use etch::report::Style;
-use kube_crd_validation::is_namespace_name;
+
+use super::values::namespace;
 
 /// What every command understands.
 #[derive(Args, Clone, Debug)]
@@ -165,9 +166,4 @@ impl Global {
         let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into());
         Style { color, width: width.filter(|_| is_terminal) }
     }
-}
-
-/// A namespace as it can be called: anything else could be taken for a part of a path.
-fn namespace(text: &str) -> Result<String, &'static str> {
-    if is_namespace_name(text) { Ok(text.to_owned()) } else { Err("not a valid namespace name") }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use etch::cluster::PaceMode;
+use kube_crd_validation::is_namespace_name;
 
 /// How much of the API server writes may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -38,6 +39,11 @@ pub(crate) fn in_flight(text: &str) -> Result<usize, String> {
     }
 }
 
+/// A namespace as it can be called: anything else could be taken for a part of a path.
+pub(crate) fn namespace(text: &str) -> Result<String, &'static str> {
+    if is_namespace_name(text) { Ok(text.to_owned()) } else { Err("not a valid namespace name") }
+}
+
 /// More connections than any API server takes from one client.
 const MOST_IN_FLIGHT: usize = 10_000;
 
@@ -49,6 +55,14 @@ mod tests {
     fn times_are_written_with_units() {
         assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5400)));
         assert_eq!(duration("10"), Err("expected a time such as 10s, 1m30s, 1h or 1d12h".to_owned()));
+    }
+
+    #[test]
+    fn a_namespace_is_part_of_a_path() {
+        assert_eq!(namespace("etch-system"), Ok("etch-system".to_owned()));
+        for wrong in ["", "a b", "../x", "A", "a.b", "-a"] {
+            assert!(namespace(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -376,6 +376,46 @@ async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_webhook_does_not_answer_about_is_written_soon_after_it_is_back() {
+    let world = world(&[("a", 5), ("b", 5)]);
+    world.put(SCHEMAS, persisting(1));
+    world.fails(|request| {
+        let text = "Internal error occurred: failed calling webhook \"w\": no endpoints available";
+        is_write(request).then(|| Answer::status(500, "InternalError", text))
+    });
+    let _replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    assert_eq!(persisted(&world), "Incomplete");
+    assert!(
+        message(&world).contains("2 not written for want of an answer (ns/a, ns/b)"),
+        "{}",
+        message(&world)
+    );
+    world.heals();
+    sleep(6 * MINUTE).await;
+    assert_eq!(persisted(&world), "AllPersisted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_answers_late_does_not_hold_up_the_check() {
+    let names: Vec<String> = (0..300).map(|number| format!("a{number:03}")).collect();
+    let objects: Vec<(&str, u64)> = names.iter().map(|name| (&**name, 5)).collect();
+    let world = world(&objects);
+    world.put(SCHEMAS, persisting(1));
+    world.fails(|request| {
+        let text = "Internal error occurred: failed calling webhook \"w\": context deadline exceeded";
+        let answer = Answer::status(500, "InternalError", text);
+        is_write(request).then(|| Answer::After(Duration::from_secs(10), Box::new(answer)))
+    });
+    let replica = Replica::start(&world, signed());
+    sleep(2 * MINUTE).await;
+    assert_eq!(persisted(&world), "Incomplete");
+    assert!(message(&world).contains("until the next check"), "{}", message(&world));
+    let writes = replica.log.count(is_write);
+    assert!((3..20).contains(&writes), "{writes} writes");
+}
+
+#[tokio::test(start_paused = true)]
 async fn defaults_that_the_server_does_not_keep_are_not_written_again_and_again() {
     let world = world(&[("a", 5)]);
     world.put(SCHEMAS, persisting(1));

@@ -154,7 +154,7 @@ async fn deny_names_the_digest_that_lets_the_upgrade_through() {
     let replica = Replica::start(&world).await;
     let refused = replica.ask(upgrade()).await;
     assert_eq!((&refused["allowed"], &refused["status"]["code"]), (&json!(false), &json!(403)));
-    let digest = digest(&upgrade()["object"]);
+    let digest = digest(&upgrade()["oldObject"], &upgrade()["object"]);
     let expected = format!(
         "upgrading {NAME} would harm objects:\n- 2 of 2 objects: .spec.size may change: ns/a, ns/b\nTo allow exactly this upgrade, set the annotation {ALLOW_ANNOTATION}: {digest}"
     );

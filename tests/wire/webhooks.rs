@@ -101,6 +101,8 @@ pub(crate) fn schema(name: &str, path: &str) -> Value {
                 "name": "id", "path": ".id",
                 "object": { "group": "config.example.com", "version": "v1", "resource": "configs", "name": "it" },
             }],
+            // So that it has a webhook of each kind.
+            "defaults": [{ "path": ".note", "when": "false", "value": "'none'" }],
         },
     })
 }
@@ -460,6 +462,53 @@ async fn a_webhook_keeps_the_conditions_that_the_server_took_last() {
     sleep(10 * MINUTE).await;
     assert_eq!(WEBHOOKS.map(|which| world.stored(which, "etch")), before, "something is written");
     assert!(replica.is_ready());
+}
+
+/// A policy of the cluster may refuse a target. Those that were enforced before are still.
+#[tokio::test(start_paused = true)]
+async fn a_webhook_keeps_the_rules_that_admission_let_pass_last() {
+    for names_field in [true, false] {
+        let world = unguarded();
+        world.put(SCHEMAS, schema("one", ".spec"));
+        world.put(FACTS, fact("a"));
+        let _replica = Replica::start(&world, signed());
+        sleep(MINUTE).await;
+        world.fails(move |request| {
+            let webhooks = request.body["webhooks"].as_array()?;
+            let at = webhooks.iter().position(|webhook| webhook["rules"].to_string().contains("pods"))?;
+            let mut status = super::server::status(422, "Invalid", "no");
+            if names_field {
+                status["details"] = json!({ "causes": [{ "field": format!("webhooks[{at}].rules[1]") }] });
+            }
+            Some(Answer::Reply { code: 422, headers: Vec::new(), body: status.to_string().into_bytes() })
+        });
+        let before =
+            WEBHOOKS.map(|which| world.stored(which, "etch").expect("it is there")["webhooks"].take());
+        let mut more = schema("one", ".spec");
+        more["metadata"]["generation"] = json!(2);
+        let pods = json!({ "version": "v1", "resource": "pods", "path": ".spec" });
+        more["spec"]["targets"].as_array_mut().expect("targets").push(pods);
+        world.put(SCHEMAS, more);
+        sleep(2 * MINUTE).await;
+        assert_eq!(reasons(&world, "one")[2], "WebhookRefused");
+        let now = WEBHOOKS.map(|which| world.stored(which, "etch").expect("it is there")["webhooks"].take());
+        assert_eq!(now, before, "{names_field}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn configurations_that_are_deleted_are_back_at_once() {
+    let world = unguarded();
+    world.put(SCHEMAS, schema("one", ".spec"));
+    world.put(FACTS, fact("a"));
+    let _replica = Replica::start(&world, signed());
+    sleep(MINUTE).await;
+    let before = webhooks(&world);
+    for which in WEBHOOKS {
+        world.remove(which, "etch");
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(webhooks(&world), before, "{which}");
+    }
 }
 
 /// A webhook that is refused, by its name, and what the refusal names.

@@ -62,7 +62,9 @@ pub struct EmbeddedSchemaStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub existing: Option<ExistingObjects>,
     /// The last generation that Etch can serve, while it cannot serve the present one.
+    // One value: fields that another manager leaves in it would be served as this generation's.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-kubernetes-map-type" = "atomic"))]
     pub last_good: Option<LastGood>,
 }
 

@@ -72,6 +72,26 @@ pub struct Declaration {
     pub webhooks: Option<Webhooks>,
 }
 
+impl Declaration {
+    /// Whether it can change an object. A field of the schema that is called `default` counts as a default,
+    /// too.
+    pub fn sets_values(&self) -> bool {
+        let schema = self.schema.as_ref().map(|schema| &schema.open_api_v3_schema);
+        !self.defaults.is_empty()
+            || self.unknown_fields == Some(UnknownFields::Prune)
+            || schema.is_some_and(names_default)
+    }
+}
+
+/// Whether a field anywhere in a schema is called `default`.
+fn names_default(node: &Value) -> bool {
+    match node {
+        Value::Object(fields) => fields.contains_key("default") || fields.values().any(names_default),
+        Value::Array(items) => items.iter().any(names_default),
+        _ => false,
+    }
+}
+
 /// A resource, and the place of the extension in its objects.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -44,6 +44,8 @@ pub enum Kept {
     Breaks(String),
     /// It was refused, for this reason.
     Rejected(String),
+    /// A webhook did not answer about it, for this reason, which may pass.
+    Unanswered(String),
     /// It could not be found out.
     Unknown,
 }
@@ -77,6 +79,7 @@ struct Persist {
     is_storing: bool,
     held: First<ObjectTrouble>,
     rejected: First<ObjectTrouble>,
+    unanswered: First<ObjectTrouble>,
     ignored: First<String>,
     not_selected: u64,
     unknown: u64,
@@ -182,6 +185,7 @@ impl Tally {
                 persist.held.add(|| trouble(why.as_str(), &format!("{}: {rule}", sentence(why))));
             }
             Ok(Kept::Rejected(message)) => persist.rejected.add(|| trouble("Rejected", &message)),
+            Ok(Kept::Unanswered(message)) => persist.unanswered.add(|| trouble("Unanswered", &message)),
             Ok(Kept::Unknown) => persist.unknown += 1,
             Err(stop) if stop.reason == OWNERS_LOST => persist.stop = Some(stop),
             Err(stop) => drop(persist.stopped.insert(resource.clone(), stop)),
@@ -214,7 +218,8 @@ impl Tally {
 
 impl Persist {
     fn found(self, objects: u64, stored: u64, unseen: &[String]) -> PersistedDefaults {
-        let Self { is_storing, held, rejected, ignored, not_selected, unknown, stop, stopped } = self;
+        let Self { is_storing, held, rejected, unanswered, ignored, not_selected, unknown, stop, stopped } =
+            self;
         let troubled = |what: &str, all: &First<ObjectTrouble>| {
             let names = all.first.iter().take(3).map(|trouble| written(&trouble.object));
             let names = names.collect::<Vec<_>>().join(", ");
@@ -230,6 +235,9 @@ impl Persist {
         }
         if unknown > 0 {
             found.push((INCOMPLETE, format!("{unknown} unknown")));
+        }
+        if unanswered.count > 0 {
+            found.push((INCOMPLETE, troubled("not written for want of an answer", &unanswered)));
         }
         if rejected.count > 0 {
             found.push(("ObjectsRejected", troubled("rejected", &rejected)));
@@ -286,5 +294,35 @@ fn sentence(why: Withheld) -> &'static str {
         Withheld::Dependent => {
             "a default depends on a default of another EmbeddedSchema, which the object does not hold"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_answered_is_tried_again_and_what_was_rejected_is_named_beside_it() {
+        let resource =
+            Resource { group: "example.com".into(), version: "v1".into(), plural: "things".into() };
+        let mut tally = Tally::new(true, true, false);
+        let gains = Existing { gains_defaults: true, ..Existing::default() };
+        let unanswered = || Kept::Unanswered("the API server could not call webhook w".to_owned());
+        for (name, kept) in [
+            ("a", unanswered()),
+            ("b", Kept::Rejected("webhook v refuses it".to_owned())),
+            ("c", unanswered()),
+            ("d", Kept::Stored),
+        ] {
+            let name = ObjectName { name: name.to_owned(), ..ObjectName::default() };
+            tally.add(&resource, &name, gains, Some(Ok(kept)));
+        }
+        let found = tally.found(1, Timestamp::UNIX_EPOCH).persisted.unwrap_or_default();
+        assert_eq!((&*found.reason, found.stored, found.rejected), (INCOMPLETE, 1, 1));
+        assert_eq!(
+            found.message,
+            "1 of 4 objects hold their defaults; 2 not written for want of an answer (a, c), the first because: the API \
+             server could not call webhook w; 1 rejected (b), the first because: webhook v refuses it"
+        );
     }
 }

@@ -1,5 +1,6 @@
-//! The webhook configurations by which the API server asks: one webhook for each schema, one for upgrades
-//! and deletions of CRDs, and one for migrations of their objects.
+//! The webhook configurations by which the API server asks: a validating webhook for each schema and a
+//! mutating one for each that can set something, one for upgrades and deletions of CRDs, and one for
+//! migrations of their objects.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::path_key::{KEYS, KeyRing};
 use super::settings::{FailurePolicy, Webhooks};
-use super::spec::{Declaration, Operation};
+use super::spec::{Declaration, Operation, Target};
 pub use etch_core::upgrade::GUARD;
 
 /// The name of both configurations.
@@ -17,8 +18,12 @@ pub const CONFIGURATION: &str = "etch";
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "etch");
 /// The name of the Service and of cert-manager's Certificate.
 pub const SERVICE: &str = "etch-admission";
-/// How long the API server waits; the server itself gives up sooner.
-const TIMEOUT_SECONDS: u8 = 3;
+/// How long the API server waits at most.
+const TIMEOUT_SECONDS: usize = 3;
+/// How long it waits for all mutating webhooks of a resource, as far as whole seconds allow. It calls them
+/// one after the other, and again if a webhook after them changes the object, and ends a create or an update
+/// after 34 seconds with an error, whatever `failurePolicy` is.
+const SERIAL_SECONDS: usize = 15;
 /// Never asked about: what Etch itself needs to come up, and what would take the webhooks away.
 const NEVER: [&str; 2] = ["etch-operator.io", "admissionregistration.k8s.io"];
 
@@ -84,8 +89,13 @@ pub fn configurations<'d>(
 ) -> [Value; 2] {
     let schemas: BTreeMap<&str, &Declaration> = schemas.into_iter().collect();
     let client = Client { endpoint, authority, keys };
+    let mutating: Vec<&Declaration> =
+        schemas.values().copied().filter(|declared| declared.sets_values()).collect();
     let of = |mutates: bool| -> Vec<Value> {
-        let webhooks = schemas.iter().map(|(name, declared)| webhook(name, declared, mutates, &client));
+        let asked = schemas.iter().filter(|(_, declared)| !mutates || declared.sets_values());
+        let timeout = |declared| if mutates { serial_timeout(declared, &mutating) } else { TIMEOUT_SECONDS };
+        let webhooks =
+            asked.map(|(name, declared)| webhook(name, declared, mutates, timeout(declared), &client));
         let all = [guard_webhook(&client), migration_webhook(&client)].into_iter().filter(|_| !mutates);
         let asked = all.filter(|webhook| guards.iter().any(|name| webhook["name"] == *name));
         webhooks.flatten().chain(asked).collect()
@@ -257,8 +267,26 @@ struct Client<'c> {
     keys: &'c KeyRing,
 }
 
+/// How many seconds API servers wait for the mutating webhook of a schema: its share, where others are about
+/// the same resource.
+fn serial_timeout(declared: &Declaration, mutating: &[&Declaration]) -> usize {
+    let is_shared = |target: &Target, other: &Declaration| {
+        let mut others = other.targets.iter();
+        others.any(|other| (&other.group, &other.resource) == (&target.group, &target.resource))
+    };
+    let of = |target| mutating.iter().filter(|other| is_shared(target, other)).count();
+    let most = declared.targets.iter().map(of).max().unwrap_or_default();
+    (SERIAL_SECONDS / most.max(1)).clamp(1, TIMEOUT_SECONDS)
+}
+
 /// The webhook of a schema; `None` if it has no target that may be asked about.
-fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_>) -> Option<Value> {
+fn webhook(
+    name: &str,
+    declared: &Declaration,
+    mutates: bool,
+    timeout_seconds: usize,
+    client: &Client<'_>,
+) -> Option<Value> {
     let settings = declared.webhooks.clone().unwrap_or_default();
     let operations: Vec<Operation> = match (&declared.default_on[..], mutates) {
         ([], true) => vec![Operation::Create],
@@ -295,7 +323,7 @@ fn webhook(name: &str, declared: &Declaration, mutates: bool, client: &Client<'_
         "objectSelector": {},
         "rules": rules,
         "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_SECONDS,
+        "timeoutSeconds": timeout_seconds,
     });
     if mutates {
         // What another webhook adds may lack defaults too; setting them twice equals setting them once.
@@ -416,6 +444,7 @@ mod tests {
                 { "group": "example.com", "version": "v1", "resource": "machines", "path": ".spec.value" },
                 { "group": "etch-operator.io", "version": "v1alpha1", "resource": "defaultspolicies", "path": ".spec" },
             ],
+            "defaults": [{ "path": ".zone", "value": "'a'" }],
         });
         declaration.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
         serde_json::from_value(declaration).expect("a declaration")
@@ -458,6 +487,45 @@ mod tests {
         assert_eq!(*values, json!(["kube-system", "etch-system"]));
         assert_eq!(validating["webhooks"][0]["rules"][0]["operations"], json!(["CREATE", "UPDATE"]));
         assert_eq!(validating["webhooks"][0]["clientConfig"]["service"]["path"], keyed("/validate/one"));
+    }
+
+    #[test]
+    fn a_schema_that_can_set_nothing_has_no_mutating_webhook() {
+        let of = |field: &str| json!({ "openAPIV3Schema": { "type": "object", "properties": { "a": { "type": "string", field: "a" } } } });
+        for (more, mutating) in [
+            (json!({ "defaults": [], "rules": [{ "rule": "true" }], "schema": of("pattern") }), 0),
+            (json!({ "defaults": [], "schema": of("default") }), 1),
+            (json!({ "defaults": [], "schema": of("pattern"), "unknownFields": "Prune" }), 1),
+            (json!({}), 1),
+        ] {
+            let one = declaration(more.clone());
+            let all = configurations([("one", &one)], &[], &endpoint(Injection::None), None, &keys());
+            let webhooks = all.map(|configuration| configuration["webhooks"].as_array().map(Vec::len));
+            assert_eq!(webhooks, [Some(mutating), Some(1)], "{more}");
+        }
+    }
+
+    #[test]
+    fn mutating_webhooks_of_a_resource_share_the_time_of_a_request() {
+        let (one, alone) = (
+            declaration(json!({})),
+            declaration(json!({ "targets": [
+            { "group": "example.com", "version": "v1", "resource": "things", "path": ".spec" },
+        ] })),
+        );
+        let rules_only = declaration(json!({ "defaults": [], "rules": [{ "rule": "true" }] }));
+        for (schemas, expected) in [(1, 3), (5, 3), (6, 2), (7, 2), (8, 1), (15, 1), (30, 1)] {
+            let names: Vec<String> = (0..schemas).map(|index| format!("s{index:02}")).collect();
+            let all = names.iter().map(|name| (name.as_str(), &one));
+            let all = all.chain([("alone", &alone), ("rules-only", &rules_only)]);
+            let [mutating, validating] = configurations(all, &[], &endpoint(Injection::None), None, &keys());
+            let timeouts = |configuration: &Value| -> Vec<u64> {
+                webhooks(configuration).filter_map(|webhook| webhook["timeoutSeconds"].as_u64()).collect()
+            };
+            let (first, others) = (timeouts(&mutating)[0], timeouts(&mutating)[1..].to_vec());
+            assert_eq!((first, others), (3, vec![expected; schemas]), "{schemas}");
+            assert_eq!(timeouts(&validating), vec![3; schemas + 2], "these are called at once");
+        }
     }
 
     #[test]

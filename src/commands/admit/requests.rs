@@ -43,6 +43,25 @@ pub(super) struct Answered {
     pub(super) other: Option<String>,
 }
 
+/// A schema that targets the resource of a request, with its facts and the names of those without a value.
+struct Targeting<'s> {
+    name: &'s str,
+    schema: &'s Compiled,
+    facts: Value,
+    missing: Vec<String>,
+}
+
+impl Targeting<'_> {
+    /// Refuses a request that it is for, if facts are missing.
+    fn has_facts(&self, request: &Request<'_>) -> Result<()> {
+        let Self { name, schema, facts, missing } = self;
+        if !missing.is_empty() && schema.is_for(&Request { facts, ..*request }) {
+            bail!("{name} needs the facts {}; provide a file with them in --facts", missing.join(", "));
+        }
+        Ok(())
+    }
+}
+
 /// What answers requests.
 #[derive(Debug)]
 pub(super) struct Asking {
@@ -161,24 +180,27 @@ impl Asking {
             facts: &Value::Null,
             exists: &exists,
         };
-        let mut schemas: Vec<(&Compiled, Value)> = Vec::new();
-        for Embedded { name, schema, .. } in &self.schemas {
-            let (facts, missing) = schema.facts(&known);
-            if schema.is_for(&Request { facts: &facts, ..request }) {
-                if !missing.is_empty() {
-                    bail!(
-                        "{name} needs the facts {}; provide a file with them in --facts",
-                        missing.join(", ")
-                    );
-                }
-                schemas.push((schema, facts));
-            }
-        }
-        let is_targeted = self.schemas.iter().any(|embedded| embedded.schema.targets(&request));
-        let other = (!is_targeted).then(|| what(&object, resource.as_ref()));
+        let targeting: Vec<Targeting<'_>> = self
+            .schemas
+            .iter()
+            .filter(|embedded| embedded.schema.targets(&request))
+            .map(|Embedded { name, schema, .. }| {
+                let (facts, missing) = schema.facts(&known);
+                Targeting { name, schema, facts, missing }
+            })
+            .collect();
+        let other = targeting.is_empty().then(|| what(&object, resource.as_ref()));
+        targeting.iter().try_for_each(|targeting| targeting.has_facts(&request))?;
+        let complete = targeting.iter().filter(|targeting| targeting.missing.is_empty());
         let schemas: Vec<(&Compiled, &Value)> =
-            schemas.iter().map(|(schema, facts)| (*schema, facts)).collect();
-        let Review { object, answer } = review(&schemas, &request);
+            complete.map(|targeting| (targeting.schema, &targeting.facts)).collect();
+        let reviewed = review(&schemas, &request);
+        // What one sets may be what another one's `when` asks for.
+        if let Some(object) = &reviewed.object {
+            let set = Request { object, ..request };
+            targeting.iter().try_for_each(|targeting| targeting.has_facts(&set))?;
+        }
+        let Review { object, answer } = reviewed;
         Ok(Answered { answer: printed(answer, object, id), other })
     }
 
@@ -237,7 +259,53 @@ fn is_named(secret: &str, lookup: &Lookup<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use etch::source::Origin;
+
     use super::*;
+
+    fn embedded(name: &str, more: Value) -> Embedded {
+        let mut declared = json!({
+            "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec.ext" }],
+            "enforcement": "Deny",
+        });
+        declared.as_object_mut().expect("a map").extend(more.as_object().expect("a map").clone());
+        let declared = serde_json::from_value(declared).expect("a declaration");
+        let schema = Compiled::new(&declared).unwrap_or_else(|problems| panic!("{problems:?}"));
+        let origin = Origin { file: "a.yaml".into(), document: 1, item: None };
+        Embedded { origin, name: name.to_owned(), schema }
+    }
+
+    #[test]
+    fn a_schema_is_asked_with_what_the_others_have_set() {
+        let kind = embedded(
+            "kind",
+            json!({ "defaults": [{ "scope": "Object", "path": ".spec.kind", "value": "'x'" }] }),
+        );
+        let fact = json!({ "name": "least", "object": { "version": "v1", "resource": "configs", "name": "a" },
+                           "path": ".spec.least" });
+        let of_kind = embedded(
+            "of-kind",
+            json!({
+                "when": "object.spec.?kind.orValue('') == 'x'",
+                "facts": [fact],
+                "rules": [{ "rule": "self.size >= facts.least", "message": "too small" }],
+            }),
+        );
+        let object = json!({
+            "apiVersion": "example.com/v1", "kind": "Thing", "spec": { "ext": { "size": 1 } },
+        });
+        let facts = json!({ "least": 2 }).as_object().cloned().expect("a map");
+        let asking = Asking::new(vec![kind, of_kind], facts, None, None);
+        let asked = || Asked::new(object.clone().into(), None);
+        let answer = asking.answer(asked()).expect("an answer").answer;
+        assert_eq!(
+            (&answer["allowed"], &answer["errors"][0]["detail"]),
+            (&json!(false), &json!("too small"))
+        );
+        let without = Asking { facts: Map::new(), ..asking };
+        let error = without.answer(asked()).expect_err("a fact is missing").to_string();
+        assert_eq!(error, "of-kind needs the facts least; provide a file with them in --facts");
+    }
 
     #[test]
     fn a_review_that_no_schema_is_about_passes() {

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use crate::commands::outcome::Outcome;
-use crate::commands::values::{PaceArg, duration, in_flight};
+use crate::commands::values::{PaceArg, duration, in_flight, namespace};
 use admission::{AdmissionFlags, Running};
 use dedicated_runtime::{DedicatedRuntime, hold};
 pub(crate) use heap::share as share_heap;
@@ -46,7 +46,7 @@ pub(crate) struct Run {
     #[arg(long, env = "ETCH_LEADER_ELECT", default_value_t = true, action = ArgAction::Set)]
     leader_elect: bool,
     /// The namespace of the Lease for leader election
-    #[arg(long, env = "ETCH_LEASE_NAMESPACE", default_value = "etch-system")]
+    #[arg(long, env = "ETCH_LEASE_NAMESPACE", default_value = "etch-system", value_parser = namespace)]
     lease_namespace: String,
     /// The address to serve health and metrics on
     #[arg(long, env = "ETCH_LISTEN", default_value = "[::]:8080")]

@@ -8,6 +8,7 @@ use futures::stream::select;
 use kube::runtime::watcher::Event;
 use rustls::crypto::ring::default_provider;
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::cluster::{Cluster, WebhookConfiguration};
 use crate::server::Readiness;
@@ -18,8 +19,13 @@ use etch_admission::{KEY_BYTES, PathKey, keys_in};
 type Known = Option<Vec<PathKey>>;
 
 /// Accepts the keys that are in the configurations, as they change. `ready` is set as soon as both have been
-/// listed.
-pub(super) async fn follow(cluster: Cluster, accepted: AcceptedKeys, ready: Arc<Readiness>) {
+/// listed, and `deleted` is notified of each configuration that is deleted.
+pub(super) async fn follow(
+    cluster: Cluster,
+    accepted: AcceptedKeys,
+    ready: Arc<Readiness>,
+    deleted: watch::Sender<()>,
+) {
     let [mutating, validating] = WebhookConfiguration::BOTH
         .map(|which| cluster.watch_webhook_configuration(which).map(move |event| (which, event)).boxed());
     let mut events = select(mutating, validating);
@@ -39,7 +45,10 @@ pub(super) async fn follow(cluster: Cluster, accepted: AcceptedKeys, ready: Arc<
             }
             Event::InitDone => std::mem::take(&mut listed[index]),
             Event::Apply(configuration) => keys(&configuration),
-            Event::Delete(_) => Vec::new(),
+            Event::Delete(_) => {
+                deleted.send_replace(());
+                Vec::new()
+            }
         });
         let [Some(mutating), Some(validating)] = &known else { continue };
         let mut all = mutating.clone();

@@ -17,7 +17,7 @@ mod upgrades;
 mod webhooks;
 mod whole;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::future::pending;
 use std::sync::Arc;
@@ -27,8 +27,9 @@ use futures::StreamExt;
 use futures::future::OptionFuture;
 use jiff::Timestamp;
 use kube::runtime::watcher::Event;
+use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc, watch};
-use tokio::task::{AbortHandle, JoinHandle, JoinSet};
+use tokio::task::{AbortHandle, Id, JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 use tracing::warn;
 
@@ -46,7 +47,7 @@ use etch_core::call_error::CallError;
 use existing::ExistingChecker;
 use listing::unreadable;
 use persist::Store;
-use state::{DEBOUNCE, FactState, Shared};
+use state::{DEBOUNCE, FactState, Shared, Taking};
 use status::Unserved;
 
 pub use certificates::SelfManaged;
@@ -71,6 +72,8 @@ pub struct Admission {
     until: Option<watch::Receiver<Option<Timestamp>>>,
     shared: Shared,
     changes: watch::Receiver<()>,
+    /// Changes when a webhook configuration is deleted.
+    deletions: watch::Receiver<()>,
     policies: Option<PolicyLookup>,
     max_writes_per_second: Option<u32>,
     accepted: AcceptedKeys,
@@ -100,7 +103,8 @@ impl Admission {
         let shared = Shared::default();
         let (changed, changes) = watch::channel(());
         let tasks = ready.tasks().clone();
-        let keys = keys::follow(cluster.clone(), accepted.clone(), ready.clone());
+        let (deleted, deletions) = watch::channel(());
+        let keys = keys::follow(cluster.clone(), accepted.clone(), ready.clone(), deleted);
         let keys = tasks.spawn("watches the keys of webhooks", keys);
         let schemas = follow(cluster.clone(), shared.clone(), serving, ready, changed);
         let schemas = tasks.spawn("watches EmbeddedSchemas", schemas);
@@ -112,6 +116,7 @@ impl Admission {
             until: None,
             shared,
             changes,
+            deletions,
             policies: None,
             max_writes_per_second: None,
             accepted,
@@ -191,7 +196,7 @@ impl Admission {
 
     async fn reconcile_webhooks(&self, mut checks: watch::Receiver<()>) -> Infallible {
         let (mut changes, mut authority) = (self.changes.clone(), self.authority.clone());
-        let mut until = self.until.clone();
+        let (mut until, mut deletions) = (self.until.clone(), self.deletions.clone());
         let mut policies: Option<broadcast::Receiver<Change>> =
             self.policies.as_ref().map(PolicyLookup::changes);
         let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
@@ -199,6 +204,7 @@ impl Admission {
             changes.mark_unchanged();
             authority.mark_unchanged();
             checks.mark_unchanged();
+            deletions.mark_unchanged();
             let wait = match self.write().await {
                 // An injector takes a moment.
                 Ok(unserved) if unserved.awaits_injector() => backoff.failed(None),
@@ -219,6 +225,7 @@ impl Admission {
                 Ok(()) = authority.changed() => {}
                 Some(Ok(())) = OptionFuture::from(until.as_mut().map(watch::Receiver::changed)) => {}
                 Ok(()) = checks.changed() => {}
+                Ok(()) = deletions.changed() => {}
                 () = changed(&mut policies) => {}
             }
             sleep(DEBOUNCE).await;
@@ -317,6 +324,7 @@ async fn follow(
     let mut schemas = cluster.watch_embedded_schemas().boxed();
     let (send, mut facts) = mpsc::channel(64);
     let mut watches = Watches { cluster, send, tasks: JoinSet::new(), objects: BTreeMap::new() };
+    let mut evaluations = Evaluations::default();
     let (mut listed, mut due) = (None, None);
     loop {
         tokio::select! {
@@ -326,11 +334,14 @@ async fn follow(
                 watches.set(&state.fact_objects());
             }
             Some((object, fact)) = facts.recv() => shared.lock().fact(object, fact),
+            Some((taking, values)) = evaluations.next() => shared.lock().taken(taking, values),
             () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {}
             else => return,
         }
         let state = shared.lock();
-        let (before, served) = (serving.now(), state.serving());
+        evaluations.start(state.takings());
+        let before = serving.now();
+        let served = state.serving(&before);
         let gone: Vec<&String> = before.keys().filter(|name| !served.contains_key(*name)).collect();
         serving.set(served);
         gone.into_iter().for_each(|name| watches.cluster.metrics().forget_reviews(name));
@@ -376,6 +387,36 @@ impl Watches {
     }
 }
 
+/// The evaluations of facts that are under way, apart: none holds up a change of another schema.
+#[derive(Default)]
+struct Evaluations {
+    tasks: JoinSet<Map<String, Value>>,
+    takings: HashMap<Id, Taking>,
+}
+
+impl Evaluations {
+    /// Starts these, unless one of the same facts is under way: a newer state of the object follows it.
+    fn start(&mut self, takings: Vec<Taking>) {
+        for taking in takings {
+            if self.takings.values().any(|under_way| under_way.is_same(&taking)) {
+                continue;
+            }
+            let evaluated = taking.clone();
+            let task = self.tasks.spawn_blocking(move || evaluated.values());
+            self.takings.insert(task.id(), taking);
+        }
+    }
+
+    /// The next one that ends, with its values; without any if it has panicked, which was logged.
+    async fn next(&mut self) -> Option<(Taking, Map<String, Value>)> {
+        let (id, values) = match self.tasks.join_next_with_id().await? {
+            Ok(ended) => ended,
+            Err(error) => (error.id(), Map::new()),
+        };
+        Some((self.takings.remove(&id)?, values))
+    }
+}
+
 async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fact>) {
     let mut events = cluster.watch_fact(&object).boxed();
     let mut seen = false;
@@ -387,11 +428,9 @@ async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fa
             }
             Ok(Event::InitApply(found) | Event::Apply(found)) => {
                 seen = true;
-                serde_json::to_value(found).map_or_else(
-                    |_| FactState::Unread("Etch cannot read the object".to_owned()),
-                    FactState::Found,
-                )
+                FactState::of(&object, found)
             }
+            Ok(Event::Delete(gone)) if gone.metadata.namespace != object.namespace => continue,
             Ok(Event::InitDone) if seen => continue,
             // Where nobody serves the resource, there is no such object.
             Ok(Event::InitDone | Event::Delete(_)) | Err(Some(404)) => FactState::Absent,

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
@@ -23,13 +24,19 @@ use etch_admission::tally::{INCOMPLETE, Kept, Stop};
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
 use etch_core::object::Object;
-use etch_core::plan::{Embedding, FormerDefault, Outcome, Skip, Terms, Withheld, Write, embed, harmed};
+use etch_core::plan::{
+    Embedding, FormerDefault, Outcome, RejectionKind, Skip, Terms, Withheld, Write, embed, harmed,
+};
 use etch_core::prediction::record_of;
 
 /// How often an object is decided about again.
 const ATTEMPTS: u32 = 6;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LAST_WAIT: Duration = Duration::from_secs(10);
+
+/// How long the objects of a resource wait for webhooks and API servers that do not answer, in one check: the
+/// checks of all other objects wait meanwhile.
+const UNANSWERED_AT_MOST: Duration = Duration::from_secs(30);
 
 const NOT_KEPT: &str = "the API server does not keep the defaults: the CRD prunes them, or they are in a \
                         subresource, or admission removes them";
@@ -53,6 +60,16 @@ pub(super) struct Writer<'s> {
     about: Value,
     /// What the policy allows, beside the pace of all resources.
     own_pace: Pace,
+    unanswered: Mutex<Unanswered>,
+}
+
+/// The writes of a resource without an answer.
+#[derive(Default)]
+struct Unanswered {
+    /// How long they took.
+    took: Duration,
+    /// Why no further one is sent.
+    stop: Option<Stop>,
 }
 
 impl Store {
@@ -100,6 +117,7 @@ impl Store {
             former,
             about,
             own_pace,
+            unanswered: Mutex::default(),
         };
         match writer.withheld() {
             Some(stop) => Err(stop),
@@ -109,8 +127,25 @@ impl Store {
 }
 
 impl Writer<'_> {
+    /// Counts a write without an answer.
+    ///
+    /// # Errors
+    /// They have taken too long together.
+    fn unanswered(&self, why: &str, took: Duration) -> Result<(), Stop> {
+        let mut unanswered = self.unanswered.lock();
+        unanswered.took += took;
+        if unanswered.took < UNANSWERED_AT_MOST {
+            return Ok(());
+        }
+        let message = format!("{why}; Etch writes no further {} until the next check", self.resource);
+        Err(unanswered.stop.insert(Stop { reason: INCOMPLETE, message }).clone())
+    }
+
     /// Why no write may begin now.
     fn withheld(&self) -> Option<Stop> {
+        if let Some(stop) = &self.unanswered.lock().stop {
+            return Some(stop.clone());
+        }
         let (reason, message) = self.store.policies.as_ref()?.withheld(&self.about)?;
         Some(Stop { reason, message })
     }
@@ -161,6 +196,7 @@ impl Writer<'_> {
             let own = self.own_pace.admit().await;
             let permit = self.store.pace.admit().await;
             may_write()?;
+            let begun = Instant::now();
             let outcome = self.perform(object, &write).await;
             self.store.cluster.metrics().write(counted(&outcome));
             permit.finish_both(pressure(&outcome), own, pressure(&outcome));
@@ -178,6 +214,11 @@ impl Writer<'_> {
                     return Ok(Kept::Held(Withheld::Owned));
                 }
                 Ok(Outcome::NeedsRewrite) => return Ok(Kept::Held(Withheld::Owned)),
+                Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
+                    warn!(object = %object.identity(), reason = %rejection.message, "write not answered");
+                    self.unanswered(&rejection.message, begun.elapsed())?;
+                    return Ok(Kept::Unanswered(rejection.message));
+                }
                 Ok(Outcome::Rejected(rejection)) => {
                     warn!(object = %object.identity(), reason = %rejection.message, "write rejected");
                     return Ok(Kept::Rejected(rejection.message));
@@ -197,7 +238,10 @@ impl Writer<'_> {
                     | Outcome::Altered
                     | Outcome::Mutated { .. },
                 ) => None,
-                Err(error) => error.retry_after(),
+                Err(error) => {
+                    self.unanswered("the API server does not answer writes", begun.elapsed())?;
+                    error.retry_after()
+                }
             };
             sleep(backoff.failed(asked)).await;
             match self.read(object).await? {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube::api::DynamicObject;
 use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::checked_schema::{CheckedSchema, Inputs};
 use crate::server::admission::{Schemas, Served};
@@ -49,6 +49,40 @@ pub(super) struct Good {
     pub(super) generation: i64,
     pub(super) declared: Declaration,
     compiled: Arc<Compiled>,
+    /// The values of its facts, by the object that they were taken from.
+    taken: BTreeMap<FactObject, Taken>,
+}
+
+/// The values of facts from one state of an object.
+#[derive(Clone, Debug)]
+struct Taken {
+    from: Arc<Value>,
+    values: Arc<Map<String, Value>>,
+}
+
+/// The facts that a schema is to take from an object. The expressions of an author may cost some time: they
+/// are evaluated without the lock, once for each state of the object.
+#[derive(Clone, Debug)]
+pub(super) struct Taking {
+    schema: String,
+    compiled: Arc<Compiled>,
+    object: FactObject,
+    from: Arc<Value>,
+}
+
+impl Taking {
+    /// Takes them.
+    pub(super) fn values(&self) -> Map<String, Value> {
+        let of_object = self.compiled.fact_objects().filter(|(_, object)| **object == self.object);
+        of_object
+            .filter_map(|(name, _)| Some((name.to_owned(), self.compiled.fact_from(name, &self.from)?)))
+            .collect()
+    }
+
+    /// Whether it is about the same facts of the same object, in whatever state that is.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.compiled, &other.compiled) && self.object == other.object
+    }
 }
 
 /// What is known of an object that facts are taken from.
@@ -60,8 +94,25 @@ pub(super) enum FactState {
     Unanswered(String),
     /// There is no such object.
     Absent,
+    /// There are objects of that name in namespaces, and no namespace is declared: none of them counts.
+    Namespaced(String),
     /// Its present state.
-    Found(Value),
+    Found(Arc<Value>),
+}
+
+impl FactState {
+    /// What an object shows that the API server has found. Without a namespace, any tenant's object of that
+    /// name would be found.
+    pub(super) fn of(declared: &FactObject, found: DynamicObject) -> Self {
+        if found.metadata.namespace != declared.namespace {
+            let resource = &declared.resource;
+            return Self::Namespaced(format!("{resource} is a namespaced resource: set object.namespace"));
+        }
+        serde_json::to_value(found).map_or_else(
+            |_| Self::Unread("Etch cannot read the object".to_owned()),
+            |found| Self::Found(Arc::new(found)),
+        )
+    }
 }
 
 /// Everything that is known.
@@ -112,14 +163,18 @@ impl State {
                 let (good, problems) = match compiled(&spec) {
                     // An EmbeddedSchema has a spec. It is not read where it is nested too deeply.
                     _ if spec.is_null() => (good, vec![too_deep()]),
-                    Ok((declared, compiled)) => (Some(Good { generation, declared, compiled }), Vec::new()),
+                    Ok((declared, compiled)) => {
+                        let before = good.filter(|before| before.declared.facts == declared.facts);
+                        let taken = before.map(|before| before.taken).unwrap_or_default();
+                        (Some(Good { generation, declared, compiled, taken }), Vec::new())
+                    }
                     Err(problems) => (good, problems),
                 };
                 Schema { uid, generation, status, existing, asked, spec, problems, good }
             }
         };
         if schema.good.is_none() {
-            schema.good = remembered(&schema.status);
+            schema.good = remembered(&schema.status, generation);
         }
         self.schemas.insert(name, schema);
     }
@@ -128,8 +183,44 @@ impl State {
     /// cannot be read.
     pub(super) fn fact(&mut self, object: FactObject, fact: FactState) {
         let is_unread = matches!(fact, FactState::Unread(_) | FactState::Unanswered(_));
-        if !is_unread || !self.is_read(&object) {
-            self.facts.insert(object, fact);
+        if is_unread && self.is_read(&object) || self.facts.get(&object) == Some(&fact) {
+            return;
+        }
+        if !matches!(fact, FactState::Found(_)) {
+            let good = self.schemas.values_mut().filter_map(|schema| schema.good.as_mut());
+            good.for_each(|good| drop(good.taken.remove(&object)));
+        }
+        self.facts.insert(object, fact);
+    }
+
+    /// The facts that are to be taken from objects as they are now.
+    pub(super) fn takings(&self) -> Vec<Taking> {
+        let good = self.schemas.iter().filter_map(|(name, schema)| Some((name, schema.good.as_ref()?)));
+        let takings = good.flat_map(|(name, good)| {
+            let objects: BTreeSet<&FactObject> =
+                good.compiled.fact_objects().map(|(_, object)| object).collect();
+            objects.into_iter().filter_map(|object| {
+                let Some(FactState::Found(from)) = self.facts.get(object) else { return None };
+                let is_taken = |taken: &Taken| Arc::ptr_eq(&taken.from, from);
+                (!good.taken.get(object).is_some_and(is_taken)).then(|| Taking {
+                    schema: name.clone(),
+                    compiled: good.compiled.clone(),
+                    object: object.clone(),
+                    from: from.clone(),
+                })
+            })
+        });
+        takings.collect()
+    }
+
+    /// Records what was taken, unless the schema or the object is another one by now. A newer state of the
+    /// object is no reason to discard it: the object may change faster than its facts can be taken.
+    pub(super) fn taken(&mut self, taking: Taking, values: Map<String, Value>) {
+        let Taking { schema, compiled, object, from } = taking;
+        let good = self.schemas.get_mut(&schema).and_then(|schema| schema.good.as_mut());
+        let good = good.filter(|good| Arc::ptr_eq(&good.compiled, &compiled));
+        if let (Some(good), Some(FactState::Found(_))) = (good, self.facts.get(&object)) {
+            good.taken.insert(object, Taken { from, values: Arc::new(values) });
         }
     }
 
@@ -144,27 +235,37 @@ impl State {
 
     /// Whether everything is known that there is to know.
     pub(super) fn is_complete(&self) -> bool {
-        self.is_listed && self.needed().all(|object| self.is_read(object))
+        self.is_listed && self.needed().all(|(good, object)| self.is_known(good, object))
     }
 
     /// Whether everything is known but what may not or cannot be read.
     pub(super) fn is_settled(&self) -> bool {
-        let is_unread = |object| matches!(self.facts.get(object), Some(FactState::Unread(_)));
-        self.is_listed && self.needed().all(|object| self.is_read(object) || is_unread(object))
+        let is_unread =
+            |object| matches!(self.facts.get(object), Some(FactState::Unread(_) | FactState::Namespaced(_)));
+        self.is_listed && self.needed().all(|(good, object)| self.is_known(good, object) || is_unread(object))
     }
 
-    /// The objects that facts are taken from.
-    fn needed(&self) -> impl Iterator<Item = &FactObject> {
+    /// The objects that facts are taken from, by each schema.
+    fn needed(&self) -> impl Iterator<Item = (&Good, &FactObject)> {
         let good = self.schemas.values().filter_map(|schema| schema.good.as_ref());
-        good.flat_map(|good| good.compiled.fact_objects().map(|(_, object)| object))
+        good.flat_map(|good| good.compiled.fact_objects().map(move |(_, object)| (good, object)))
     }
 
-    /// What is to be served.
-    pub(super) fn serving(&self) -> Schemas {
+    /// What is to be served, where `before` is served now. A schema whose facts are still to be taken stays
+    /// as it was: it would not be applied.
+    pub(super) fn serving(&self, before: &Schemas) -> Schemas {
         let served = self.schemas.iter().filter_map(|(name, schema)| {
-            let compiled = schema.good.as_ref()?.compiled.clone();
-            let (facts, missing) = self.facts(&compiled);
-            Some((name.clone(), Served { schema: compiled, facts, missing }))
+            let good = schema.good.as_ref()?;
+            let is_taking = |(_, object): (&str, &FactObject)| {
+                matches!(self.facts.get(object), Some(FactState::Found(_)))
+                    && !good.taken.contains_key(object)
+            };
+            let before = before.get(name).filter(|_| good.compiled.fact_objects().any(is_taking));
+            let now = || {
+                let (facts, missing) = self.facts(good);
+                Served { schema: good.compiled.clone(), facts, missing }
+            };
+            Some((name.clone(), before.cloned().unwrap_or_else(now)))
         });
         served.collect()
     }
@@ -178,7 +279,7 @@ impl State {
     pub(super) fn checked_schema(&self, name: &str) -> Option<CheckedSchema> {
         let known = self.schemas.get(name).filter(|_| self.is_listed)?;
         let good = known.good.as_ref()?;
-        let (facts, missing) = self.facts(&good.compiled);
+        let (facts, missing) = self.facts(good);
         let (uid, generation, asked) = (known.uid.clone(), good.generation, known.asked.clone());
         let inputs = Inputs { uid, generation, asked, facts };
         let schema = good.compiled.clone();
@@ -218,12 +319,19 @@ impl State {
     /// The facts without a value, each with what keeps its object from being read; `None` if the schema is
     /// not served.
     pub(super) fn missing_facts(&self, name: &str) -> Option<Vec<String>> {
-        let compiled = &self.schemas.get(name)?.good.as_ref()?.compiled;
-        let (_, missing) = self.facts(compiled);
+        let good = self.schemas.get(name)?.good.as_ref()?;
+        let (_, missing) = self.facts(good);
         let described = |fact: String| {
-            let object = compiled.fact_objects().find(|(name, _)| *name == fact).map(|(_, object)| object);
-            match object.and_then(|object| self.facts.get(object)) {
-                Some(FactState::Unread(why) | FactState::Unanswered(why)) => format!("{fact} ({why})"),
+            let mut objects = good.compiled.fact_objects();
+            let object = objects.find(|(name, _)| *name == fact).map(|(_, object)| object);
+            match object.and_then(|object| self.facts.get(object).zip(Some(object))) {
+                Some((
+                    FactState::Unread(why) | FactState::Unanswered(why) | FactState::Namespaced(why),
+                    _,
+                )) => format!("{fact} ({why})"),
+                Some((FactState::Found(_), object)) if !good.taken.contains_key(object) => {
+                    format!("{fact} (its expression is being evaluated)")
+                }
                 _ => fact,
             }
         };
@@ -231,15 +339,23 @@ impl State {
     }
 
     /// The facts of a schema, and the names of those without a value.
-    fn facts(&self, schema: &Compiled) -> (Value, Vec<String>) {
-        let known = schema.fact_objects().filter_map(|(name, object)| match self.facts.get(object)? {
-            FactState::Found(object) => Some((name.to_owned(), schema.fact_from(name, object)?)),
-            FactState::Unread(_) | FactState::Unanswered(_) | FactState::Absent => None,
+    fn facts(&self, good: &Good) -> (Value, Vec<String>) {
+        let known = good.compiled.fact_objects().filter_map(|(name, object)| {
+            let value = good.taken.get(object)?.values.get(name)?;
+            Some((name.to_owned(), value.clone()))
         });
-        schema.facts_read(&known.collect(), &|object| self.is_read(object))
+        good.compiled.facts_read(&known.collect(), &|object| self.is_known(good, object))
     }
 
-    /// Whether it is known what an object gives, or that there is none.
+    /// Whether it is known what an object gives a schema, or that there is none.
+    fn is_known(&self, good: &Good, object: &FactObject) -> bool {
+        match self.facts.get(object) {
+            Some(FactState::Found(_)) => good.taken.contains_key(object),
+            known => known == Some(&FactState::Absent),
+        }
+    }
+
+    /// Whether it is known what an object is, or that there is none.
     fn is_read(&self, object: &FactObject) -> bool {
         matches!(self.facts.get(object), Some(FactState::Absent | FactState::Found(_)))
     }
@@ -255,11 +371,12 @@ impl Schema {
     }
 }
 
-/// The generation that was served before this replica started, if the present one cannot be.
-fn remembered(status: &EmbeddedSchemaStatus) -> Option<Good> {
-    let last = status.last_good.as_ref()?;
+/// The generation that was served before this replica started, if the present one cannot be. One that is not
+/// earlier is that of another object, such as of a restored one.
+fn remembered(status: &EmbeddedSchemaStatus, generation: i64) -> Option<Good> {
+    let last = status.last_good.as_ref().filter(|last| last.generation < generation)?;
     let (declared, compiled) = compiled(&last.spec).ok()?;
-    Some(Good { generation: last.generation, declared, compiled })
+    Some(Good { generation: last.generation, declared, compiled, taken: BTreeMap::new() })
 }
 
 fn too_deep() -> Problem {
@@ -291,6 +408,22 @@ mod tests {
         .expect("an object")
     }
 
+    fn served(state: &State) -> Schemas {
+        state.serving(&Schemas::new())
+    }
+
+    /// Has all facts taken that are to be taken.
+    fn take(state: &mut State) {
+        for taking in state.takings() {
+            let values = taking.values();
+            state.taken(taking, values);
+        }
+    }
+
+    fn found(id: &str) -> FactState {
+        FactState::Found(Arc::new(json!({ "id": id })))
+    }
+
     #[test]
     fn the_last_good_one_is_served() {
         let mut state = State::default();
@@ -299,11 +432,11 @@ mod tests {
         let known = &state.schemas["a"];
         assert!(!known.problems.is_empty());
         assert_eq!((known.generation, known.good.as_ref().map(|good| good.generation)), (2, Some(1)));
-        assert_eq!(state.serving().len(), 1);
+        assert_eq!(served(&state).len(), 1);
         state.schema_event(Event::Apply(schema("a", "2", 1, "spec[")));
-        assert!(state.serving().is_empty(), "another one of the same name");
+        assert!(served(&state).is_empty(), "another one of the same name");
         state.schema_event(Event::Apply(schema("a", "2", 2, ".spec")));
-        assert!(state.schemas["a"].problems.is_empty() && state.serving().len() == 1);
+        assert!(state.schemas["a"].problems.is_empty() && served(&state).len() == 1);
     }
 
     #[test]
@@ -311,13 +444,13 @@ mod tests {
         let mut state = State::default();
         let mut broken = schema("a", "1", 2, "spec[");
         state.schema_event(Event::Apply(broken.clone()));
-        assert!(state.serving().is_empty());
+        assert!(served(&state).is_empty());
         let spec = schema("a", "1", 1, ".spec").data["spec"].take();
         broken.data["status"] = json!({ "lastGood": { "generation": 1, "spec": spec } });
         state.schema_event(Event::Apply(broken));
         let known = &state.schemas["a"];
         assert_eq!((known.generation, known.good.as_ref().map(|good| good.generation)), (2, Some(1)));
-        assert!(!known.problems.is_empty() && state.serving().len() == 1);
+        assert!(!known.problems.is_empty() && served(&state).len() == 1);
     }
 
     #[test]
@@ -327,11 +460,21 @@ mod tests {
         assert!(!state.is_listed);
         state.schema_event(Event::Init);
         state.schema_event(Event::InitApply(schema("b", "2", 1, ".spec")));
-        assert_eq!(state.serving().len(), 2, "until the list is complete");
+        assert_eq!(served(&state).len(), 2, "until the list is complete");
         state.schema_event(Event::InitDone);
-        assert_eq!(state.serving().into_keys().collect::<Vec<_>>(), ["b"]);
+        assert_eq!(served(&state).into_keys().collect::<Vec<_>>(), ["b"]);
         state.schema_event(Event::Delete(schema("b", "2", 1, ".spec")));
-        assert!(state.serving().is_empty() && state.is_complete());
+        assert!(served(&state).is_empty() && state.is_complete());
+    }
+
+    #[test]
+    fn a_generation_that_is_not_earlier_is_not_the_last_good_one() {
+        let mut state = State::default();
+        let mut broken = schema("a", "1", 2, "spec[");
+        let spec = schema("a", "1", 1, ".spec").data["spec"].take();
+        broken.data["status"] = json!({ "lastGood": { "generation": 2, "spec": spec } });
+        state.schema_event(Event::Apply(broken));
+        assert!(state.schemas["a"].good.is_none());
     }
 
     #[test]
@@ -342,14 +485,83 @@ mod tests {
         state.schema_event(Event::InitDone);
         let object = state.fact_objects().pop_first().expect("one");
         assert!(!state.is_complete());
-        assert_eq!(state.serving()["a"].missing, ["id"]);
-        state.fact(object.clone(), FactState::Found(json!({ "id": "x" })));
-        assert!(state.is_complete());
-        assert_eq!(state.serving()["a"].facts, json!({ "id": "x" }));
-        state.fact(object.clone(), FactState::Found(json!({ "id": "y" })));
-        assert_eq!(state.serving()["a"].facts, json!({ "id": "y" }));
-        state.fact(object, FactState::Absent);
-        assert_eq!(state.serving()["a"].missing, ["id"]);
+        assert_eq!(served(&state)["a"].missing, ["id"]);
+        for id in ["x", "y"] {
+            state.fact(object.clone(), found(id));
+            take(&mut state);
+            assert!(state.is_complete());
+            assert_eq!(served(&state)["a"].facts, json!({ "id": id }));
+        }
+        state.fact(object.clone(), FactState::Absent);
+        assert_eq!(served(&state)["a"].missing, ["id"]);
+        state.fact(object, found("z"));
+        assert_eq!(served(&state)["a"].missing, ["id"], "not what it was before it was absent");
+    }
+
+    #[test]
+    fn facts_are_taken_once_for_each_state_of_the_object_and_each_declaration() {
+        let mut state = State::default();
+        let applied = |state: &mut State, generation, id: &str| {
+            let mut schema = schema("a", "1", generation, ".spec");
+            schema.data["spec"]["facts"][0]["path"] = json!(id);
+            state.schema_event(Event::Apply(schema));
+        };
+        applied(&mut state, 1, ".id");
+        let object = state.fact_objects().pop_first().expect("one");
+        state.fact(object.clone(), found("x"));
+        assert_eq!(state.takings().len(), 1);
+        assert_eq!(state.missing_facts("a"), Some(vec!["id (its expression is being evaluated)".to_owned()]));
+        take(&mut state);
+        state.fact(object.clone(), found("x"));
+        assert!(state.takings().is_empty(), "it is as it was");
+        state.schema_event(Event::Apply(schema("b", "2", 1, ".spec")));
+        assert_eq!(state.takings().len(), 1, "those of the other schema");
+        state.schema_event(Event::Delete(schema("b", "2", 1, ".spec")));
+        applied(&mut state, 2, ".id");
+        assert!(state.takings().is_empty(), "the facts are declared as before");
+        let before = served(&state);
+        state.fact(object.clone(), found("y"));
+        assert_eq!(state.takings().len(), 1);
+        assert_eq!(served(&state)["a"].facts, json!({ "id": "x" }), "until they are taken");
+        take(&mut state);
+        assert_eq!(served(&state)["a"].facts, json!({ "id": "y" }));
+        applied(&mut state, 3, ".metadata");
+        let late = state.takings();
+        assert_eq!(state.serving(&before)["a"].facts, json!({ "id": "x" }), "what is served stays");
+        applied(&mut state, 4, ".id");
+        late.into_iter().for_each(|taking| state.taken(taking, Map::new()));
+        assert_eq!(state.takings().len(), 1, "that was the declaration before");
+    }
+
+    #[test]
+    fn objects_in_namespaces_count_only_where_a_namespace_is_declared() {
+        let declared = |namespace: Option<&str>| FactObject {
+            version: "v1".to_owned(),
+            resource: "configmaps".to_owned(),
+            name: "it".to_owned(),
+            namespace: namespace.map(str::to_owned),
+            ..FactObject::default()
+        };
+        let object = |namespace: Option<&str>| -> DynamicObject {
+            let metadata = json!({ "name": "it", "namespace": namespace });
+            serde_json::from_value(json!({ "metadata": metadata })).expect("an object")
+        };
+        for namespace in [None, Some("a")] {
+            let found = FactState::of(&declared(namespace), object(namespace));
+            assert!(matches!(found, FactState::Found(_)), "{found:?}");
+        }
+        let why = "configmaps is a namespaced resource: set object.namespace";
+        let found = FactState::of(&declared(None), object(Some("a")));
+        assert_eq!(found, FactState::Namespaced(why.to_owned()));
+        let mut state = State::default();
+        for event in [Event::Init, Event::InitApply(schema("a", "1", 1, ".spec")), Event::InitDone] {
+            state.schema_event(event);
+        }
+        let object = state.fact_objects().pop_first().expect("one");
+        state.fact(object.clone(), FactState::Absent);
+        state.fact(object, found);
+        assert_eq!(state.missing_facts("a"), Some(vec![format!("id ({why})")]));
+        assert!(state.is_settled() && !state.is_complete());
     }
 
     #[test]
@@ -361,7 +573,7 @@ mod tests {
             state.schema_event(event);
         }
         let object = state.fact_objects().pop_first().expect("one");
-        let missing = |state: &State| (state.serving()["a"].missing.clone(), state.missing_facts("a"));
+        let missing = |state: &State| (served(state)["a"].missing.clone(), state.missing_facts("a"));
         let of = |fact: &str| (vec!["id".to_owned()], Some(vec![fact.to_owned()]));
         assert_eq!(missing(&state), of("id"));
         assert!(!state.is_complete() && state.checked_schemas().is_empty());
@@ -371,12 +583,13 @@ mod tests {
         assert!(!state.is_complete() && state.checked_schemas().is_empty());
         for (fact, value) in [
             (FactState::Absent, "z"),
-            (FactState::Found(json!({})), "z"),
-            (FactState::Found(json!({ "id": "x" })), "x"),
+            (FactState::Found(Arc::new(json!({}))), "z"),
+            (found("x"), "x"),
             (unread(), "x"),
         ] {
             state.fact(object.clone(), fact);
-            assert_eq!(state.serving()["a"].facts, json!({ "id": value }));
+            take(&mut state);
+            assert_eq!(served(&state)["a"].facts, json!({ "id": value }));
             assert!(state.is_complete() && missing(&state).1 == Some(Vec::new()));
         }
     }

@@ -184,6 +184,8 @@ fn listed(problems: &[Problem]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use kube::api::DynamicObject;
     use kube::runtime::watcher::Event;
     use serde_json::{Value, json};
@@ -230,7 +232,11 @@ mod tests {
         let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("True", "Served")];
         assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
         let object = state.fact_objects().pop_first().expect("one");
-        state.fact(object, FactState::Found(json!({ "id": 1 })));
+        state.fact(object, FactState::Found(Arc::new(json!({ "id": 1 }))));
+        for taking in state.takings() {
+            let values = taking.values();
+            state.taken(taking, values);
+        }
         let field = |name: &str| [(name.to_owned(), "rules".to_owned())].into();
         let refused = |name: &str| Unserved::of_some(field(name), BTreeMap::new(), BTreeSet::new());
         let uninjected = ["a".to_owned()].into();

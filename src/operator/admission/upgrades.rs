@@ -90,8 +90,7 @@ impl UpgradeGuard {
         self.policies.of(document).filter(|governing| governing.guard_mode != GuardMode::Off)
     }
 
-    /// What the upgrade does, and the digest of its schemas, which is empty where there was no time to find
-    /// out anything.
+    /// What the upgrade does, and its digest, which is empty where there was no time to find out anything.
     async fn check(&self, update: Update, settings: Settings, until: Instant) -> (Findings, String) {
         let late = || (Findings::unknown("no time was left to check it"), String::new());
         let Ok(Ok(place)) = timeout_at(until, self.places.clone().acquire_owned()).await else {
@@ -99,7 +98,8 @@ impl UpgradeGuard {
         };
         let old = update.old.clone();
         let Ok(Ok((read, digest))) =
-            timeout_at(until, spawn_blocking(move || (read(&update), digest(&update.new)))).await
+            timeout_at(until, spawn_blocking(move || (read(&update), digest(&update.old, &update.new))))
+                .await
         else {
             return late();
         };

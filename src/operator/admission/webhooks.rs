@@ -31,12 +31,13 @@ pub(super) struct Client<'c> {
     pub(super) new_key: PathKey,
 }
 
-/// The fields of a webhook that an author writes, and that the API server alone can check.
-const BY_AUTHOR: [&str; 2] = ["matchConditions", "namespaceSelector"];
+/// The fields of a webhook that an author decides about, and that the API server alone, or its admission, can
+/// check.
+const BY_AUTHOR: [&str; 3] = ["matchConditions", "namespaceSelector", "rules"];
 
 /// Applies the webhooks of these schemas. Those that the API server does not take come back with the fields
 /// that it names: one webhook does not keep it from asking by the others. Where it refuses what an author has
-/// changed, the webhook that is there keeps that as it was; else the webhook is left out.
+/// changed, or names no field, the webhook that is there keeps that as it was; else the webhook is left out.
 ///
 /// `guard` sets whether the API server is to ask about upgrades of CRDs; where that is not known, it stays as
 /// it is.
@@ -85,7 +86,8 @@ pub(super) async fn write(
                 break now;
             };
             let mut named = fields(&error, body);
-            if named.is_empty() {
+            let names_fields = !named.is_empty();
+            if !names_fields {
                 named = refused_alone(cluster, which, body, &error).await?;
             }
             if named.is_empty() {
@@ -99,9 +101,12 @@ pub(super) async fn write(
             }
             for (webhook, why) in named {
                 let Some(schema) = schema_of(&webhook).map(str::to_owned) else { continue };
-                let by_author = BY_AUTHOR.into_iter().find(|by_author| why.starts_with(by_author));
                 let is_there = there.as_ref().is_some_and(|there| has(there, &webhook));
-                if !by_author.is_some_and(|by_author| is_there && kept.insert((webhook, by_author))) {
+                let suspects = BY_AUTHOR.into_iter().filter(|field| !names_fields || why.starts_with(field));
+                let of_webhook = suspects.filter(|_| is_there).map(|field| (webhook.clone(), field));
+                let before = kept.len();
+                kept.extend(of_webhook);
+                if kept.len() == before {
                     declared.retain(|(name, _)| *name != schema);
                 }
                 refused.insert(schema, why);

@@ -18,7 +18,7 @@ pub struct GuardDecision {
 /// What a request does with a CRD, or its objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarded<'r> {
-    /// It upgrades the CRD to the schemas of this digest.
+    /// It upgrades the CRD, and this is the digest of that.
     Upgrade {
         /// See [`digest`](super::digest()).
         digest: &'r str,

@@ -1,6 +1,6 @@
-//! One number for everything in a CRD's spec by which objects are read, filled, validated and stored. It does
-//! not depend on what only people or clients read, nor on what injectors write: descriptions, columns, names,
-//! `caBundle`.
+//! One number for an upgrade: for everything in both specs of a CRD by which objects are read, filled,
+//! validated and stored. It does not depend on what only people or clients read, nor on what injectors write:
+//! descriptions, columns, names, `caBundle`.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -15,10 +15,11 @@ const NAMED: [&str; 4] = ["properties", "patternProperties", "definitions", "dep
 const NESTED: [&str; 7] =
     ["items", "additionalItems", "additionalProperties", "allOf", "anyOf", "oneOf", "not"];
 
-/// SHA-256 over the meaning of a CRD's spec, in hexadecimal: two CRDs with the same digest do the same to
-/// every object.
-pub fn digest(crd: &Value) -> String {
-    let hash = Sha256::digest(meaning(crd).to_vec());
+/// SHA-256 over the meaning of a CRD's spec before and after an upgrade, in hexadecimal: two upgrades with
+/// the same digest do the same to every object.
+pub fn digest(old: &Value, new: &Value) -> String {
+    let both = Json::from(Value::from_iter([old, new].map(|crd| meaning(crd).into_inner())));
+    let hash = Sha256::digest(both.to_vec());
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

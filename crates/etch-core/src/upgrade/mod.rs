@@ -36,7 +36,7 @@ pub use new_violations::new_violations;
 
 /// The name of the webhook that is asked about upgrades and deletions of CRDs.
 pub const GUARD: &str = "crd-upgrades.guard.etch-operator";
-/// The annotation on a CRD that lets one upgrade through: the digest of the new schemas.
+/// The annotation on a CRD that lets one upgrade through: its digest.
 pub const ALLOW_ANNOTATION: &str = "etch-operator.io/allow-upgrade";
 /// The annotation on a CRD that lets its deletion through: its uid.
 pub const ALLOW_DELETION_ANNOTATION: &str = "etch-operator.io/allow-deletion";

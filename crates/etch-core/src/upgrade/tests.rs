@@ -89,7 +89,7 @@ fn check(case: &Case) {
     let findings = builder.findings(&violations, &extent);
     assert_eq!(findings.does_harm, case.harm, "{name}");
     assert!(findings.does_harm || harmed == 0, "{name}: what impact finds is found");
-    laws(case, &findings, &digest(&new));
+    laws(case, &findings, &digest(&old, &new));
 }
 
 fn laws(case: &Case, findings: &Findings, digest: &str) {
@@ -174,20 +174,24 @@ fn what_is_for_people_or_injectors_does_not_matter() {
     other["spec"]["conversion"]["webhook"] = json!({ "clientConfig": { "caBundle": "UEVN" } });
     other["spec"]["versions"][0]["additionalPrinterColumns"] = json!([{ "name": "A" }]);
     assert!(!matters(&crd, &other));
-    assert_eq!(digest(&crd), digest(&other));
+    assert_eq!(digest(&crd, &crd), digest(&crd, &other));
     other["spec"]["conversion"]["strategy"] = json!("None");
     assert!(matters(&crd, &other));
-    assert_ne!(digest(&crd), digest(&other));
+    assert_ne!(digest(&crd, &crd), digest(&crd, &other));
     other["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
     assert!(!matters(&crd, &other), "it is being deleted");
 }
 
 #[test]
-fn the_digest_is_that_of_the_new_schemas_alone() {
-    let of = |fields: Value| digest(&document(&fields, false));
-    let one = of(json!({ "a": { "type": "string", "maxLength": 3 } }));
-    assert_eq!(one, of(json!({ "a": { "maxLength": 3, "type": "string", "description": "words" } })));
-    assert_ne!(one, of(json!({ "a": { "type": "string", "maxLength": 4 } })));
+fn the_digest_is_that_of_one_upgrade() {
+    let crd = |fields: Value| document(&fields, false);
+    let with = |longest: u64| crd(json!({ "a": { "type": "string", "maxLength": longest } }));
+    let one = digest(&with(9), &with(3));
+    let described = crd(json!({ "a": { "maxLength": 3, "type": "string", "description": "words" } }));
+    assert_eq!(one, digest(&with(9), &described));
+    assert_ne!(one, digest(&with(9), &with(4)), "to another schema");
+    assert_ne!(one, digest(&with(8), &with(3)), "from another schema");
+    assert_ne!(one, digest(&with(3), &with(9)), "back");
     assert_eq!(one.len(), 64);
 }
 
