@@ -242,6 +242,24 @@ fn what_cannot_be_read_is_named_field_by_field() {
 }
 
 #[test]
+fn a_target_in_a_subresource_is_never_asked_about() {
+    let found = |subresources: Value| {
+        let mut crd = crd().into_inner();
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] =
+            json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        crd["spec"]["versions"][0]["subresources"] = subresources;
+        let found =
+            lint_embedded(&document(json!({ "targets": [target(".status.value")] })), &[Json::from(crd)]);
+        found.iter().map(|finding| format!("{} {}", finding.rule.code, finding.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found(json!({ "status": {} })),
+        ["ETCH203 API servers never ask about .status of things.example.com v1: it is a subresource"]
+    );
+    assert_eq!(found(json!({})), [""; 0]);
+}
+
+#[test]
 fn places_in_the_schema_are_the_servers_or_those_of_the_embedded_schema() {
     let schema = |properties: Value, rules: Value| json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": properties, "x-kubernetes-validations": rules } } });
     let typed = |rule: &str| json!([{ "rule": "true" }, { "rule": rule }]);
