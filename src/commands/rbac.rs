@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::source;
-use etch_admission::{Declaration, FactObject, OnExisting, Problem, is_asked_about};
+use etch_admission::{Compiled, Declaration, FactObject, OnExisting, Problem, is_asked_about};
 use etch_core::api::{
     DefaultsPolicy, DefaultsPolicySpec, GROUP, Mode, Policies, RefusedObjects, assign, counting,
 };
@@ -361,9 +361,17 @@ fn from_files(files: &[PathBuf]) -> anyhow::Result<Found> {
     Ok(found)
 }
 
+/// A declaration whose targets and facts have names that a role can hold.
 fn declaration(document: &Json) -> anyhow::Result<Declaration> {
-    Declaration::read(&document["spec"])
-        .map_err(|problems| anyhow!(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ")))
+    let is_granted = |problem: &Problem| {
+        ["spec.targets", "spec.facts"].iter().any(|field| problem.field.starts_with(field))
+    };
+    let read = Declaration::read(&document["spec"]).and_then(|declared| {
+        let mut problems = Compiled::new(&declared).err().unwrap_or_default();
+        problems.retain(is_granted);
+        if problems.is_empty() { Ok(declared) } else { Err(problems) }
+    });
+    read.map_err(|problems| anyhow!(problems.iter().map(Problem::to_string).collect::<Vec<_>>().join("; ")))
 }
 
 /// The policy in a file, if there is one of that name, or else in the cluster, by its name.

@@ -7,10 +7,10 @@ use super::place::Place;
 use super::problem::Problem;
 use super::scope::{OLD_OBJECT, OLD_SELF, Scope, Scoped};
 use super::spec::{
-    self, Declaration, DefaultValue, Enforcement, Missing, Operation, Ratcheting, Reference, Required, Rule,
-    Severity, UnknownFields,
+    self, Declaration, DefaultValue, Enforcement, FactObject, Missing, Operation, Ratcheting, Reference,
+    Required, Rule, Severity, UnknownFields,
 };
-use kube_crd_validation::{Prepared, defaults};
+use kube_crd_validation::{Prepared, defaults, is_namespace_name};
 use kube_structural_schema::compile::Compiled as Defaults;
 use kube_structural_schema::finding::Kind;
 use kube_structural_schema::path::{Path, Step};
@@ -276,6 +276,12 @@ impl<'d> Compiler<'d> {
     fn facts(&mut self, declared: &Declaration) -> Vec<CompiledFact> {
         each(&declared.facts, |index, fact| {
             let at = format!("spec.facts[{index}]");
+            if !is_fact_name(&fact.name) {
+                self.fail(format!("{at}.name"), "must have only letters and digits, and begin with a letter");
+            }
+            if let Some((field, why)) = fact.object.as_ref().and_then(misnamed) {
+                self.fail(format!("{at}.object.{field}"), why);
+            }
             let taken = match (&fact.path, &fact.expression) {
                 (Some(path), None) => self.place(&format!("{at}.path"), path).map(Taken::Place),
                 (None, Some(source)) => {
@@ -379,6 +385,40 @@ impl<'d> Compiler<'d> {
         let severity = declared.severity.unwrap_or(Severity::Warn);
         Some(CompiledReference { declared: declared.clone(), place, namespace, severity })
     }
+}
+
+/// Whether expressions can name it `facts.NAME`.
+fn is_fact_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.chars().all(|character| character.is_ascii_alphanumeric())
+}
+
+/// The field of a fact's object whose text is no name of its kind, and why. To RBAC a `*` is every resource
+/// and an empty name every list, so a role for them would grant more than the fact reads.
+fn misnamed(object: &FactObject) -> Option<(&'static str, &'static str)> {
+    let FactObject { group, version, resource, namespace, name } = object;
+    let of_target = spec::Target {
+        group: group.clone(),
+        version: version.clone(),
+        resource: resource.clone(),
+        ..Default::default()
+    };
+    if let Some((field, why)) = of_target.misnamed() {
+        return Some((field, if field == "version" { "no version has this name" } else { why }));
+    }
+    let is_name = !matches!(name.as_str(), "" | "." | "..") && !name.contains(['/', '%']);
+    [
+        ("version", "must not be empty", !version.is_empty()),
+        ("resource", "must not be empty", !resource.is_empty()),
+        ("name", "no object has this name", is_name),
+        (
+            "namespace",
+            "no namespace has this name; leave it out for cluster-scoped resources",
+            namespace.as_deref().is_none_or(is_namespace_name),
+        ),
+    ]
+    .into_iter()
+    .find_map(|(field, why, is_name)| (!is_name).then_some((field, why)))
 }
 
 /// Where a schema declares a place, as the API server writes it: `.properties[a].items`.

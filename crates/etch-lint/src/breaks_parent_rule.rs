@@ -1,23 +1,24 @@
 //! ETCH013: defaults that together break a rule of the object they are in.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::broken_clause;
 use super::rule::{Report, Rule, Severity};
 use super::site::{Site, each, is_default_of_core};
 use super::subject::Subject;
-use etch_core::field::place_in;
-use kube_crd_validation::validate;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::finding::Finding;
 use kube_structural_schema::json::Json;
-use kube_structural_schema::schema::{self, Constraints, Schema, SchemaType};
+use kube_structural_schema::schema::{self, Schema, SchemaType};
 use kube_validation_rules::{NamedField, OwnRule, Program, RUNTIME_BUDGET};
 
 /// A rule may ask for so many fields that are not there; more are not tried in all their combinations.
 const MOST_TRIED: usize = 8;
+
+/// What findings about rules begin with that cannot be evaluated.
+const UNEVALUATED: &str = "a rule cannot be evaluated: ";
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH013",
@@ -26,10 +27,10 @@ pub(super) const RULE: Rule = Rule {
     summary: "defaults together break a rule of the object that contains them",
     help: "\
 The server validates each default by itself, and never the object that they form together. If that object breaks a rule
-(x-kubernetes-validations, allOf, anyOf, oneOf, not, maxProperties), the server refuses an object that sets nothing. After an
-upgrade that adds such a default, it also refuses the next write to objects that were valid. A field with a default is always
-there: if it meets a clause of oneOf, breaks a rule together with another field or takes the only place, users cannot choose
-the other field.
+(x-kubernetes-validations, allOf, anyOf, oneOf, not, maxProperties), or a rule fails with it, as a division by the default 0
+does, the server refuses an object that sets nothing. After an upgrade that adds such a default, it also refuses the next
+write to objects that were valid. A field with a default is always there: if it meets a clause of oneOf, breaks a rule
+together with another field or takes the only place, users cannot choose the other field.
 
 Choose defaults that satisfy the rule together, or write the rule about fields that users can change. Not reported are rules
 that require a field without a default or the name of a reference, unless the object itself is a default.",
@@ -66,14 +67,7 @@ fn broken(site: &Site<'_>) -> Vec<String> {
     let empty = Json::from(emptiest(schema, site.up.is_none()));
     let mut filled = empty.clone();
     compiled.fill(&mut filled);
-    let mut messages = Vec::new();
-    if let Some(constraints) = &schema.constraints {
-        match clauses(constraints, &filled, &empty) {
-            Some(message) => messages.push(message),
-            None => messages
-                .extend(unusable(schema, constraints, &filled).or_else(|| values(schema, &filled, &empty))),
-        }
-    }
+    let mut messages = broken_clause::broken(site, &filled, &empty);
     messages.extend(rules(site, &filled, &empty));
     messages
 }
@@ -85,12 +79,15 @@ fn rules(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
     let Some(program) = Program::compile(schema, is_whole).filter(|_| !schema.rules.is_empty()) else {
         return Vec::new();
     };
-    let mut findings = Vec::new();
-    program.validate(filled, None, "", RUNTIME_BUDGET, &mut findings);
+    let validate = |value: &Value| {
+        let mut findings = Vec::new();
+        program.validate(value, None, "", RUNTIME_BUDGET, &mut findings);
+        findings
+    };
+    let (findings, known) = (validate(filled), validate(empty));
     let mut messages = Vec::new();
     for rule in &schema.rules {
         let Some(own) = OwnRule::compile(rule, schema, is_whole) else { continue };
-        // An evaluation that fails is about fields that are missing here and need not be elsewhere.
         match own.holds(filled) {
             Some(false) if own.holds(empty) != Some(false) && is_settled(&own, site, filled) => {
                 // A duplicate has no detail.
@@ -100,6 +97,9 @@ fn rules(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<String> {
                 };
                 let broken = findings.iter().filter(|finding| said(rule, finding)).map(detail);
                 messages.extend(broken.map(|detail| format!("its defaults break a rule: {detail}")));
+            }
+            None if own.holds(empty) != Some(false) && is_never_met(&own, site, filled) => {
+                messages.extend(failure(&own, rule, &findings, &known, empty));
             }
             Some(true) => {
                 let excluded = excluded(&own, site, filled, empty);
@@ -124,20 +124,45 @@ fn said(rule: &schema::Rule, finding: &Finding) -> bool {
     finding.requirement() == rule.name()
 }
 
-/// Whether no user has to set more: whatever else is set does not change that the rule is broken, or the
-/// object itself comes by default. Otherwise the rule may be the one that requires the missing field. The
-/// empty name of a reference, which CRDs copy from Kubernetes, counts as missing.
+/// Why a rule cannot be evaluated because of the defaults; `known` are the findings about an object without
+/// them. A key that is missing in what users give need not be missing there.
+fn failure(
+    own: &OwnRule,
+    rule: &schema::Rule,
+    found: &[Finding],
+    known: &[Finding],
+    empty: &Value,
+) -> Option<String> {
+    let is_it = |finding: &&Finding| {
+        finding.requirement().strip_prefix(UNEVALUATED).is_some_and(|name| name == rule.name())
+    };
+    let lacks_key = |finding: &Finding| finding.detail.starts_with("no such key");
+    let is_about_users = own.fields()?.iter().any(|field| empty.get(&field.name).is_some());
+    if known.iter().filter(is_it).any(|finding| !lacks_key(finding)) {
+        return None;
+    }
+    let first = found.iter().find(|finding| is_it(finding) && !(is_about_users && lacks_key(finding)))?;
+    Some(format!("its defaults make a rule fail: {}", first.detail))
+}
+
+/// Whether no user has to set more, or the object itself comes by default. Otherwise the rule may be the one
+/// that requires the missing field.
 fn is_settled(rule: &OwnRule, site: &Site<'_>, filled: &Value) -> bool {
+    site.default().is_some() || is_never_met(rule, site, filled)
+}
+
+/// Whether the rule is not met whatever else is set: it reads only fields that are there, or asks whether
+/// others are. The empty name of a reference, which CRDs copy from Kubernetes, counts as missing.
+fn is_never_met(rule: &OwnRule, site: &Site<'_>, filled: &Value) -> bool {
     let is_missing = |field: &NamedField| match filled.get(&field.name) {
         Some(value) => is_default_of_core(&field.name, value),
         None => true,
     };
     let missing = || rule.fields().map(|fields| fields.iter().filter(|field| is_missing(field)));
-    site.default().is_some()
-        || missing().is_some_and(|mut missing| missing.all(|field| field.only_presence))
-            && absent(rule, filled).is_some_and(|absent| {
-                choices(site.schema, filled, &absent).all(|(_, value)| rule.holds(&value) == Some(false))
-            })
+    missing().is_some_and(|mut missing| missing.all(|field| field.only_presence))
+        && absent(rule, filled).is_some_and(|absent| {
+            choices(site.schema, filled, &absent).all(|(_, value)| rule.holds(&value) != Some(true))
+        })
 }
 
 /// The fields that no object can have because of the defaults: the rule asks only which fields are there, and
@@ -191,132 +216,6 @@ fn zero(schema: &Schema) -> Value {
         _ if schema.int_or_string => json!(0),
         _ => json!({}),
     }
-}
-
-/// Clauses that only require fields to be there.
-fn clauses(constraints: &Constraints, filled: &Value, empty: &Value) -> Option<String> {
-    let (Value::Object(filled), Value::Object(empty)) = (filled, empty) else { return None };
-    let met = |clause: &Schema| {
-        let names = clause.constraints.as_ref().map(|constraints| &*constraints.required);
-        names.is_some_and(|names| !names.is_empty() && names.iter().all(|name| filled.contains_key(name)))
-            && asks_only_for_fields(clause)
-    };
-    if let Some(max) = constraints.max_properties
-        && i64::try_from(filled.len()).is_ok_and(|count| count > max)
-        && i64::try_from(empty.len()).is_ok_and(|count| count <= max)
-    {
-        return Some(format!("its defaults are more fields than maxProperties: {max}"));
-    }
-    if constraints.one_of.iter().filter(|clause| met(clause)).count() > 1 {
-        return Some("its defaults meet more than one clause of oneOf".to_owned());
-    }
-    constraints
-        .not
-        .as_deref()
-        .filter(|clause| met(clause))
-        .map(|_| "its defaults meet the clause of not".to_owned())
-}
-
-/// What the defaults make impossible, whatever else is set: their fields cannot be left out.
-fn unusable(schema: &Schema, constraints: &Constraints, filled: &Value) -> Option<String> {
-    let Value::Object(filled) = filled else { return None };
-    let mut clauses = constraints.one_of.iter().filter_map(|clause| given(clause, filled));
-    if clauses.clone().any(|(by_default, names)| by_default == names.len())
-        && let Some((_, names)) = clauses.find(|(by_default, names)| *by_default < names.len())
-    {
-        return Some(format!(
-            "its defaults meet a clause of oneOf, so that an object with {} meets two",
-            names.join(" and ")
-        ));
-    }
-    if let Some((by_default, names)) = constraints.not.as_deref().and_then(|clause| given(clause, filled))
-        && (1..names.len()).contains(&by_default)
-    {
-        let others: Vec<_> = names.iter().filter(|name| !filled.contains_key(*name)).cloned().collect();
-        return Some(format!("its defaults and {} meet the clause of not", others.join(" and ")));
-    }
-    let max = constraints.max_properties?;
-    let is_required = |name: &str| constraints.required.iter().any(|other| other == name);
-    let is_by_default = |(name, field): (&str, &Schema)| field.default.is_some() && !is_required(name);
-    if !schema.properties.iter().any(is_by_default) {
-        return None;
-    }
-    // A required field takes a place, too, whoever gives it.
-    let others = schema.properties.iter().map(|(name, _)| name).filter(|name| !filled.contains_key(*name));
-    let (given, optional): (Vec<&str>, Vec<&str>) = others.partition(|name| is_required(name));
-    let other = match max.cmp(&i64::try_from(filled.len() + given.len()).ok()?) {
-        Ordering::Less => given.first(),
-        Ordering::Equal => optional.first(),
-        Ordering::Greater => None,
-    };
-    other.map(|other| format!("its defaults leave no room for {other}: maxProperties: {max}"))
-}
-
-/// How many of the fields that a clause requires are there, and all of them; `None` if it requires more than
-/// fields.
-fn given<'c>(clause: &'c Schema, filled: &Map<String, Value>) -> Option<(usize, &'c [String])> {
-    let names = &*clause.constraints.as_deref()?.required;
-    let by_default = names.iter().filter(|name| filled.contains_key(*name)).count();
-    (asks_only_for_fields(clause) && !names.is_empty()).then_some((by_default, names))
-}
-
-/// How the values of defaults break the clauses: the server checks each default against its own schema alone.
-fn values(schema: &Schema, filled: &Value, empty: &Value) -> Option<String> {
-    let Value::Object(fields) = filled else { return None };
-    let constraints = schema.constraints.as_deref()?;
-    let mut named = Vec::new();
-    let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
-    all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, &mut named));
-    // The clauses may require a field that has no default.
-    if named.is_empty() || !named.iter().all(|name| fields.contains_key(*name)) {
-        return None;
-    }
-    let known = validate(schema, empty);
-    let of_fields: Vec<Finding> = fields
-        .iter()
-        .filter_map(|(name, field)| Some((name, validate(schema.properties.get(name)?, field))))
-        .flat_map(|(name, found)| found.into_iter().map(move |finding| inside(name, finding)))
-        .collect();
-    let same = |one: &Finding, other: &Finding| {
-        one.place() == other.place() && one.kind == other.kind && one.requirement() == other.requirement()
-    };
-    let is_new = |finding: &&Finding| {
-        !known.iter().chain(&of_fields).any(|other| same(finding, other))
-            && !schema.rules.iter().any(|rule| said(rule, finding))
-    };
-    let found = validate(schema, filled);
-    let first = found.iter().find(is_new)?;
-    let place = place_in(first.place(), schema, filled);
-    let at = if place.is_root() { String::new() } else { format!("{place}: ") };
-    Some(format!("its defaults break a clause of allOf, anyOf, oneOf or not: {at}{}", first.requirement()))
-}
-
-/// The fields that a clause names, here and below.
-fn names<'a>(clause: &'a Schema, found: &mut Vec<&'a str>) {
-    found.extend(clause.properties.iter().map(|(name, _)| name));
-    let Some(constraints) = clause.constraints.as_deref() else { return };
-    found.extend(constraints.required.iter().map(String::as_str));
-    let all = [&constraints.all_of, &constraints.any_of, &constraints.one_of];
-    all.into_iter().flatten().chain(constraints.not.as_deref()).for_each(|clause| names(clause, found));
-}
-
-/// A finding about a field as one about the object that it is in.
-fn inside(name: &str, finding: Finding) -> Finding {
-    let field = match finding.place() {
-        "<nil>" => name.to_owned(),
-        below if below.starts_with('[') => format!("{name}{below}"),
-        below => format!("{name}.{below}"),
-    };
-    Finding { field, unnamed: None, ..finding }
-}
-
-fn asks_only_for_fields(clause: &Schema) -> bool {
-    let Some(constraints) = &clause.constraints else { return false };
-    clause.properties.is_empty()
-        && constraints.not.is_none()
-        && [&constraints.all_of, &constraints.any_of, &constraints.one_of]
-            .iter()
-            .all(|clauses| clauses.is_empty())
 }
 
 /// An object with the required objects and nothing else; a whole one has a `spec` as well.

@@ -2,6 +2,7 @@
 //! surprises, and what is a matter of style.
 
 mod breaks_parent_rule;
+mod broken_clause;
 mod clause_default;
 mod compatibility;
 mod embedded;

@@ -351,30 +351,23 @@ fn an_object_lacks_a_required_field_even_where_that_has_a_default() {
 
 #[test]
 fn fields_alone_can_break_a_clause() {
-    let both = json!({"a": {"type": "string", "default": "x"}, "b": {"type": "string", "default": "y"}});
+    let free = || json!({"type": "string"});
+    let both = json!({"a": {"type": "string", "default": "x"}, "b": {"type": "string", "default": "y"},
+        "c": free(), "e": free()});
     let with = |keyword: &str, value: Value| {
         let mut spec = object(both.clone());
         spec[keyword] = value;
         found(spec)
     };
     let clauses = json!([{"required": ["a"]}, {"required": ["b"]}]);
-    assert_eq!(with("oneOf", clauses), ["ETCH013 .spec its defaults meet more than one clause of oneOf"]);
-    assert_eq!(
-        with("not", json!({"required": ["a", "b"]})),
-        ["ETCH013 .spec its defaults meet the clause of not"]
-    );
-    assert_eq!(
-        with("maxProperties", json!(1)),
-        ["ETCH013 .spec its defaults are more fields than maxProperties: 1"]
-    );
-    assert_eq!(
-        with("not", json!({"required": ["a", "c"]})),
-        ["ETCH013 .spec its defaults and c meet the clause of not"]
-    );
+    assert_eq!(with("oneOf", clauses), ["ETCH013 .spec its defaults break oneOf"]);
+    assert_eq!(with("not", json!({"required": ["a", "b"]})), ["ETCH013 .spec its defaults break not"]);
+    assert_eq!(with("maxProperties", json!(1)), ["ETCH013 .spec its defaults break maxProperties: 1"]);
+    assert_eq!(with("not", json!({"required": ["a", "c"]})), ["ETCH013 .spec its defaults exclude c by not"]);
     assert_eq!(with("not", json!({"required": ["c", "e"]})), [""; 0]);
     assert_eq!(
         with("oneOf", json!([{"required": ["a"]}, {"required": ["c"]}])),
-        ["ETCH013 .spec its defaults meet a clause of oneOf, so that an object with c meets two"]
+        ["ETCH013 .spec its defaults exclude c by oneOf"]
     );
     assert_eq!(with("oneOf", json!([{"required": ["c"]}, {"required": ["e"]}])), [""; 0]);
     assert_eq!(with("anyOf", json!([{"required": ["a"]}, {"required": ["c"]}])), [""; 0]);
@@ -386,7 +379,7 @@ fn fields_alone_can_break_a_clause() {
         }
         found(json!({"type": "object", "required": ["c"], "properties": {"c": c}}))
     };
-    let room = "ETCH013 .spec.c its defaults leave no room for b: maxProperties: 1".to_owned();
+    let room = "ETCH013 .spec.c its defaults exclude b by maxProperties: 1".to_owned();
     assert!(limited(Value::Null).contains(&room), "{:?}", limited(Value::Null));
     let two = |required: Value| {
         let properties = json!({"a": {"type": "integer", "default": 1}, "b": {"type": "integer"}, "c": {"type": "integer"},
@@ -394,13 +387,11 @@ fn fields_alone_can_break_a_clause() {
         found(json!({"type": "object", "maxProperties": 2, "required": required, "properties": properties}))
     };
     let leaves = |found: Vec<String>| -> Vec<String> {
-        let texts = found
-            .iter()
-            .filter_map(|text| text.strip_prefix("ETCH013 .spec its defaults leave no room for "));
+        let texts = found.iter().filter_map(|text| text.strip_prefix("ETCH013 .spec its defaults "));
         texts.map(str::to_owned).collect()
     };
-    assert_eq!(leaves(two(json!(["c"]))), ["b: maxProperties: 2"]);
-    assert_eq!(leaves(two(json!(["b", "c"]))), ["b: maxProperties: 2"]);
+    assert_eq!(leaves(two(json!(["c"]))), ["exclude b, d by maxProperties: 2"]);
+    assert_eq!(leaves(two(json!(["b", "c"]))), ["break maxProperties: 2"]);
     assert_eq!(leaves(two(json!([]))), [""; 0]);
     assert_eq!(leaves(two(json!(["a", "d"]))), [""; 0], "it would be the same without the default");
 }
@@ -414,13 +405,156 @@ fn clauses_may_refuse_the_values_of_defaults() {
     };
     assert_eq!(
         with(json!([{"properties": {"a": {"maximum": 3}}}])),
-        ["ETCH013 .spec its defaults break a clause of allOf, anyOf, oneOf or not: .a: it must be at most 3"]
+        ["ETCH013 .spec its defaults break allOf[0]"]
     );
     assert_eq!(with(json!([{"properties": {"a": {"maximum": 5}}}])), [""; 0]);
     // A user who sets b may satisfy it.
     assert_eq!(
         with(json!([{"anyOf": [{"properties": {"a": {"maximum": 3}}}, {"required": ["b"]}]}])),
         [""; 0]
+    );
+}
+
+/// At `.spec.o` of these fields, by default `a` 2 and `b` 2; `c` and `d` have no default.
+#[test]
+fn clauses_are_judged_however_they_are_written() {
+    let found = |mut schema: Value, by_default: &[&str]| {
+        schema["type"] = json!("object");
+        for name in ["a", "b", "c", "d"] {
+            schema["properties"][name] = match by_default.contains(&name) {
+                true => json!({"type": "integer", "default": 2}),
+                false => json!({"type": "integer"}),
+            };
+        }
+        let found = found(object(json!({"o": schema, "l": {"type": "array", "items": schema.clone()}})));
+        let at = |place: &str| -> Vec<String> {
+            let start = format!("ETCH013 {place} its defaults ");
+            found.iter().filter_map(|line| Some(line.strip_prefix(&start)?.to_owned())).collect()
+        };
+        assert_eq!(at(".spec.o"), at(".spec.l[]"));
+        at(".spec.o").join("; ")
+    };
+    let only = |name: &str, other: &str| json!({"required": [name], "not": {"required": [other]}});
+    let cases = [
+        (json!({"not": {"anyOf": [{"required": ["b"]}, {"required": ["c"]}]}}), "break not"),
+        (json!({"allOf": [{"maxProperties": 0}]}), "break allOf[0]"),
+        (json!({"not": {"minProperties": 1}}), "break not"),
+        (json!({"not": {"minProperties": 2}}), "exclude a, c, d by not"),
+        (json!({"anyOf": [{"maxProperties": 0}, {"minProperties": 5}]}), "break anyOf"),
+        (json!({"anyOf": [{"maxProperties": 0}, {"minProperties": 4}]}), ""),
+        (
+            json!({"not": {"anyOf": [{"required": ["a", "b"]}, {"required": ["b", "c"]}, {"required": ["a", "c"]}]}}),
+            "exclude a, c by not",
+        ),
+        (json!({"allOf": [{}, {"not": {"required": ["a", "b"]}}]}), "exclude a by allOf[1]"),
+        (json!({"oneOf": [only("a", "b"), only("b", "a")]}), "exclude a by oneOf"),
+        (json!({"anyOf": [only("a", "b"), only("b", "a")]}), "exclude a by anyOf"),
+        (json!({"allOf": [{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}]}), "exclude a by allOf[0]"),
+        (
+            json!({"oneOf": [{"required": ["a"]}, {"required": ["b"]}, {"required": ["c"], "properties": {"c": {"minimum": 1}}}]}),
+            "exclude a by oneOf",
+        ),
+        (
+            json!({"oneOf": [{"properties": {"b": {"enum": [1]}}, "not": {"required": ["c"]}},
+                {"required": ["c"], "properties": {"b": {"enum": [3]}}}]}),
+            "break oneOf",
+        ),
+        // Another value of the default lets users set c.
+        (
+            json!({"oneOf": [{"properties": {"b": {"enum": [2]}}, "not": {"required": ["c"]}},
+                {"required": ["c"], "properties": {"b": {"enum": [3]}}}]}),
+            "",
+        ),
+        (json!({"not": {"required": ["a", "c"]}}), ""),
+        (json!({"required": ["b"], "not": {"required": ["a", "b"]}}), ""),
+        (json!({"not": {"required": ["b"], "properties": {"b": {"enum": [3]}}}}), ""),
+        (json!({"not": {"required": ["b", "x"]}}), ""),
+        (
+            json!({"not": {"required": ["b", "x"]}, "x-kubernetes-preserve-unknown-fields": true}),
+            "exclude x by not",
+        ),
+        (
+            json!({"maxProperties": 1, "x-kubernetes-preserve-unknown-fields": true}),
+            "exclude a, c, d by maxProperties: 1",
+        ),
+    ];
+    for (schema, expected) in cases {
+        assert_eq!(found(schema.clone(), &["b"]), expected, "{schema}");
+    }
+    assert_eq!(
+        found(json!({"anyOf": [{"maxProperties": 1}, {"minProperties": 5}]}), &["a", "b"]),
+        "break anyOf"
+    );
+    assert_eq!(found(json!({"allOf": [{"maxProperties": 1}]}), &["a", "b"]), "break allOf[0]");
+}
+
+#[test]
+fn defaults_with_which_a_rule_cannot_be_evaluated_are_found() {
+    let found = |rule: &str, fields: Value| {
+        let mut schema = object(fields);
+        schema["x-kubernetes-validations"] = json!([{"rule": rule}]);
+        let found = found(object(json!({"o": schema})));
+        let start = "ETCH013 .spec.o its defaults make a rule fail: ";
+        found
+            .iter()
+            .filter_map(|line| Some(line.strip_prefix(start)?.to_owned()))
+            .collect::<Vec<_>>()
+            .join("; ")
+    };
+    let text = |default: &str| json!({"s": {"type": "string", "default": default}, "z": {"type": "integer"}});
+    let int = |default: i64| json!({"type": "integer", "default": default});
+    let port = |default: Value| json!({"p": {"x-kubernetes-int-or-string": true, "default": default}});
+    let list = |items: &str, default: Value| json!({"l": {"type": "array", "items": {"type": items}, "default": default}});
+    let failing = [
+        ("duration(self.s) > duration('1s')", text("1d"), "type conversion error"),
+        ("quantity(self.s).isGreaterThan(quantity('1'))", text("1x"), ""),
+        ("url(self.s).getHost() == 'a'", text("::"), ""),
+        ("ip(self.s).family() == 4", text(""), ""),
+        ("timestamp(self.s) > timestamp('2020-01-01T00:00:00Z')", text("ab"), ""),
+        ("int(self.s) > 5", text("abc"), ""),
+        ("has(self.z) || int(self.s) > 5", text("abc"), "never"),
+        ("!has(self.z) && int(self.s) > 5", text("abc"), ""),
+        ("int(self.p) > 5", port(json!("80%")), ""),
+        ("self.p > 5", port(json!("80")), "'no such overload'"),
+        (
+            "self.a / self.b > 0",
+            json!({"a": int(1), "b": int(0)}),
+            "division by zero evaluating rule: self.a / self.b > 0",
+        ),
+        ("self.a % self.b > 0", json!({"a": int(1), "b": int(0)}), "modulus by zero"),
+        ("self.a + 1 > self.a", json!({"a": int(i64::MAX)}), ""),
+        ("self.l[0] == 'x'", list("string", json!([])), "index out of bounds: 0"),
+        ("self.l.max() == 5", list("integer", json!([])), ""),
+        ("self.s.substring(3) == ''", text("ab"), ""),
+        ("self.s.charAt(3) == ''", text("ab"), ""),
+        (
+            "self.l.all(x, x.b == 2)",
+            json!({"l": {"type": "array", "default": [{}], "items": {"type": "object", "properties": {"b": {"type": "integer"}}}}}),
+            "no such key: b",
+        ),
+        // A user must or may set what is missing.
+        ("self.a / self.z > 0", json!({"a": int(0), "z": {"type": "integer"}}), "never"),
+        ("int(self.s) + self.z > 5", text("abc"), "never"),
+        ("int('x') > 5", text("abc"), "never"),
+        ("int(self.s) > 5", text("6"), "never"),
+        ("self.a / self.b > 0 || self.a == 1", json!({"a": int(1), "b": int(0)}), "never"),
+    ];
+    for (rule, fields, start) in failing {
+        let line = found(rule, fields);
+        match start {
+            "never" => assert_eq!(line, "", "{rule}"),
+            start => assert!(!line.is_empty() && line.starts_with(start), "{rule}: {line}"),
+        }
+    }
+    // The object that is required may have the key.
+    let inner = json!({"type": "object", "properties": {"x": {"type": "integer"}, "y": int(0)}});
+    let around = json!({"type": "object", "required": ["o"], "properties": {"o": inner},
+        "x-kubernetes-validations": [{"rule": "self.o.x > 3"}, {"rule": "1 / self.o.y > 3"}]});
+    let lines = super::tests::found(around);
+    let of_rules: Vec<_> = lines.iter().filter(|line| line.starts_with("ETCH013")).collect();
+    assert_eq!(
+        of_rules,
+        ["ETCH013 .spec its defaults make a rule fail: division by zero evaluating rule: 1 / self.o.y > 3"]
     );
 }
 

@@ -47,6 +47,9 @@ pub struct DuplicateKey {
     pub place: Vec<At>,
     /// The line of the file, counted from 1; `None` if it is not known.
     pub line: Option<usize>,
+    /// Whether the key before it is the same as text alone, as `"1"` and `1` are: kubectl takes the value of
+    /// either.
+    pub is_other_type: bool,
 }
 
 /// The place of a document, for messages: `crds.yaml, document 3, item 12`.
@@ -100,8 +103,7 @@ pub(crate) fn hand_over(
             kind.complete(&mut item);
             let prefix = [At::Field("items".to_owned()), At::Item(index)];
             let inside = duplicates.extract_if(.., |key| key.place.starts_with(&prefix));
-            let inside =
-                inside.map(|DuplicateKey { place, line }| DuplicateKey { place: place[2..].to_vec(), line });
+            let inside = inside.map(|key| DuplicateKey { place: key.place[2..].to_vec(), ..key });
             let inside = inside.collect();
             found(Piece { json: item.into(), item: Some(index + 1), duplicates: inside, is_too_deep })?;
         }

@@ -285,7 +285,11 @@ fn map<'de, A: MapAccess<'de>>(
             reading.place.push(At::Field(name.clone()));
         }
         if fields.contains_key(&name) {
-            reading.duplicates.push(DuplicateKey { place: reading.place.clone(), line: None });
+            reading.duplicates.push(DuplicateKey {
+                place: reading.place.clone(),
+                line: None,
+                is_other_type: false,
+            });
         }
         let value = if is_items {
             access.next_value_seed(Items { reading: &mut *reading, kind })?;

@@ -102,7 +102,9 @@ fn duplicates(text: &str) -> Vec<String> {
     let _ = super::read("stdin", text.as_bytes().to_vec(), &mut |document| {
         let Document { origin, json, duplicates, .. } = document.expect("a document");
         seen.push(format!("{origin}: {}", String::from_utf8_lossy(&json.to_vec())));
-        seen.extend(duplicates.iter().map(|DuplicateKey { place, line }| format!("{place:?} {line:?}")));
+        seen.extend(duplicates.iter().map(|DuplicateKey { place, line, is_other_type }| {
+            format!("{place:?} {line:?}{}", if *is_other_type { " of another type" } else { "" })
+        }));
         ControlFlow::Continue(())
     });
     seen
@@ -117,6 +119,17 @@ fn the_last_of_two_values_with_one_key_counts() {
             "[Field(\"b\"), Item(0), Field(\"c\"), Field(\"d\")] Some(4)",
             "[Field(\"a\")] Some(5)",
             "stdin, document 2: {\"e\":1}",
+        ]
+    );
+    assert_eq!(
+        duplicates("\"1\": a\n1: b\n0x1: c\n'true': a\nyes: b\n1.0: d\nx: 1\n\"x\": 2\n"),
+        [
+            "stdin: {\"1\":\"d\",\"true\":\"b\",\"x\":2}",
+            "[Field(\"1\")] Some(2) of another type",
+            "[Field(\"1\")] Some(3)",
+            "[Field(\"true\")] Some(5) of another type",
+            "[Field(\"1\")] Some(6) of another type",
+            "[Field(\"x\")] Some(8)",
         ]
     );
     let json = r#"{"a":1,"b":[{"c":{"d":1,"d":2}}],"a":3} {"e":1}"#;

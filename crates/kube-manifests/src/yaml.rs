@@ -3,7 +3,8 @@
 //!
 //! Source: go.yaml.in/yaml/v2 `decode.go`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::mem::{Discriminant, discriminant};
 use std::ops::{ControlFlow, Range};
 
 use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, StructureStyle, Tag};
@@ -203,6 +204,8 @@ enum Holder {
         fields: Json,
         /// The fields of `<<` that the mapping itself has not.
         merged: BTreeSet<String>,
+        /// The keys that are no texts, with what they are.
+        typed: BTreeMap<String, Discriminant<Scalar>>,
         key: Option<Key>,
     },
 }
@@ -252,7 +255,10 @@ impl Composer<'_, '_> {
             }
             Event::MappingStart(_, anchor, _) => {
                 let fields = Json::from(Value::Object(Map::new()));
-                self.begin(Holder::Mapping { fields, merged: BTreeSet::new(), key: None }, anchor)
+                self.begin(
+                    Holder::Mapping { fields, merged: BTreeSet::new(), typed: BTreeMap::new(), key: None },
+                    anchor,
+                )
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(Frame { holder, anchor, left, depth }) = self.frames.pop() else { return GO_ON };
@@ -315,15 +321,20 @@ impl Composer<'_, '_> {
 
     /// Takes a scalar for the key of the value that comes next.
     fn name(&mut self, scalar: Scalar) -> Flow {
+        let own_type = (!matches!(scalar, Scalar::Text(_))).then(|| discriminant(&scalar));
         let name = scalar.into_key()?;
-        let Some(Holder::Mapping { fields, merged, key }) =
+        let Some(Holder::Mapping { fields, merged, typed, key }) =
             self.frames.last_mut().map(|frame| &mut frame.holder)
         else {
             return GO_ON;
         };
         *key = Some(Key::Name(name.clone()));
-        if !merged.remove(&name) && fields.as_object().is_some_and(|fields| fields.contains_key(&name)) {
-            self.note_duplicate(name);
+        let is_there =
+            !merged.remove(&name) && fields.as_object().is_some_and(|fields| fields.contains_key(&name));
+        let is_other_type = typed.get(&name).copied() != own_type;
+        typed.extend(own_type.map(|own_type| (name.clone(), own_type)));
+        if is_there {
+            self.note_duplicate(name, is_other_type);
         }
         GO_ON
     }
@@ -385,7 +396,7 @@ impl Composer<'_, '_> {
                 self.budget.item()?;
                 items.push(value);
             }
-            Holder::Mapping { fields, merged, key } => match (key.take(), &mut **fields) {
+            Holder::Mapping { fields, merged, key, .. } => match (key.take(), &mut **fields) {
                 (Some(Key::Name(name)), Value::Object(fields)) => {
                     self.budget.field(name.len(), fields.is_empty())?;
                     fields.insert(name, value.into_inner());
@@ -393,7 +404,7 @@ impl Composer<'_, '_> {
                 (Some(Key::Merge), Value::Object(_)) if self.is_too_deep => {}
                 (Some(Key::Merge), Value::Object(fields)) => {
                     let replaced = merge(fields, merged, value.into_inner(), &mut self.budget)?;
-                    replaced.into_iter().for_each(|name| self.note_duplicate(name));
+                    replaced.into_iter().for_each(|name| self.note_duplicate(name, false));
                 }
                 _ => {}
             },
@@ -401,8 +412,9 @@ impl Composer<'_, '_> {
         GO_ON
     }
 
-    /// Records a key that its mapping has already: kubectl takes the last value.
-    fn note_duplicate(&mut self, name: String) {
+    /// Records a key that its mapping has already: kubectl takes the last value, or either if the types of the
+    /// keys differ.
+    fn note_duplicate(&mut self, name: String, is_other_type: bool) {
         let in_items =
             matches!(&self.frames[..], [_, Frame { holder: Holder::List { .. }, .. }, ..] if self.is_list());
         let step = |frame: &Frame| match &frame.holder {
@@ -413,7 +425,7 @@ impl Composer<'_, '_> {
         let frames = if in_items { &self.frames[2..] } else { &self.frames[..] };
         let around = frames.iter().take(frames.len().saturating_sub(1)).filter_map(step);
         let place = around.chain([At::Field(name)]).collect();
-        self.duplicates.push(DuplicateKey { place, line: Some(self.line) });
+        self.duplicates.push(DuplicateKey { place, line: Some(self.line), is_other_type });
     }
 
     /// Whether the document is a list whose items are handed over one by one.

@@ -109,7 +109,16 @@ fn what_is_for_kustomize_is_skipped_by_every_command_that_reads_crds() -> Result
 
 /// A case of Go types: the findings as fields and their codes.
 const GO_CASES: [(&str, &[&str]); 6] = [
-    ("go-types", &["Item.Name ETCH113", "Spec.Args ETCH107", "Spec.Items ETCH105", "Spec.Level ETCH113"]),
+    (
+        "go-types",
+        &[
+            "Item.Name ETCH113",
+            "Level ETCH112",
+            "Spec.Args ETCH107",
+            "Spec.Items ETCH105",
+            "Spec.Level ETCH113",
+        ],
+    ),
     ("go-103-advice", &["Deep.Replicas ETCH101"]),
     ("go-buildtags", &[]),
     (
@@ -142,6 +151,7 @@ const GO_CASES: [(&str, &[&str]); 6] = [
             "Consts.Nothing ETCH106",
             "Consts.Nothing2 ETCH106",
             "Consts.Wrong ETCH107",
+            "MapAlias ETCH112",
             "Outer.Inner ETCH102",
             "Outer.Inner ETCH103",
             "Outer.Inner.Y ETCH107",

@@ -121,12 +121,15 @@ impl Checked {
         found.extend(old.map(|old| etch_lint::compatibility(old, json)).unwrap_or_default());
         let refusals = etch_lint::refusals(json, before, &self.releases);
         self.add(document, &crd, found);
-        for DuplicateKey { place, line } in document.iter().flat_map(|document| &document.duplicates) {
+        for DuplicateKey { place, line, is_other_type } in
+            document.iter().flat_map(|document| &document.duplicates)
+        {
             let part = |at: &At| match at {
                 At::Field(name) => Part::Field(name.clone()),
                 At::Item(index) => Part::Item(*index),
             };
-            self.add(document, &crd, [etch_lint::duplicate_key(json, place.iter().map(part).collect())]);
+            let place = place.iter().map(part).collect();
+            self.add(document, &crd, [etch_lint::duplicate_key(json, place, *is_other_type)]);
             if let (Some(line), Some(last)) = (line, self.findings.last_mut()) {
                 last.line = Some(*line);
             }

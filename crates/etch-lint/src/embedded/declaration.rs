@@ -59,7 +59,8 @@ pub(super) fn check(
 ) {
     let unknown = unknown_fields(spec, declared);
     for Problem { field, problem } in unknown.iter().chain(broken.into_iter().flatten()) {
-        let is_expression = EXPRESSIONS.iter().any(|end| field.ends_with(end));
+        let is_expression =
+            EXPRESSIONS.iter().any(|end| field.ends_with(end)) && !field.ends_with(".object.namespace");
         let target = field.strip_prefix("spec.targets[").and_then(|rest| rest.strip_suffix(']'));
         let is_target = target.is_some_and(|index| index.parse::<usize>().is_ok());
         let rule = match (is_expression, is_target) {

@@ -7,6 +7,7 @@ use etch_admission::{Declaration, is_asked_about};
 use etch_core::crd::Crd;
 use etch_core::impact::compare;
 use kube_structural_schema::json::Json;
+use kube_structural_schema::path::Step;
 use kube_structural_schema::schema::Schema;
 
 pub(super) const UNKNOWN: Rule = Rule {
@@ -20,7 +21,8 @@ that a schema does not have, so there is never an extension at such a path, and 
 another type there than the schema, each extension is refused.
 
 Targets whose CRD is not among the files are not checked. API servers never send requests about objects of Etch's own
-group and of admissionregistration.k8s.io.",
+group and of admissionregistration.k8s.io. If status is a subresource, they remove it from what is created and updated before
+they ask, and Etch does not judge what is written to the subresource.",
     check: None,
 };
 
@@ -58,8 +60,13 @@ pub(super) fn check(declared: &Declaration, crds: &[Json], found: &mut Vec<Findi
         let Some(steps) = steps(&target.path) else { continue };
         let is_metadata = target.path.starts_with(".metadata");
         let in_crd = format!("{} {}", crd.name(), target.version);
+        let is_status = matches!(steps.first(), Some(Step::Field(name)) if name == "status");
         match reach(&version.schema, &steps) {
             _ if is_metadata => {}
+            _ if is_status && version.status_subresource => {
+                let message = format!("API servers never ask about .status of {in_crd}: it is a subresource");
+                found.push(at(&UNKNOWN, format!("{here}.path"), message));
+            }
             Reached::Nothing(known) => {
                 let message = format!("{in_crd} knows nothing below {known}");
                 found.push(at(&UNKNOWN, format!("{here}.path"), message));

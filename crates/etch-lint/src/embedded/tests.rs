@@ -45,6 +45,11 @@ fn target(path: &str) -> Value {
     json!({ "group": "example.com", "version": "v1", "resource": "things", "path": path })
 }
 
+fn fact(group: &str, namespace: &str, resource: &str, version: &str, name: &str) -> Value {
+    let object = json!({ "group": group, "version": version, "resource": resource, "namespace": namespace, "name": name });
+    json!({ "name": "id", "object": object, "path": ".data.id" })
+}
+
 /// A case for each rule, and the most similar declaration that the rule does not report.
 #[test]
 fn every_rule_finds_what_is_planted_and_nothing_else() {
@@ -53,6 +58,41 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             "ETCH201 spec.facts[0] must have either a constant or an object",
             json!({ "facts": [{ "name": "id" }] }),
             json!({ "facts": [{ "name": "id", "constant": 1 }] }),
+        ),
+        (
+            "ETCH201 spec.facts[0].name must have only letters and digits, and begin with a letter",
+            json!({ "facts": [{ "name": "cluster-id", "constant": 1 }] }),
+            json!({ "facts": [{ "name": "clusterId", "constant": 1 }] }),
+        ),
+        (
+            "ETCH201 spec.facts[0].object.name no object has this name",
+            json!({ "facts": [fact("", "n", "secrets", "v1", "")] }),
+            json!({ "facts": [fact("", "n", "secrets", "v1", "system:a.b")] }),
+        ),
+        (
+            "ETCH201 spec.facts[0].object.namespace no namespace has this name; leave it out for cluster-scoped resources",
+            json!({ "facts": [fact("", "", "secrets", "v1", "a")] }),
+            json!({ "facts": [fact("", "n-1", "secrets", "v1", "a")] }),
+        ),
+        (
+            "ETCH201 spec.facts[0].object.resource no resource has this name: write its plural, in lower case and without a subresource",
+            json!({ "facts": [fact("apps", "n", "deployments/status", "v1", "a")] }),
+            json!({ "facts": [fact("apps", "n", "deployments", "v1", "a")] }),
+        ),
+        (
+            "ETCH201 spec.facts[0].object.resource must not be empty",
+            json!({ "facts": [fact("apps", "n", "", "v1", "a")] }),
+            json!({ "facts": [fact("apps", "n", "deployments", "v1", "a")] }),
+        ),
+        (
+            "ETCH201 spec.facts[0].object.group no group has this name",
+            json!({ "facts": [fact("*", "n", "deployments", "v1", "a")] }),
+            json!({ "facts": [fact("a.example.com", "n", "deployments", "v1", "a")] }),
+        ),
+        (
+            "ETCH201 spec.facts[0].object.version no version has this name",
+            json!({ "facts": [fact("apps", "n", "deployments", "*", "a")] }),
+            json!({ "facts": [fact("apps", "n", "deployments", "v1beta2", "a")] }),
         ),
         (
             "ETCH201 spec.enforced there is no such field",
@@ -239,6 +279,24 @@ fn what_cannot_be_read_is_named_field_by_field() {
         "ETCH201 spec.rules[4].severity unknown value, expected `Deny` or `Warn`",
     ];
     assert_eq!(found(wrong), expected);
+}
+
+#[test]
+fn a_target_in_a_subresource_is_never_asked_about() {
+    let found = |subresources: Value| {
+        let mut crd = crd().into_inner();
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"] =
+            json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        crd["spec"]["versions"][0]["subresources"] = subresources;
+        let found =
+            lint_embedded(&document(json!({ "targets": [target(".status.value")] })), &[Json::from(crd)]);
+        found.iter().map(|finding| format!("{} {}", finding.rule.code, finding.message)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found(json!({ "status": {} })),
+        ["ETCH203 API servers never ask about .status of things.example.com v1: it is a subresource"]
+    );
+    assert_eq!(found(json!({})), [""; 0]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
 Generators pass over markers that they do not know, so the schema has no default, and nothing fails. A marker is a line of
 its own right above the field, or one comment above that: `//`, `+`, the name, `=` and the value. Case counts, and no space
 may stand within the name or before the equals sign. `+kubebuilder:default:=1` is read, and so is
-`+kubebuilder:default:value=1`, but not `+kubebuilder:default:1`.
+`+kubebuilder:default:value=1`, but not `+kubebuilder:default:1`. Above a type only `+default=` is read.
 
 Write the marker that the finding names: `+kubebuilder:default=`, `+default=` or `+k8s:default=`.",
     check: None,
@@ -36,7 +36,7 @@ pub(super) fn check(packages: &Packages, report: &mut Report) {
     });
     for package in packages.asked() {
         for declaration in package.types.values() {
-            for (at, message) in misspelt(&declaration.markers) {
+            for (at, message) in misspelt(&declaration.markers).chain(above_type(&declaration.markers)) {
                 add(report, &package.path, &declaration.name, at, message);
             }
         }
@@ -47,6 +47,16 @@ fn misspelt(markers: &[Marker]) -> impl Iterator<Item = (&Spot, String)> {
     markers.iter().filter_map(|marker| {
         let meant = meant(marker)?.marker();
         Some((&marker.at, format!("+{} is no marker; did you mean +{meant}=?", shown(&marker.name))))
+    })
+}
+
+/// controller-gen reads its own marker of a default on fields alone.
+fn above_type(markers: &[Marker]) -> impl Iterator<Item = (&Spot, String)> {
+    let is_own = |marker: &&Marker| Source::of(marker) == Some(Source::Kubebuilder);
+    markers.iter().filter(is_own).map(|marker| {
+        let message = "+kubebuilder:default stands above a type, and controller-gen reads it above fields only; write it \
+                       above the fields of the type, or +default= here";
+        (&marker.at, message.to_owned())
     })
 }
 

@@ -52,3 +52,6 @@ pub fn lint_go(packages: &Packages, crds: &[Json]) -> Vec<Finding> {
     }
     report.findings()
 }
+
+#[cfg(test)]
+mod tests;

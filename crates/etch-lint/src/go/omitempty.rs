@@ -19,7 +19,7 @@ If the field may be absent, make it a pointer or, from Go 1.24 on, use `omitzero
 };
 
 pub(super) fn check(site: &Site<'_>, report: &mut Report) {
-    let is_struct = site.resolved.object().is_some() && !site.resolved.is_pointer;
+    let is_struct = site.resolved.is_object() && !site.resolved.is_pointer;
     let omits = site.field.tag.as_ref().is_some_and(|tag| tag.omitempty && !tag.omitzero);
     if is_struct && omits && !site.is_spec_or_status() && site.field.json_name() != Some("metadata") {
         report.field(&RULE, site, "omitempty does not omit a struct: Go clients send {} if it is not set");

@@ -82,6 +82,8 @@ impl<'a> Walk<'a> {
             Type::Pointer(of) | Type::List(of) | Type::Array(of, _) | Type::Map(of) if depth < DEEPEST => {
                 self.below(of, name, depth + 1, visit);
             }
+            // JSON lacks the fields of a struct that an embedded type writes.
+            Type::Struct(_) if self.packages.resolve(self.package, kind).is_written_by_method() => {}
             Type::Struct(fields) if depth < DEEPEST => {
                 for field in fields {
                     let name = format!("{name}.{}", field.name);

@@ -23,7 +23,7 @@ pub(super) fn check(site: &Site<'_>, report: &mut Report) {
     let is_absent = site.resolved.is_pointer || site.field.tag.as_ref().is_some_and(|tag| tag.omitzero);
     // What clients send as status is dropped before an object is stored, and the default applies after that.
     let is_dropped = site.is_spec_or_status() && site.field.json_name() == Some("status");
-    if is_absent || is_dropped || site.resolved.object().is_none() {
+    if is_absent || is_dropped || !site.resolved.is_object() {
         return;
     }
     if let Some(value @ Value::Object(_)) = site.value()

@@ -34,6 +34,8 @@ pub struct Resolved<'a> {
     /// Whether a struct may inherit methods for JSON from what is embedded in it, so that it is an object
     /// only perhaps.
     is_unsure: bool,
+    /// Whether it is a struct of Kubernetes that was not read.
+    is_unread_object: bool,
     /// Where the types in the shape are written.
     pub scope: Scope<'a>,
     /// The declarations on the way, the nearest one first, each with its package.
@@ -102,6 +104,7 @@ impl Packages {
             written: Shape::Unknown,
             is_inherited: false,
             is_unsure: false,
+            is_unread_object: false,
             scope,
             declared: Vec::new(),
         };
@@ -169,6 +172,7 @@ impl Packages {
                     {
                         (resolved.shape, resolved.format) = (known.shape, known.format);
                         resolved.is_inherited = known.is_inherited;
+                        resolved.is_unread_object = known.is_object;
                         let is_omitted = known.is_omitted;
                         resolved.own = known.zero.map(|zero| Own { zero, is_omitted, writer: None });
                     }
@@ -267,9 +271,19 @@ impl Resolved<'_> {
     pub fn writes_itself(&self) -> bool {
         self.own.is_some()
     }
+
+    /// Whether a method writes it for sure, and not the encoder field by field.
+    pub fn is_written_by_method(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.zero != Zero::Unknown)
+    }
 }
 
 impl<'a> Resolved<'a> {
+    /// Whether it is a struct and an object in JSON for sure, even if its fields are not known.
+    pub fn is_object(&self) -> bool {
+        self.object().is_some() || self.is_unread_object && matches!(self.shape, Shape::Unknown)
+    }
+
     /// The struct, where it is an object in JSON for sure.
     pub fn object(&self) -> Option<&Struct<'a>> {
         match &self.shape {

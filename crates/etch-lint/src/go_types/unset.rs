@@ -51,7 +51,7 @@ impl<'a> Resolved<'a> {
             (Some(own), _) => own.is_omitted,
             (None, Shape::List(_)) => self.length.is_none() || self.length(packages) == Some(0),
             (None, Shape::Struct(_)) => false,
-            (None, _) => true,
+            (None, _) => !self.is_object(),
         }
     }
 
@@ -98,6 +98,7 @@ impl<'a> Resolved<'a> {
             }
             Shape::Bytes | Shape::List(_) | Shape::Map(_) => Unset::Null,
             Shape::Struct(_) => Unset::Object,
+            Shape::Unknown if self.is_object() => Unset::Object,
             Shape::IntegerOrText | Shape::Custom | Shape::Unknown => Unset::Unknown,
         }
     }

@@ -174,7 +174,10 @@ fn a_key_that_occurs_twice_has_its_place() {
         field("spec"),
         field("default"),
     ];
-    let finding = duplicate_key(&crd(json!({})).into(), place);
+    let of_two_types = duplicate_key(&crd(json!({})).into(), place.clone(), true);
+    assert!(of_two_types.message.ends_with("kubectl takes either value"), "{}", of_two_types.message);
+    let finding = duplicate_key(&crd(json!({})).into(), place, false);
+    assert_eq!(finding.message, "the key occurs twice; kubectl takes the last value");
     assert_eq!((finding.version.as_str(), finding.place()), ("v1", format!("{AT}.default")));
     assert_eq!(finding.path.to_string(), ".spec");
 }
