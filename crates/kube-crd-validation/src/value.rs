@@ -355,7 +355,7 @@ impl<'v> Walk<'v> {
         for name in constraints.into_iter().flat_map(|constraints| &constraints.required) {
             if !fields.contains_key(name) {
                 let path = format!("{}.{name}", self.path);
-                self.found.push(Violation { path, what: What::Required });
+                self.found.push(Violation { path, what: What::Required(name) });
             }
         }
         passed

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Program;
-use kube_structural_schema::finding::Finding;
+use kube_structural_schema::finding::{Finding, Refused};
 use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::schema::Schema;
 
@@ -227,4 +227,36 @@ fn what_is_collected_is_not_copied_at_every_step() {
     // Copying would be a billion steps.
     let (findings, _) = run(&compile(&schema, false).expect("rules"), &json!({}), None, BUDGET);
     assert_eq!(findings, []);
+}
+
+#[test]
+fn updates_are_refused_by_the_value_that_a_rule_is_about() {
+    use Refused::{Always, Changes};
+    let value = json!({ "o": { "a": 1 } });
+    for (at_root, rule, is_update, expected) in [
+        (false, json!({ "rule": "self.a > 5" }), false, (Changes, None)),
+        (false, json!({ "rule": "self.a > 5", "fieldPath": ".a" }), false, (Changes, Some("o"))),
+        (true, json!({ "rule": "self.o.a > 5" }), false, (Always, None)),
+        // What cannot be evaluated passes in no update.
+        (false, json!({ "rule": "self.b > 5" }), false, (Always, None)),
+        (false, json!({ "rule": "self.a / 0 > 5" }), false, (Always, None)),
+        (false, json!({ "rule": "self.unknown" }), false, (Always, None)),
+        // Nor does a rule about the change that the same object does not meet.
+        (false, json!({ "rule": "self.a > oldSelf.a" }), true, (Always, None)),
+        (false, json!({ "rule": "oldSelf.hasValue()", "optionalOldSelf": true }), false, (Changes, None)),
+        (false, json!({ "rule": "oldSelf.value().b > 5", "optionalOldSelf": true }), false, (Changes, None)),
+        (false, json!({ "rule": "!oldSelf.hasValue()", "optionalOldSelf": true }), true, (Always, None)),
+    ] {
+        let int = json!({ "type": "integer" });
+        let mut schema = json!({ "type": "object", "properties": { "o": { "type": "object",
+            "properties": { "a": int, "b": int } } } });
+        let of_rule = if at_root { &mut schema } else { &mut schema["properties"]["o"] };
+        of_rule["x-kubernetes-validations"] = json!([rule]);
+        let program = compile(&schema, false).expect("a rule");
+        assert_eq!(program.compares_with_old(), rule["rule"].to_string().contains("oldSelf"), "{rule}");
+        let (findings, _) = run(&program, &value, is_update.then_some(&value), BUDGET);
+        let found: Vec<_> =
+            findings.iter().map(|finding| (finding.refused, finding.judged.as_deref())).collect();
+        assert_eq!(found, [expected], "{rule}");
+    }
 }

@@ -329,11 +329,11 @@ impl<'a> Upgrade<'a> {
     /// the defaults that no reader sees while it is stored at another version (fact R2).
     fn problems(&self, before: &Value, after: &Value) -> Vec<Problem> {
         let after = written(after, self.new);
-        let found = self.after.object(&after);
+        let found = self.after.existing(&after);
         if found.is_empty() {
             return Vec::new();
         }
-        let before = self.before.object(&written(before, self.old));
+        let before = self.before.existing(&written(before, self.old));
         let schema = &self.new.storage().schema;
         let problem =
             |(finding, before)| Problem::Invalid { broken: Broken::of(finding, schema, &after), before };

@@ -371,6 +371,50 @@ fn which_writes_are_rejected_depends_on_what_is_wrong() {
 }
 
 #[test]
+fn each_problem_names_the_writes_that_are_rejected_for_it() {
+    let int = json!({ "type": "integer" });
+    let plain = spec(json!({ "a": int, "b": int }));
+    let object = tab(json!({ "a": 5 }), json!({ "f:a": {} }));
+    let told = |new: Value| {
+        told(&Upgrade::new(&crd(&[("v1", true, plain.clone())]), &crd(&[("v1", true, new)])).object(&object))
+    };
+    let ruled = |rule: Value| {
+        let mut ruled = plain.clone();
+        ruled["x-kubernetes-validations"] = json!([rule]);
+        ruled
+    };
+    let creating = ", and so is creating the object again";
+    let every = "every write of the object is rejected";
+    let mut required = plain.clone();
+    required["required"] = json!(["b"]);
+    for (new, what, writes) in [
+        (required, ".spec.b: it is required", format!("writes that change .spec are rejected{creating}")),
+        (
+            ruled(json!({ "rule": "self.a > 7", "fieldPath": ".a" })),
+            ".spec.a: self.a > 7",
+            format!("writes that change .spec are rejected{creating}"),
+        ),
+        (
+            ruled(json!({ "rule": "self.b > 5" })),
+            ".spec: a rule cannot be evaluated: self.b > 5",
+            format!("{every}, and so is creating it again"),
+        ),
+        (ruled(json!({ "rule": "self.a > oldSelf.a" })), ".spec: self.a > oldSelf.a", every.to_owned()),
+        (
+            ruled(json!({ "rule": "!oldSelf.hasValue() && self.a > 7", "optionalOldSelf": true })),
+            ".spec: !oldSelf.hasValue() && self.a > 7",
+            format!("{every}, and so is creating it again"),
+        ),
+    ] {
+        assert_eq!(told(new), [format!("problems {what}; {writes}")]);
+    }
+    let compared = ruled(json!({ "rule": "self.a > oldSelf.a" }));
+    let known = Upgrade::new(&crd(&[("v1", true, compared.clone())]), &crd(&[("v1", true, compared)]))
+        .object(&object);
+    assert!(known.problems.iter().all(Problem::is_known) && !known.problems.is_empty(), "{known:?}");
+}
+
+#[test]
 fn what_was_invalid_before_is_told_apart() {
     let old = json!({ "a": { "type": "integer", "maximum": 1 } });
     let new = json!({ "a": { "type": "integer", "maximum": 1 }, "b": { "default": 1 } });
