@@ -150,7 +150,9 @@ impl<'a> Upgrade<'a> {
     /// What happens to an object as a server returned it at the storage version, by what is on record, and
     /// whether that is certain.
     pub fn on_record(&self, object: &Object, record: &Record) -> (Effect, bool) {
-        let (mut effect, is_certain) = match proved(object, self.old, record) {
+        // What is on record of an outline shows nothing about the rest of the object.
+        let proved = proved(object, self.old, record).filter(|_| !object.is_too_deep());
+        let (mut effect, is_certain) = match proved {
             Some(value) => {
                 let stored = Stored { value, version: self.old.storage().name.clone() };
                 (self.effect(object.json(), &stored), true)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::crd::sample;
-use crate::plan::{History, Skip};
+use crate::plan::{Clock, History, Skip};
 
 fn crd(versions: &[(&str, bool, Value)]) -> Crd {
     let stored: Vec<&str> = versions.iter().map(|(name, ..)| *name).collect();
@@ -286,6 +286,16 @@ fn an_object_that_is_nested_too_deeply_is_not_checked() {
         (&*problems, is_exact),
         (&["not checked: it is nested more than 1000 levels deep".to_owned()][..], false)
     );
+    let changed = "2026-01-01T00:00:00Z";
+    let served = json!({ "metadata": { "creationTimestamp": changed,
+        "managedFields": [{ "time": changed, "fieldsV1": { "f:spec": {} } }] } });
+    let record = Record { clock: Clock::of(&served.into()), ..Record::default() };
+    let outline = json!({ "apiVersion": "example.com/v1", "metadata": { "name": "n", "uid": "u",
+        "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:00:00Z" } });
+    let object = Object::too_deep(outline.into());
+    assert!(record.covers(&object, &old).is_some(), "its write stored what it showed");
+    let (covered, is_exact) = Upgrade::new(&old, &new).on_record(&object, &record);
+    assert_eq!((covered.problems, is_exact), (vec![Problem::TooDeep], false));
     let counted = Tally::default().add(&mut effect, Some((&object, &old, &Record::default())));
     assert_eq!((counted.skipped, effect.appears.is_empty()), (Some(Skip::TooDeep), true));
 }
