@@ -230,6 +230,34 @@ fn what_is_collected_is_not_copied_at_every_step() {
 }
 
 #[test]
+fn what_goes_through_too_many_pairs_is_not_begun() {
+    let schema = json!({ "type": "array", "items": { "type": "integer" } });
+    let (few, many) = (json!([1, 2, 3, 4]), json!((0..300_000).collect::<Vec<i64>>()));
+    for rule in [
+        "self.distinct().size() == 4",
+        "sets.contains(self, self)",
+        "sets.equivalent(self, self)",
+        "sets.intersects(self, self)",
+    ] {
+        let program = compile(&with_rule(&schema, json!({ "rule": rule })), false).expect("a rule");
+        assert_eq!(run(&program, &few, None, BUDGET).0, [], "{rule}");
+        let (findings, left) = run(&program, &many, None, BUDGET);
+        // Ninety billion pairs.
+        assert_eq!((findings.len(), left), (1, -1), "{rule}");
+    }
+}
+
+#[test]
+fn sums_do_not_take_all_memory() {
+    let list = json!({ "type": "array", "items": { "type": "integer" } });
+    let rule = json!({ "rule": "self.map(x, self + self).size() == self.size()" });
+    let program = compile(&with_rule(&list, rule), false).expect("a rule");
+    let of = |items: i64| run(&program, &json!((0..items).collect::<Vec<i64>>()), None, BUDGET).0.len();
+    // The last would take more than a gigabyte.
+    assert_eq!((of(100), of(5_000)), (0, 1));
+}
+
+#[test]
 fn updates_are_refused_by_the_value_that_a_rule_is_about() {
     use Refused::{Always, Changes};
     let value = json!({ "o": { "a": 1 } });

@@ -158,7 +158,7 @@ const FLATTEN_TO: Price = Price::cel(
     |call| new_list_estimate(number(&call.args[1], u64::MAX) as f64, call.args[0].size),
 );
 
-const DISTINCT: Price = sorting_price::<0, false>();
+const DISTINCT: Price = sorting_price::<0, false>().of_pairs();
 
 /// Every item of one argument with every other. Texts are compared by their characters.
 const fn sorting_price<const KEYS: usize, const TEXTS: bool>() -> Price {
@@ -183,6 +183,7 @@ const fn sets_price<const TIMES: u32>() -> Price {
             Estimate::of(pairs.scaled(TIMES.into()).plus(Range::fixed(1)))
         },
     )
+    .of_pairs()
 }
 
 fn sorting(list: &Value<'_>) -> Outcome<u64> {
