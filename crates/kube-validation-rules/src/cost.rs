@@ -5,6 +5,7 @@
 
 use super::compare;
 use super::fault::{Fault, Outcome};
+use super::stop;
 use super::value::Value;
 
 /// What one expression may cost (`PerCallLimit`).
@@ -36,10 +37,10 @@ impl Meter {
     /// Spends.
     ///
     /// # Errors
-    /// More was spent than an expression may.
+    /// More was spent than an expression may, or it is to stop.
     pub(super) fn charge(&mut self, cost: u64) -> Outcome<()> {
         self.spent = self.spent.saturating_add(cost);
-        if self.spent > CALL_LIMIT { Err(Fault::TooExpensive) } else { Ok(()) }
+        if self.spent > CALL_LIMIT { Err(Fault::TooExpensive) } else { stop::go_on() }
     }
 
     /// Counts what a result of `+` takes.

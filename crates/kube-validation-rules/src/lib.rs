@@ -72,6 +72,7 @@ mod program;
 mod range;
 mod rule;
 mod select;
+mod stop;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -86,6 +87,7 @@ pub use judge::{Decl, Declared, Judgement, Known, judge};
 pub use own_rule::{NamedField, OwnRule, Reading};
 pub use path_tokens::{PathTokens, unquote};
 pub use program::{BrokenRule, Program};
+pub use stop::{is_stopped, until_stopped};
 
 /// What the rules of one object may cost together, and so may the defaults of one schema.
 ///

@@ -1,8 +1,11 @@
 //! Rules against the API server's own answers, which are kept in `cases`, and what they do not show.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use serde_json::{Value, json};
 
-use super::Program;
+use super::{Program, is_stopped, until_stopped};
 use kube_structural_schema::finding::{Finding, Refused};
 use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::schema::Schema;
@@ -255,6 +258,24 @@ fn sums_do_not_take_all_memory() {
     let of = |items: i64| run(&program, &json!((0..items).collect::<Vec<i64>>()), None, BUDGET).0.len();
     // The last would take more than a gigabyte.
     assert_eq!((of(100), of(5_000)), (0, 1));
+}
+
+#[test]
+fn what_is_stopped_evaluates_nothing_more() {
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } },
+        "x-kubernetes-validations": [{ "rule": "self.a == 1" }, { "rule": "self.a == 2" }] });
+    let program = compile(&schema, false).expect("rules");
+    let judged = |is_stopped: bool| {
+        until_stopped(Arc::new(AtomicBool::new(is_stopped)), || {
+            run(&program, &json!({ "a": 1 }), None, BUDGET)
+        })
+    };
+    let (findings, left) = judged(true);
+    assert!(left < 0 && findings.len() == 1 && findings[0].detail.contains("limit"), "{findings:?}");
+    assert_eq!(judged(false).0[0].detail, "failed rule: self.a == 2");
+    let nested = || until_stopped(Arc::default(), is_stopped);
+    assert_eq!(until_stopped(Arc::new(AtomicBool::new(true)), || (nested(), is_stopped())), (false, true));
+    assert!(!is_stopped(), "what ran before is over");
 }
 
 #[test]
