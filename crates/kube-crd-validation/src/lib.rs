@@ -87,6 +87,28 @@ impl<'s> Validator<'s> {
         }
         found
     }
+
+    /// Checks an object that exists, as it is read: like [`Self::object`], with what every update of it is
+    /// refused for, because a rule that compares it with itself as `oldSelf` does not hold.
+    pub fn existing(&self, object: &Value) -> ObjectFindings {
+        let mut found = self.object(object);
+        let Some(rules) = self.prepared.rules.as_ref().filter(|rules| rules.compares_with_old()) else {
+            return found;
+        };
+        let mut of_updates = Vec::new();
+        rules.validate(object, Some(object), "", kube_validation_rules::RUNTIME_BUDGET, &mut of_updates);
+        for finding in of_updates.into_iter().filter(|finding| finding.refused == Refused::Always) {
+            let is_it = |known: &&mut Finding| {
+                (known.kind, known.place(), known.requirement())
+                    == (finding.kind, finding.place(), finding.requirement())
+            };
+            match found.rules.iter_mut().find(is_it) {
+                Some(known) => known.refused = Refused::Always,
+                None => found.rules.push(finding.refusing(Refused::EveryUpdate)),
+            }
+        }
+        found
+    }
 }
 
 impl Prepared {

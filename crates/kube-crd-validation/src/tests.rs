@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{DefaultFindings, ObjectFindings, Validator, default, defaults};
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::read;
-use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::finding::{Finding, Kind, Refused};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
 use kube_structural_schema::schema::Schema;
@@ -426,4 +426,63 @@ fn what_the_schema_asks_for_is_told_without_values() {
     }
     let rules: Vec<_> = ruled.rules.iter().map(Finding::requirement).collect();
     assert_eq!(rules, ["self.text == ''", "a rule cannot be evaluated: text is a number", "text is short"]);
+}
+
+#[test]
+fn updates_are_refused_by_the_value_whose_schema_is_violated() {
+    let document = json!({ "type": "object", "required": ["gone", "a.b"], "minProperties": 9,
+        "properties": {
+            "o": { "type": "object", "required": ["x.y"], "properties": { "n": { "type": "integer", "maximum": 1 } } },
+            "l": { "type": "array", "items": { "type": "object", "required": ["x"] } },
+        } });
+    let found = check(&document, &json!({ "o": { "n": 2 }, "l": [{}] }));
+    let mut found: Vec<_> =
+        found.iter().map(|finding| (finding.place(), finding.refused, finding.judged.as_deref())).collect();
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            ("<nil>", Refused::Always, None),
+            ("a.b", Refused::Always, None),
+            ("gone", Refused::Always, None),
+            ("l[0].x", Refused::Changes, Some("l[0]")),
+            ("o.n", Refused::Changes, None),
+            ("o.x.y", Refused::Changes, Some("o")),
+        ]
+    );
+}
+
+#[test]
+fn an_object_that_exists_may_be_one_that_no_update_leaves_alone() {
+    let rules = json!([
+        { "rule": "self.a > oldSelf.a" },
+        { "rule": "self.a == oldSelf.a" },
+        { "rule": "oldSelf.hasValue() ? self.a > oldSelf.value().a : self.a > 7", "optionalOldSelf": true },
+        { "rule": "oldSelf.hasValue() ? true : self.a > 7", "optionalOldSelf": true },
+        { "rule": "self.a > 7" },
+    ]);
+    let document = json!({ "type": "object", "properties": { "spec": { "type": "object",
+        "properties": { "a": { "type": "integer" } }, "x-kubernetes-validations": rules } } });
+    let schema = schema(&document);
+    let validator = Validator::new(&schema);
+    let object = json!({ "spec": { "a": 5 } });
+    let refused = |found: &ObjectFindings| {
+        let found = found.iter().map(|finding| (finding.requirement().to_owned(), finding.refused));
+        found.collect::<Vec<_>>()
+    };
+    let expected =
+        |index: usize, refused: Refused| (rules[index]["rule"].as_str().expect("a rule").to_owned(), refused);
+    assert_eq!(
+        refused(&validator.object(&object)),
+        [expected(2, Refused::Changes), expected(3, Refused::Changes), expected(4, Refused::Changes)]
+    );
+    assert_eq!(
+        refused(&validator.existing(&object)),
+        [
+            expected(2, Refused::Always),
+            expected(3, Refused::Changes),
+            expected(4, Refused::Changes),
+            expected(0, Refused::EveryUpdate),
+        ]
+    );
 }

@@ -21,6 +21,7 @@ use go_text::number::Num;
 use go_text::regexp::PatternError;
 use kube_structural_schema::format;
 use kube_structural_schema::schema::{Additional, Constraints, Schema};
+use kube_validation_rules::is_stopped;
 
 /// Everything that is wrong with a value. Of violations with the same text one is reported, as upstream does.
 pub(super) fn check<'v>(
@@ -53,6 +54,9 @@ type Passed = u64;
 impl<'v> Walk<'v> {
     /// Checks a value; what it violates is appended to `found`.
     fn value(&mut self, schema: &'v Schema, value: &'v Value, nested: bool) -> Passed {
+        if is_stopped() {
+            return 0;
+        }
         let constraints = schema.constraints.as_deref();
         let types = Types::of(self.form, schema);
         if value.is_null() {
@@ -355,7 +359,7 @@ impl<'v> Walk<'v> {
         for name in constraints.into_iter().flat_map(|constraints| &constraints.required) {
             if !fields.contains_key(name) {
                 let path = format!("{}.{name}", self.path);
-                self.found.push(Violation { path, what: What::Required });
+                self.found.push(Violation { path, what: What::Required(name) });
             }
         }
         passed

@@ -32,7 +32,8 @@ pub(super) enum What<'v> {
         name: &'v str,
         text: &'v str,
     },
-    Required,
+    /// The object has no field of this name, with which the path ends.
+    Required(&'v str),
     TooLong(i64),
     TooShort(i64),
     /// The text does not match, or the pattern cannot be used for the reason given.
@@ -97,7 +98,7 @@ impl Violation<'_> {
         use What::*;
         let (kind, detail) = match &self.what {
             Type { .. } | Format { .. } => (Kind::TypeInvalid, self.message()),
-            Required => (Kind::Required, String::new()),
+            Required(_) => (Kind::Required, String::new()),
             TooLong(max) => {
                 (Kind::TooLong, limited("value is too long", "may not be more than", *max, "byte"))
             }
@@ -111,7 +112,21 @@ impl Violation<'_> {
         let path = self.path.strip_prefix('.').unwrap_or(&self.path);
         let named = if self.has_place() { path } else { "" };
         let finding = Finding::new(kind, below(base, named), detail).asking(self.what.requirement());
-        if named == path { finding } else { finding.standing_at(below(base, path)) }
+        let finding = if named == path { finding } else { finding.standing_at(below(base, path)) };
+        match (base, self.judged()) {
+            ("", "") => finding.judged_at(""),
+            (base, judged) => finding.judged_at(&below(base, judged)),
+        }
+    }
+
+    /// The path of the value whose schema is violated: of a missing field, that of the object that lacks it.
+    fn judged(&self) -> &str {
+        let path = match self.what {
+            What::Required(name) => self.path.strip_suffix(name).and_then(|path| path.strip_suffix('.')),
+            _ => None,
+        };
+        let path = path.unwrap_or(&self.path);
+        path.strip_prefix('.').unwrap_or(path)
     }
 
     /// Upstream has no place for some errors, and so reports them at the whole value.
@@ -128,7 +143,7 @@ impl What<'_> {
         match self {
             Type { expected, .. } => format!("it must be of type {expected}"),
             Format { name, .. } => format!("it must have the format {name}"),
-            Required => "it is required".to_owned(),
+            Required(_) => "it is required".to_owned(),
             TooLong(max) => format!("it must have at most {max} characters"),
             TooShort(min) => format!("it must have at least {min} characters"),
             Pattern { pattern, .. } => format!("it must match the pattern '{pattern}'"),
@@ -163,7 +178,7 @@ impl fmt::Display for Violation<'_> {
             Format { name, text } => {
                 write!(f, "{path} in body must be of type {name}: {}", go::strconv::quote(text))
             }
-            Required => write!(f, "{path} in body is required"),
+            Required(_) => write!(f, "{path} in body is required"),
             TooLong(max) => write!(f, "{path} in body should be at most {max} chars long"),
             TooShort(min) => write!(f, "{path} in body should be at least {min} chars long"),
             Pattern { pattern, problem: None } => write!(f, "{path} in body should match '{pattern}'"),

@@ -79,6 +79,9 @@ pub enum Refused {
     Never,
     /// All.
     Always,
+    /// All, though the object can be created: a rule compares it with what it was, and no unchanged object meets
+    /// that.
+    EveryUpdate,
 }
 
 /// A value as an error quotes it: texts and plain values as in Go, the rest as JSON.
@@ -115,6 +118,9 @@ pub struct Finding {
     pub quoted: Option<Box<str>>,
     /// Which updates of an object with it are refused.
     pub refused: Refused,
+    /// The place of the value that such an update changes, in the server's writing, if it is not the finding's
+    /// own: a missing field is wrong with the object that lacks it.
+    pub judged: Option<Box<str>>,
 }
 
 impl Finding {
@@ -128,6 +134,7 @@ impl Finding {
             asked: None,
             quoted: None,
             refused: Refused::default(),
+            judged: None,
         }
     }
 
@@ -141,6 +148,23 @@ impl Finding {
     #[must_use]
     pub fn standing_at(self, place: impl Into<Box<str>>) -> Self {
         Self { unnamed: Some(place.into()), ..self }
+    }
+
+    /// The finding with the updates that the API server refuses for it.
+    #[must_use]
+    pub fn refusing(self, refused: Refused) -> Self {
+        Self { refused, ..self }
+    }
+
+    /// The finding of the schema of the value at this place, which is empty for the whole object. Every update
+    /// changes that in its metadata.
+    #[must_use]
+    pub fn judged_at(self, place: &str) -> Self {
+        if place.is_empty() {
+            return self.refusing(Refused::Always);
+        }
+        let judged = Some(place).filter(|place| *place != self.place()).map(Into::into);
+        Self { judged, ..self }
     }
 
     /// The finding with the value that the API server quotes.

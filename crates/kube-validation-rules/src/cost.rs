@@ -5,6 +5,7 @@
 
 use super::compare;
 use super::fault::{Fault, Outcome};
+use super::stop;
 use super::value::Value;
 
 /// What one expression may cost (`PerCallLimit`).
@@ -20,20 +21,46 @@ pub(super) const NEW_MAP: u64 = 30;
 pub(super) const CHARACTER: f64 = 0.1;
 pub(super) const REGEX_CHARACTER: f64 = 0.25;
 
+/// How many bytes the results of `+` may take together in one expression. The server counts one for lists and
+/// for what has no type, however large they are.
+const SUMS_LIMIT: usize = 64 << 20;
+
 /// What has been spent on an expression.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     pub(super) spent: u64,
+    /// The bytes that the results of `+` take.
+    sums: usize,
 }
 
 impl Meter {
     /// Spends.
     ///
     /// # Errors
-    /// More was spent than an expression may.
+    /// More was spent than an expression may, or it is to stop.
     pub(super) fn charge(&mut self, cost: u64) -> Outcome<()> {
         self.spent = self.spent.saturating_add(cost);
-        if self.spent > CALL_LIMIT { Err(Fault::TooExpensive) } else { Ok(()) }
+        if self.spent > CALL_LIMIT { Err(Fault::TooExpensive) } else { stop::go_on() }
+    }
+
+    /// Counts what a result of `+` takes.
+    ///
+    /// # Errors
+    /// It is more than an expression may take.
+    pub(super) fn hold(&mut self, sum: &Value<'_>) -> Outcome<()> {
+        let bytes = match sum {
+            Value::List(list) => list.items.len().saturating_mul(size_of::<Value<'_>>()),
+            Value::String(text) => text.as_str().len(),
+            Value::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.sums = self.sums.saturating_add(bytes);
+        if self.sums > SUMS_LIMIT { Err(Fault::TooExpensive) } else { Ok(()) }
+    }
+
+    /// Whether so much may be spent.
+    pub(super) fn affords(&self, cost: u64) -> bool {
+        self.spent.saturating_add(cost) <= CALL_LIMIT
     }
 
     /// Spends on a value, or on finding that there is none. What ended the expression costs nothing more.

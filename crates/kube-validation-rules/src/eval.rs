@@ -165,13 +165,26 @@ impl<'v> Evaluation<'_, 'v> {
         let (args, fault) = self.args(&call.args, call.binary)?;
         let result = match fault {
             Some(fault) => Err(fault),
-            None => run(call, &args),
+            None => {
+                if call.is_priced_before {
+                    self.afford((call.counted)(&args, &Ok(Value::Null))?)?;
+                }
+                run(call, &args)
+            }
         };
+        if let (Ok(sum), true) = (&result, call.is_sum) {
+            self.meter.hold(sum)?;
+        }
         if args.len() < call.args.len() {
             return result;
         }
         let cost = (call.counted)(&args, &result)?;
         self.meter.charge_for(cost, result)
+    }
+
+    /// Ends an expression that cannot pay so much. The price itself is paid after the call.
+    fn afford(&mut self, cost: u64) -> Outcome<()> {
+        if self.meter.affords(cost) { Ok(()) } else { self.meter.charge(cost) }
     }
 
     /// A call whose first argument is an accumulator. Taken out of its slot it has no other user, and need

@@ -23,7 +23,8 @@ pub(super) fn render_child(base: &str, trail: &Trail<'_>, name: &str) -> String 
     text
 }
 
-fn below(base: &str, trail: &Trail<'_>) -> String {
+/// A place, empty for a whole object.
+pub(super) fn below(base: &str, trail: &Trail<'_>) -> String {
     let mut text = base.to_owned();
     for step in trail.to_path().steps() {
         match step {

@@ -31,6 +31,8 @@
 //! - `sort` and `sortBy` keep the order of equals; Go does not promise to.
 //! - Quantities with an exponent beyond 50,000 are refused.
 //! - Keys of a map literal must be `null`, a `bool`, a number or a `string`; the server takes some others.
+//! - The results of `+` in one expression take at most 64 MiB together: lists, and what has no type, cost one
+//!   on the server however large they are.
 //! - An update of an object is not ratcheted: it is judged as if all of it were new, except for the rules
 //!   that compare with `oldSelf`.
 //! - An error of evaluation has the server's words, values among them, in a finding's `detail`. What
@@ -70,6 +72,7 @@ mod program;
 mod range;
 mod rule;
 mod select;
+mod stop;
 mod syntax;
 #[cfg(test)]
 mod tests;
@@ -84,6 +87,7 @@ pub use judge::{Decl, Declared, Judgement, Known, judge};
 pub use own_rule::{NamedField, OwnRule, Reading};
 pub use path_tokens::{PathTokens, unquote};
 pub use program::{BrokenRule, Program};
+pub use stop::{is_stopped, until_stopped};
 
 /// What the rules of one object may cost together, and so may the defaults of one schema.
 ///

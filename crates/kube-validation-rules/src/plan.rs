@@ -69,6 +69,10 @@ pub(super) struct Call {
     pub(super) candidates: Vec<&'static Overload>,
     pub(super) args: Vec<StepId>,
     pub(super) counted: Counted,
+    /// Whether it does not run where that is too much.
+    pub(super) is_priced_before: bool,
+    /// Whether it is `+`, whose result may be much larger than its price.
+    pub(super) is_sum: bool,
     /// The regular expression, if it is a constant.
     pub(super) search: Option<(Search, Pattern)>,
     /// The accumulator that is the first argument and will be replaced by the result: it may be changed in
@@ -340,6 +344,8 @@ impl Planner<'_, '_> {
         let call = Call {
             function: function.into(),
             counted,
+            is_sum: function == "_+_",
+            is_priced_before: matches!(&candidates[..], [overload] if overload.price.of_pairs),
             grows: self.grown(function, &args),
             binary: args.len() == 2 && search.is_none() && is_binary(function, overload),
             candidates,

@@ -19,6 +19,9 @@ pub(crate) struct Price {
     pub(crate) unresolved: Counted,
     /// The most it may cost, without what its arguments do.
     pub(crate) estimated: fn(&Given<'_>) -> Estimate,
+    /// Whether the call goes through all pairs of elements, and what is counted depends on its arguments alone.
+    /// Then it does not run where that is too much.
+    pub(crate) of_pairs: bool,
 }
 
 /// What a call cost with these arguments, `null` for the ones that have no value, and this result. It is an
@@ -73,12 +76,17 @@ pub(crate) struct Estimate {
 impl Price {
     /// A price of CEL, which counts one where several overloads are left.
     pub(crate) const fn cel(counted: Counted, estimated: fn(&Given<'_>) -> Estimate) -> Self {
-        Self { counted, unresolved: |_, _| Ok(1), estimated }
+        Self { counted, unresolved: |_, _| Ok(1), estimated, of_pairs: false }
     }
 
     /// A price of Kubernetes, which depends on the name of the function alone.
     pub(crate) const fn kubernetes(counted: Counted, estimated: fn(&Given<'_>) -> Estimate) -> Self {
-        Self { counted, unresolved: counted, estimated }
+        Self { counted, unresolved: counted, estimated, of_pairs: false }
+    }
+
+    /// The price of a call that goes through all pairs of elements.
+    pub(crate) const fn of_pairs(self) -> Self {
+        Self { of_pairs: true, ..self }
     }
 }
 

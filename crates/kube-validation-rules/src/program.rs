@@ -2,13 +2,14 @@
 //! Rules are evaluated on what has passed the rest of validation.
 //!
 //! Source: apiextensions-apiserver `schema/cel/validation.go`, without ratcheting: an update is judged as if
-//! all of it were new, but for the rules that compare with `oldSelf`.
+//! all of it were new, but for the rules that compare with `oldSelf`. Each finding has what ratcheting makes
+//! of it.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use kube_structural_schema::finding::{Finding, Kind};
+use kube_structural_schema::finding::{Finding, Kind, Refused};
 use kube_structural_schema::path::{Path, Step, Trail, TrailStep};
 use kube_structural_schema::schema::{Additional, Schema, SchemaType};
 
@@ -113,6 +114,11 @@ impl Program {
         run.budget
     }
 
+    /// Whether any rule compares a value with what it was.
+    pub fn compares_with_old(&self) -> bool {
+        self.rules.compare_with_old()
+    }
+
     /// The rules that do not compile. Each of them fails every value that it would be run over.
     pub fn broken_rules(&self) -> Vec<BrokenRule> {
         let mut broken = Vec::new();
@@ -171,6 +177,13 @@ impl Rules {
             || self.additional.is_some()
             || !self.properties.is_empty()
             || !self.all_of.is_empty()
+    }
+
+    fn compare_with_old(&self) -> bool {
+        let mut below = self.items.iter().chain(&self.additional).map(|rules| &**rules);
+        self.own.iter().any(|rule| rule.uses_old)
+            || below.any(Self::compare_with_old)
+            || self.properties.values().chain(&self.all_of).any(Self::compare_with_old)
     }
 
     fn collect_broken(&self, place: &mut Path, broken: &mut Vec<BrokenRule>) {
@@ -300,10 +313,11 @@ impl Run<'_> {
         }
     }
 
-    /// Reports rules that could not be run. `asked` states that without values.
+    /// Reports rules that could not be run. `asked` states that without values. The server lets no update pass
+    /// because its value is an old one: it does so only for a rule that is false.
     fn report(&mut self, place: &Trail<'_>, asked: String, detail: impl Into<String>) {
         let finding = Finding::new(Kind::Invalid, field_path::render(self.base, place), detail);
-        self.findings.push(finding.asking(asked));
+        self.findings.push(finding.asking(asked).refusing(Refused::Always));
     }
 
     fn stop(&mut self, place: &Trail<'_>, detail: impl Into<String>) {
@@ -344,7 +358,14 @@ impl Run<'_> {
                 Ok(Some(plan)) => {
                     let old = has_old.then(|| old_self(rule, before.as_ref())).flatten();
                     let inputs = Inputs { current: current.clone(), old, named: Vec::new() };
+                    let reported = self.findings.len();
                     self.run_rule(rule, plan, place, &inputs);
+                    if rule.uses_old && self.budget >= 0 {
+                        // The server lets none of these pass because its value is an old one. What holds over
+                        // a new value shows nothing about updates.
+                        let refused = if before.is_some() { Refused::Always } else { Refused::Changes };
+                        self.findings[reported..].iter_mut().for_each(|finding| finding.refused = refused);
+                    }
                 }
             }
             if self.budget < 0 {
@@ -413,7 +434,8 @@ impl Run<'_> {
             Ok(None) if rule.rule.message.is_empty() => format!("failed rule: {}", rule.rule.name()),
             Ok(None) => rule.rule.name().to_owned(),
             Err(error) => {
-                self.findings.push(Finding::new(Kind::Invalid, at, error).asking(TOO_EXPENSIVE));
+                let finding = Finding::new(Kind::Invalid, at, error).asking(TOO_EXPENSIVE);
+                self.findings.push(finding.refusing(Refused::Always));
                 self.budget = -1;
                 return;
             }
@@ -424,7 +446,8 @@ impl Run<'_> {
             Some("FieldValueDuplicate") => (Kind::Duplicate, String::new()),
             _ => (Kind::Invalid, detail),
         };
-        self.findings.push(Finding::new(kind, at, detail).asking(rule.rule.name()));
+        let judged = field_path::below(self.base, place);
+        self.findings.push(Finding::new(kind, at, detail).asking(rule.rule.name()).judged_at(&judged));
     }
 
     /// The message that an expression gives, if it is one that can be shown.

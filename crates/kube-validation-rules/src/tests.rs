@@ -1,9 +1,12 @@
 //! Rules against the API server's own answers, which are kept in `cases`, and what they do not show.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use serde_json::{Value, json};
 
-use super::Program;
-use kube_structural_schema::finding::Finding;
+use super::{Program, is_stopped, until_stopped};
+use kube_structural_schema::finding::{Finding, Refused};
 use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::schema::Schema;
 
@@ -227,4 +230,82 @@ fn what_is_collected_is_not_copied_at_every_step() {
     // Copying would be a billion steps.
     let (findings, _) = run(&compile(&schema, false).expect("rules"), &json!({}), None, BUDGET);
     assert_eq!(findings, []);
+}
+
+#[test]
+fn what_goes_through_too_many_pairs_is_not_begun() {
+    let schema = json!({ "type": "array", "items": { "type": "integer" } });
+    let (few, many) = (json!([1, 2, 3, 4]), json!((0..300_000).collect::<Vec<i64>>()));
+    for rule in [
+        "self.distinct().size() == 4",
+        "sets.contains(self, self)",
+        "sets.equivalent(self, self)",
+        "sets.intersects(self, self)",
+    ] {
+        let program = compile(&with_rule(&schema, json!({ "rule": rule })), false).expect("a rule");
+        assert_eq!(run(&program, &few, None, BUDGET).0, [], "{rule}");
+        let (findings, left) = run(&program, &many, None, BUDGET);
+        // Ninety billion pairs.
+        assert_eq!((findings.len(), left), (1, -1), "{rule}");
+    }
+}
+
+#[test]
+fn sums_do_not_take_all_memory() {
+    let list = json!({ "type": "array", "items": { "type": "integer" } });
+    let rule = json!({ "rule": "self.map(x, self + self).size() == self.size()" });
+    let program = compile(&with_rule(&list, rule), false).expect("a rule");
+    let of = |items: i64| run(&program, &json!((0..items).collect::<Vec<i64>>()), None, BUDGET).0.len();
+    // The last would take more than a gigabyte.
+    assert_eq!((of(100), of(5_000)), (0, 1));
+}
+
+#[test]
+fn what_is_stopped_evaluates_nothing_more() {
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" } },
+        "x-kubernetes-validations": [{ "rule": "self.a == 1" }, { "rule": "self.a == 2" }] });
+    let program = compile(&schema, false).expect("rules");
+    let judged = |is_stopped: bool| {
+        until_stopped(Arc::new(AtomicBool::new(is_stopped)), || {
+            run(&program, &json!({ "a": 1 }), None, BUDGET)
+        })
+    };
+    let (findings, left) = judged(true);
+    assert!(left < 0 && findings.len() == 1 && findings[0].detail.contains("limit"), "{findings:?}");
+    assert_eq!(judged(false).0[0].detail, "failed rule: self.a == 2");
+    let nested = || until_stopped(Arc::default(), is_stopped);
+    assert_eq!(until_stopped(Arc::new(AtomicBool::new(true)), || (nested(), is_stopped())), (false, true));
+    assert!(!is_stopped(), "what ran before is over");
+}
+
+#[test]
+fn updates_are_refused_by_the_value_that_a_rule_is_about() {
+    use Refused::{Always, Changes};
+    let value = json!({ "o": { "a": 1 } });
+    for (at_root, rule, is_update, expected) in [
+        (false, json!({ "rule": "self.a > 5" }), false, (Changes, None)),
+        (false, json!({ "rule": "self.a > 5", "fieldPath": ".a" }), false, (Changes, Some("o"))),
+        (true, json!({ "rule": "self.o.a > 5" }), false, (Always, None)),
+        // What cannot be evaluated passes in no update.
+        (false, json!({ "rule": "self.b > 5" }), false, (Always, None)),
+        (false, json!({ "rule": "self.a / 0 > 5" }), false, (Always, None)),
+        (false, json!({ "rule": "self.unknown" }), false, (Always, None)),
+        // Nor does a rule about the change that the same object does not meet.
+        (false, json!({ "rule": "self.a > oldSelf.a" }), true, (Always, None)),
+        (false, json!({ "rule": "oldSelf.hasValue()", "optionalOldSelf": true }), false, (Changes, None)),
+        (false, json!({ "rule": "oldSelf.value().b > 5", "optionalOldSelf": true }), false, (Changes, None)),
+        (false, json!({ "rule": "!oldSelf.hasValue()", "optionalOldSelf": true }), true, (Always, None)),
+    ] {
+        let int = json!({ "type": "integer" });
+        let mut schema = json!({ "type": "object", "properties": { "o": { "type": "object",
+            "properties": { "a": int, "b": int } } } });
+        let of_rule = if at_root { &mut schema } else { &mut schema["properties"]["o"] };
+        of_rule["x-kubernetes-validations"] = json!([rule]);
+        let program = compile(&schema, false).expect("a rule");
+        assert_eq!(program.compares_with_old(), rule["rule"].to_string().contains("oldSelf"), "{rule}");
+        let (findings, _) = run(&program, &value, is_update.then_some(&value), BUDGET);
+        let found: Vec<_> =
+            findings.iter().map(|finding| (finding.refused, finding.judged.as_deref())).collect();
+        assert_eq!(found, [expected], "{rule}");
+    }
 }

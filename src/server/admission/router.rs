@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -28,6 +29,7 @@ use crate::metrics::{Metrics, ReviewOutcome};
 use etch_admission::Lookup;
 use etch_admission::admission_review::{Asked, Malformed, Phase, Reviewed, Served, review, upgrade, warned};
 use kube_structural_schema::json::Json;
+use kube_validation_rules::until_stopped;
 
 /// How long a request may take; the webhooks' own `timeoutSeconds` is 3.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
@@ -194,14 +196,17 @@ impl AdmissionHandler {
         self.room.take(request.into_body()).await
     }
 
-    /// Evaluates apart: schemas are bounded by cost, not by time, and would hold up a thread of the runtime.
+    /// Evaluates apart: schemas are bounded by cost, not by time, and would hold up a thread of the runtime. What
+    /// is not waited for any more stops, and its place is free.
     async fn evaluated<T: Send + 'static>(
         &self,
         evaluate: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         let place = self.evaluations.clone().acquire_owned().await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let _stopped_with_the_request = StopOnDrop(stop.clone());
         let evaluate = move || {
-            let answer = evaluate();
+            let answer = until_stopped(stop, evaluate);
             drop(place);
             answer
         };
@@ -253,6 +258,15 @@ impl AdmissionHandler {
     }
 }
 
+/// Stops an evaluation once the request is answered without it.
+struct StopOnDrop(Arc<AtomicBool>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Answered {
     fn new(asked: &Asked, (answer, reviewed): (Json, Reviewed)) -> Self {
         Self { body: answer.to_vec(), operation: asked.operation(), reviewed }
@@ -292,8 +306,6 @@ impl From<Reviewed> for ReviewOutcome {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
     use axum::body::{Body, Bytes};
     use axum::http::Request;
     use futures::FutureExt;
@@ -463,6 +475,21 @@ mod tests {
         assert!(handler.room.is_empty(), "nothing is left behind");
         let (status, _) = post(&handler, "/validate/one", body("there")).await;
         assert_eq!(status, StatusCode::OK);
+    }
+
+    #[tokio::test]
+    async fn an_evaluation_that_is_not_waited_for_gives_back_its_place() {
+        let handler = handler();
+        let endless = || {
+            let steps = std::iter::repeat_with(|| std::thread::sleep(Duration::from_millis(1)));
+            steps.take(60_000).take_while(|()| !kube_validation_rules::is_stopped()).count()
+        };
+        let waited = tokio::time::timeout(Duration::from_millis(20), handler.evaluated(endless)).await;
+        assert!(waited.is_err(), "the request is over");
+        let all = available_parallelism().map_or(1, NonZero::get) * EVALUATED_PER_PROCESSOR;
+        let places = handler.evaluations.acquire_many(u32::try_from(all).expect("a small number"));
+        let places = tokio::time::timeout(Duration::from_secs(30), places).await;
+        assert!(places.is_ok_and(|places| places.is_ok()), "all places are free again");
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
 //! What an upgrade does to one object, and what of it is certain.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::decode::Undecodable;
@@ -156,7 +157,11 @@ impl Problem {
     pub fn to_schema(&self) -> Self {
         match self {
             Self::Invalid { broken, before } => {
-                let broken = Broken { place: broken.place.to_schema(), ..broken.clone() };
+                let broken = Broken {
+                    place: broken.place.to_schema(),
+                    judged: broken.judged.as_ref().map(Path::to_schema),
+                    ..broken.clone()
+                };
                 Self::Invalid { broken, before: *before }
             }
             other => other.clone(),
@@ -308,20 +313,7 @@ pub(super) fn unite(places: &mut Vec<Path>, others: Vec<Path>) {
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Invalid { broken, before: false } => match broken.refused {
-                Refused::Changes => {
-                    write!(
-                        f,
-                        "{broken}; writes that change it are rejected, and so is creating the object again"
-                    )
-                }
-                Refused::Never => {
-                    write!(f, "{broken}; creating the object again is rejected, and writes are not")
-                }
-                Refused::Always => {
-                    write!(f, "{broken}; every write of the object is rejected, and so is creating it again")
-                }
-            },
+            Self::Invalid { broken, before: false } => write!(f, "{broken}; {}", rejected(broken)),
             Self::Invalid { broken, before: true } => write!(f, "{broken}, under the old schema too"),
             Self::Unreadable(why) => write!(f, "it cannot be read: {why}"),
             Self::OwnedAt { version } => write!(
@@ -360,5 +352,20 @@ impl std::fmt::Display for Problem {
                 write!(f, "not known to be valid: it is stored at {version}, and a webhook converts it")
             }
         }
+    }
+}
+
+/// What the API server rejects of an object that breaks this.
+fn rejected(broken: &Broken) -> Cow<'static, str> {
+    match (broken.refused, &broken.judged) {
+        (Refused::Changes, None) => {
+            "writes that change it are rejected, and so is creating the object again".into()
+        }
+        (Refused::Changes, Some(judged)) => {
+            format!("writes that change {judged} are rejected, and so is creating the object again").into()
+        }
+        (Refused::Never, _) => "creating the object again is rejected, and writes are not".into(),
+        (Refused::Always, _) => "every write of the object is rejected, and so is creating it again".into(),
+        (Refused::EveryUpdate, _) => "every write of the object is rejected".into(),
     }
 }

@@ -86,6 +86,7 @@ mod tests {
             place: Path::root(),
             requirement: "it is required".to_owned(),
             refused: Refused::Changes,
+            judged: None,
         };
         let problem = Problem::Invalid { broken, before };
         Effect { problems: vec![problem], ..Effect::default() }

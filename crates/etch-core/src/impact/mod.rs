@@ -150,7 +150,9 @@ impl<'a> Upgrade<'a> {
     /// What happens to an object as a server returned it at the storage version, by what is on record, and
     /// whether that is certain.
     pub fn on_record(&self, object: &Object, record: &Record) -> (Effect, bool) {
-        let (mut effect, is_certain) = match proved(object, self.old, record) {
+        // What is on record of an outline shows nothing about the rest of the object.
+        let proved = proved(object, self.old, record).filter(|_| !object.is_too_deep());
+        let (mut effect, is_certain) = match proved {
             Some(value) => {
                 let stored = Stored { value, version: self.old.storage().name.clone() };
                 (self.effect(object.json(), &stored), true)
@@ -329,11 +331,11 @@ impl<'a> Upgrade<'a> {
     /// the defaults that no reader sees while it is stored at another version (fact R2).
     fn problems(&self, before: &Value, after: &Value) -> Vec<Problem> {
         let after = written(after, self.new);
-        let found = self.after.object(&after);
+        let found = self.after.existing(&after);
         if found.is_empty() {
             return Vec::new();
         }
-        let before = self.before.object(&written(before, self.old));
+        let before = self.before.existing(&written(before, self.old));
         let schema = &self.new.storage().schema;
         let problem =
             |(finding, before)| Problem::Invalid { broken: Broken::of(finding, schema, &after), before };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::crd::sample;
-use crate::plan::{History, Skip};
+use crate::plan::{Clock, History, Skip};
 
 fn crd(versions: &[(&str, bool, Value)]) -> Crd {
     let stored: Vec<&str> = versions.iter().map(|(name, ..)| *name).collect();
@@ -286,6 +286,16 @@ fn an_object_that_is_nested_too_deeply_is_not_checked() {
         (&*problems, is_exact),
         (&["not checked: it is nested more than 1000 levels deep".to_owned()][..], false)
     );
+    let changed = "2026-01-01T00:00:00Z";
+    let served = json!({ "metadata": { "creationTimestamp": changed,
+        "managedFields": [{ "time": changed, "fieldsV1": { "f:spec": {} } }] } });
+    let record = Record { clock: Clock::of(&served.into()), ..Record::default() };
+    let outline = json!({ "apiVersion": "example.com/v1", "metadata": { "name": "n", "uid": "u",
+        "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:00:00Z" } });
+    let object = Object::too_deep(outline.into());
+    assert!(record.covers(&object, &old).is_some(), "its write stored what it showed");
+    let (covered, is_exact) = Upgrade::new(&old, &new).on_record(&object, &record);
+    assert_eq!((covered.problems, is_exact), (vec![Problem::TooDeep], false));
     let counted = Tally::default().add(&mut effect, Some((&object, &old, &Record::default())));
     assert_eq!((counted.skipped, effect.appears.is_empty()), (Some(Skip::TooDeep), true));
 }
@@ -368,6 +378,50 @@ fn which_writes_are_rejected_depends_on_what_is_wrong() {
         let is_it = |text: &String| text.starts_with(place) && text.ends_with(end);
         assert!(told.iter().any(is_it), "{place} {told:?}");
     }
+}
+
+#[test]
+fn each_problem_names_the_writes_that_are_rejected_for_it() {
+    let int = json!({ "type": "integer" });
+    let plain = spec(json!({ "a": int, "b": int }));
+    let object = tab(json!({ "a": 5 }), json!({ "f:a": {} }));
+    let told = |new: Value| {
+        told(&Upgrade::new(&crd(&[("v1", true, plain.clone())]), &crd(&[("v1", true, new)])).object(&object))
+    };
+    let ruled = |rule: Value| {
+        let mut ruled = plain.clone();
+        ruled["x-kubernetes-validations"] = json!([rule]);
+        ruled
+    };
+    let creating = ", and so is creating the object again";
+    let every = "every write of the object is rejected";
+    let mut required = plain.clone();
+    required["required"] = json!(["b"]);
+    for (new, what, writes) in [
+        (required, ".spec.b: it is required", format!("writes that change .spec are rejected{creating}")),
+        (
+            ruled(json!({ "rule": "self.a > 7", "fieldPath": ".a" })),
+            ".spec.a: self.a > 7",
+            format!("writes that change .spec are rejected{creating}"),
+        ),
+        (
+            ruled(json!({ "rule": "self.b > 5" })),
+            ".spec: a rule cannot be evaluated: self.b > 5",
+            format!("{every}, and so is creating it again"),
+        ),
+        (ruled(json!({ "rule": "self.a > oldSelf.a" })), ".spec: self.a > oldSelf.a", every.to_owned()),
+        (
+            ruled(json!({ "rule": "!oldSelf.hasValue() && self.a > 7", "optionalOldSelf": true })),
+            ".spec: !oldSelf.hasValue() && self.a > 7",
+            format!("{every}, and so is creating it again"),
+        ),
+    ] {
+        assert_eq!(told(new), [format!("problems {what}; {writes}")]);
+    }
+    let compared = ruled(json!({ "rule": "self.a > oldSelf.a" }));
+    let known = Upgrade::new(&crd(&[("v1", true, compared.clone())]), &crd(&[("v1", true, compared)]))
+        .object(&object);
+    assert!(known.problems.iter().all(Problem::is_known) && !known.problems.is_empty(), "{known:?}");
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub struct Broken {
     pub requirement: String,
     /// Which updates of the object the API server refuses for it.
     pub refused: Refused,
+    /// The place that such an update changes, if it is another.
+    pub judged: Option<Path>,
 }
 
 /// What an object would break with its defaults, and the places of those that have to do with it.
@@ -176,7 +178,13 @@ impl Broken {
             Some((end, _)) => format!("{}…", &words[..end]),
             None => words,
         };
-        Self { place: place_in(finding.place(), schema, object), requirement, refused: finding.refused }
+        let place = |field: &str| place_in(field, schema, object);
+        Self {
+            place: place(finding.place()),
+            requirement,
+            refused: finding.refused,
+            judged: finding.judged.as_deref().map(place),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::named::NamedObjects;
 use super::{Extent, Findings, ObjectFindings};
 use crate::audit::{State, by_view, overall};
 use crate::crd::Crd;
+use crate::impact::Problem;
 use crate::object::Object;
 use crate::plan::{Record, still_hidden};
 
@@ -18,6 +19,8 @@ pub struct MigrationBuilder {
     filled: NamedObjects,
     /// Those whose defaults are perhaps stored by it: nothing shows what etcd holds.
     maybe_filled: NamedObjects,
+    /// Those that were not checked.
+    too_deep: NamedObjects,
 }
 
 impl ObjectFindings for MigrationBuilder {
@@ -25,6 +28,9 @@ impl ObjectFindings for MigrationBuilder {
         self.objects += 1;
         if !still_hidden(object, crd, record).is_empty() {
             self.losing.add(object);
+        }
+        if object.is_too_deep() {
+            return self.too_deep.add(object);
         }
         if !crd.gives_defaults() {
             return;
@@ -38,10 +44,12 @@ impl ObjectFindings for MigrationBuilder {
 
     fn findings(&self, crd: &Crd, extent: &Extent) -> Findings {
         let all = extent.of(self.objects);
+        let too_deep = Problem::TooDeep.to_string();
         let found = [
             (&self.losing, "the migration destroys hidden fields"),
             (&self.filled, "the migration stores defaults that etcd lacks"),
             (&self.maybe_filled, "the migration may store defaults that etcd lacks"),
+            (&self.too_deep, too_deep.as_str()),
         ];
         let found = found.iter().filter(|(named, _)| named.objects > 0);
         let lines =
@@ -117,5 +125,23 @@ mod tests {
         let mut builder = MigrationBuilder::default();
         builder.add(&object("c", json!({ "size": 6 }), json!({ "f:old": {} })), &crd, &record);
         assert_eq!(builder.findings(&crd, &Extent::Whole), Findings::default());
+    }
+
+    #[test]
+    fn an_object_that_is_nested_too_deeply_is_named() {
+        let crd = things(with_spec(json!({ "size": { "type": "integer" } })));
+        let outline =
+            json!({ "metadata": { "name": "a", "namespace": "ns", "uid": "a", "resourceVersion": "7" } });
+        let mut builder = MigrationBuilder::default();
+        let record = Record { through: Some(9), ..Record::default() };
+        builder.add(&Object::too_deep(outline.into()), &crd, &record);
+        let found = builder.findings(&crd, &Extent::Whole);
+        assert_eq!(
+            (&*found.lines, found.does_harm),
+            (
+                &["1 of 1 object: not checked: it is nested more than 1000 levels deep: ns/a".to_owned()][..],
+                false
+            )
+        );
     }
 }

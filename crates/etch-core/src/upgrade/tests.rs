@@ -11,7 +11,7 @@ use crate::crd::Crd;
 use crate::findings::SchemaFindings;
 use crate::impact::{Kind, Upgrade};
 use crate::object::Object;
-use crate::plan::{Record, Terms};
+use crate::plan::{Clock, Record, Terms};
 use kube_structural_schema::json::Json;
 
 #[derive(Deserialize)]
@@ -213,6 +213,26 @@ fn many_places_are_counted_not_listed() {
     let lines = builder.findings(&SchemaFindings::default(), &Extent::Whole).lines;
     assert_eq!(lines.len(), 10);
     assert_eq!(lines[9], "and 21 more places; `etch impact -f FILE --live` lists all");
+}
+
+#[test]
+fn an_object_that_is_nested_too_deeply_is_named_and_no_harm() {
+    let (old, new) =
+        (document(&json!({ "a": { "type": "string" }, "b": {} }), false), document(&json!({}), false));
+    let (before, after) = (Crd::read(&old).expect("a CRD"), Crd::read(&new).expect("a CRD"));
+    let changed = "2026-01-01T00:00:00Z";
+    let served = json!({ "metadata": { "creationTimestamp": changed,
+        "managedFields": [{ "time": changed, "fieldsV1": { "f:spec": {} } }] } });
+    let record = Record { clock: Clock::of(&served.into()), ..Record::default() };
+    let outline = json!({ "apiVersion": "example.com/v1", "metadata": { "name": "deep", "namespace": "ns",
+        "uid": "1", "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:00:00Z" } });
+    let object = Object::too_deep(outline.into());
+    let mut builder = FindingsBuilder::new(&before, &after, Terms::default());
+    let (effect, _) = Upgrade::new(&before, &after).on_record(&object, &record);
+    builder.add(&object, &before, &record, effect);
+    let findings = builder.findings(&SchemaFindings::default(), &Extent::Whole);
+    let line = "1 of 1 object: not checked: it is nested more than 1000 levels deep: ns/deep";
+    assert_eq!((&*findings.lines, findings.does_harm), (&[line.to_owned()][..], false));
 }
 
 /// A CRD with objects of these names, of which the first is at the storage version for certain, the second at

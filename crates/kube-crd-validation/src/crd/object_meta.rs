@@ -1,11 +1,11 @@
 //! The metadata of the CRD itself.
 //! The rules for objects inside others are in `crate::metadata`.
 //!
-//! Source: apimachinery `pkg/api/validation/objectmeta.go`. Before that the server sets the generation
-//! itself, restores what an update leaves out, and the time of creation or deletion whatever an update has
-//! there (apiserver `pkg/registry/rest/update.go`). It writes the owners of a new CRD itself, whatever
-//! `managedFields` has, and drops those of an update that it cannot read (apimachinery
-//! `pkg/util/managedfields/internal`).
+//! Source: apimachinery `pkg/api/validation/objectmeta.go`. Before that the server clears the namespace, as of
+//! each cluster-scoped object (apiserver `pkg/registry/rest/meta.go`), sets the generation itself, restores
+//! what an update leaves out, and the time of creation or deletion whatever an update has there (apiserver
+//! `pkg/registry/rest/update.go`). It writes the owners of a new CRD itself, whatever `managedFields` has, and
+//! drops those of an update that it cannot read (apimachinery `pkg/util/managedfields/internal`).
 
 use serde_json::{Value, json};
 
@@ -34,9 +34,6 @@ pub(super) fn check_create(crd: &Crd<'_>, report: &mut Report) {
     } else {
         name("metadata.name", text("name"), false);
     }
-    if !text("namespace").is_empty() {
-        report.forbidden("metadata.namespace", "not allowed on this type");
-    }
     rules::check_common(&crd.metadata, true, &mut Field::new("metadata"), &mut report.0);
 }
 
@@ -46,13 +43,11 @@ pub(super) fn check_update(crd: &Crd<'_>, old: &Crd<'_>, report: &mut Report) {
     if deleting {
         new_finalizers(crd, old, report);
     }
-    for name in
-        ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"]
-    {
+    for name in ["name", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         let (now, before) = (&crd.metadata[name], &old.metadata[name]);
         let changed = text_or_null(now) != text_or_null(before);
         let changed = match name {
-            "name" | "namespace" => changed,
+            "name" => changed,
             // A zero time is null here, and not the same as none.
             "deletionTimestamp" => before.is_null() && crd.metadata.get(name) != old.metadata.get(name),
             "creationTimestamp" => before.is_null() && changed,

@@ -34,6 +34,15 @@ fn a_sound_crd_is_accepted() {
 }
 
 #[test]
+fn the_namespace_of_a_crd_is_cleared() {
+    let sound = crd(json!({"type": "object"}));
+    let mut in_namespace = sound.clone();
+    in_namespace["metadata"]["namespace"] = json!("default");
+    assert_eq!(validate_create(&in_namespace).expect("decodes"), []);
+    assert_eq!(validate_update(&in_namespace, &sound).expect("decodes"), []);
+}
+
+#[test]
 fn what_all_versions_share_is_reported_once_and_at_the_top() {
     let mut twins = crd(json!({"type": "object", "uniqueItems": true}));
     let twin = twins["spec"]["versions"][0].clone();

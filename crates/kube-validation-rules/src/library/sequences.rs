@@ -16,6 +16,7 @@ use crate::fault::{Fault, Outcome};
 use crate::macros::{MAP_INSERT, SORT_BY_KEYS};
 use crate::price::{Argument, Estimate, ONE, Price};
 use crate::range::Range;
+use crate::stop;
 use crate::value::{Key, Value};
 
 /// The most numbers that `lists.range` makes.
@@ -70,6 +71,7 @@ pub(super) fn declare(table: &mut Table) {
     table.method("distinct", "list_distinct", "list<T> -> list<T>", DISTINCT, |args| {
         let mut unique: Vec<Value<'_>> = Vec::new();
         for item in compare::items(&args[0])?.map(Value::kept) {
+            stop::go_on()?;
             if !unique.iter().any(|seen| compare::same(&item, seen) == Ok(true)) {
                 unique.push(item);
             }
@@ -96,10 +98,13 @@ pub(super) fn declare(table: &mut Table) {
         "list<T>, list<T> -> bool",
         sets_price::<1>(),
         |args| {
-            let mut items = compare::items(&args[0])?;
-            let common =
-                items.any(|item| item.and_then(|item| compare::contains(&args[1], &item)) == Ok(true));
-            Ok(Value::Bool(common))
+            for item in compare::items(&args[0])? {
+                stop::go_on()?;
+                if item.and_then(|item| compare::contains(&args[1], &item)) == Ok(true) {
+                    return Ok(Value::Bool(true));
+                }
+            }
+            Ok(Value::Bool(false))
         },
     );
     table.function(MAP_INSERT, "@mapInsert_map_key_value", "map<K, V>, K, V -> map<K, V>", ONE, |args| {
@@ -158,7 +163,7 @@ const FLATTEN_TO: Price = Price::cel(
     |call| new_list_estimate(number(&call.args[1], u64::MAX) as f64, call.args[0].size),
 );
 
-const DISTINCT: Price = sorting_price::<0, false>();
+const DISTINCT: Price = sorting_price::<0, false>().of_pairs();
 
 /// Every item of one argument with every other. Texts are compared by their characters.
 const fn sorting_price<const KEYS: usize, const TEXTS: bool>() -> Price {
@@ -183,6 +188,7 @@ const fn sets_price<const TIMES: u32>() -> Price {
             Estimate::of(pairs.scaled(TIMES.into()).plus(Range::fixed(1)))
         },
     )
+    .of_pairs()
 }
 
 fn sorting(list: &Value<'_>) -> Outcome<u64> {
@@ -304,6 +310,7 @@ fn sorted<'v>(list: &Value<'v>, keys: &Value<'v>) -> Outcome<Value<'v>> {
 
 fn contains_all(list: &Value<'_>, wanted: &Value<'_>) -> Outcome<bool> {
     for item in compare::items(wanted)? {
+        stop::go_on()?;
         if !compare::contains(list, &Value::kept(item))? {
             return Ok(false);
         }

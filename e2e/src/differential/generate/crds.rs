@@ -181,7 +181,6 @@ impl Generator<'_> {
             ("/metadata", "name", json!("Things.example.com")),
             ("/metadata", "name", json!("")),
             ("/metadata", "generateName", json!("things-")),
-            ("/metadata", "namespace", json!("default")),
             ("/metadata", "labels", json!({"a": "b c"})),
             ("/metadata", "labels", json!({"-": "", "ok": "x"})),
             ("/metadata", "annotations", json!({"api-approved.kubernetes.io": "unapproved, a try"})),

@@ -76,6 +76,7 @@ impl Object {
             place: place.parse().expect("a path"),
             requirement: "must be less than the limit".to_owned(),
             refused: Refused::Changes,
+            judged: None,
         });
         match self.state.as_str() {
             "Stored" => ObjectState::Stored,
