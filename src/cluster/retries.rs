@@ -121,7 +121,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let server = thread::spawn(move || {
-            for answer in ["", "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}"] {
+            let missing = r#"{"details":{"name":"things.example.com"}}"#;
+            let length = missing.len();
+            let missing = format!("HTTP/1.1 404 Not Found\r\nContent-Length: {length}\r\n\r\n{missing}");
+            for answer in ["", &missing] {
                 let (mut connection, _) = listener.accept().expect("a connection");
                 let _ = connection.read(&mut [0; 4096]);
                 let _ = connection.write_all(answer.as_bytes());

@@ -94,6 +94,8 @@ fn world() -> World {
             "spec": {
                 "targets": [{ "group": "example.com", "version": "v1", "resource": "things", "path": ".spec" }],
                 "facts": [{ "name": "id", "path": ".id", "object": object }],
+                // So that it has a webhook of each kind.
+                "defaults": [{ "path": ".note", "when": "false", "value": "'none'" }],
             },
         }),
     );

@@ -15,7 +15,7 @@ func (o Own) MarshalJSON() ([]byte, error) { return nil, nil }
 // controller-gen reads its own marker on fields alone.
 //
 // +kubebuilder:default=b
-type Plain string
+type Plain string // want -1 ETCH112
 
 type Thing struct {
 	// +kubebuilder:default=1

@@ -22,7 +22,7 @@ type Spec struct {
 	Pointer   *Inner           `json:"pointer,omitempty"`
 	OmitZero  Inner            `json:"omitZero,omitzero"`
 	Both      Inner            `json:"both,omitempty,omitzero"`
-	Elsewhere metav1.Condition `json:"elsewhere,omitempty"`
+	Elsewhere metav1.Condition `json:"elsewhere,omitempty"` // want ETCH102
 	Custom    Custom           `json:"custom,omitempty"`
 	List      []Inner          `json:"list,omitempty"`
 	Map       map[string]Inner `json:"map,omitempty"`

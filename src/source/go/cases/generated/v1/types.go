@@ -53,4 +53,4 @@ type Kind string
 // controller-gen reads its own marker on fields alone.
 //
 // +kubebuilder:default=a
-type Mode string
+type Mode string // want -1 ETCH112
