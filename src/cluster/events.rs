@@ -190,8 +190,7 @@ fn body_of(event: &Event, name: &str, namespace: &str, instance: &str, now: &str
 
 /// As much of a text as fits.
 fn cut(text: &str, most: usize) -> String {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    text[..end].to_owned()
+    text[..text.floor_char_boundary(most)].to_owned()
 }
 
 #[cfg(test)]

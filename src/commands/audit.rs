@@ -1,16 +1,16 @@
 //! `etch audit`: which defaults etcd holds, and which are only shown.
 
 mod audited;
+mod definitions;
 mod print;
 mod unknown;
 mod versions;
 
 use std::io::{self, Write};
 
-use anyhow::bail;
 use clap::Args;
-use etch::cluster::etcd::{Opaque, RawValue, decode, definition};
-use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses, crds};
+use etch::cluster::etcd::{Opaque, RawValue, decode};
+use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses};
 use etch_core::audit::{Exact, by_bytes, by_view};
 use etch_core::crd::Crd;
 use etch_core::decode::Decoder;
@@ -18,6 +18,7 @@ use etch_core::object::Identity;
 use etch_core::plan::Record;
 use etch_core::prediction::record_of;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::rules::crd::judge;
 use serde_json::{Value, json};
 
@@ -146,12 +147,7 @@ impl Audit {
         let is_by_view = etcd.is_none();
         let source = etcd.unwrap_or_else(|| ObjectSource::from(cluster.clone()));
         for name in crds_named(cluster, &self.crds).await? {
-            let document = cluster.crd(&name).await.map_err(|error| error.to_string());
-            let read = document.and_then(|document| {
-                let Some(document) = document else { return Ok(None) };
-                Ok(Some((Crd::read(&document).map_err(|error| error.to_string())?, document)))
-            });
-            let (crd, document) = match read {
+            let (crd, document) = match definitions::in_cluster(cluster, &name).await {
                 Ok(Some(read)) => read,
                 // Deleted since it was listed.
                 Ok(None) => continue,
@@ -236,40 +232,17 @@ impl Audit {
         scope: &Scope,
         policies: &Known,
     ) -> anyhow::Result<Vec<Audited>> {
-        let mut all: Vec<(Option<Crd>, Audited)> = Vec::new();
-        let is_asked_for = |name: &String| self.crds.is_empty() || self.crds.contains(name);
-        let mut pages = snapshot.pages(vec![crds()], &Scope::All);
-        while let Some(page) = pages.try_next().await? {
-            for shown in page.objects {
-                let Shown::Stored(Identity { name, .. }, value) = shown else { continue };
-                if !is_asked_for(&name) {
-                    continue;
-                }
-                let document = decode(&value.bytes).map(definition).map_err(|opaque| opaque.to_string());
-                let crd = document.and_then(|document| {
-                    let crd = Crd::read(&document).map_err(|error| error.to_string())?;
-                    Ok((crd, labels(&document), judge(&document["spec"]).message()))
-                });
-                match crd {
-                    Err(error) => all.push((None, Audited::failed(&name, error))),
-                    Ok((crd, ..)) if self.crds.is_empty() && !crd.gives_defaults() => {}
-                    Ok((crd, ..)) if self.crds.is_empty() && !scope::reaches(scope, &crd) => {}
-                    Ok((crd, labels, non_structural)) => {
-                        let audited = self.begun(&crd, policies.rules(&crd, &labels));
-                        all.push((Some(crd), Audited { non_structural, ..audited }));
-                    }
-                }
+        let is_named = !self.crds.is_empty();
+        let begin = |crd: &Crd, document: &Json| {
+            let is_wanted = is_named || crd.gives_defaults() && scope::reaches(scope, crd);
+            if !is_wanted {
+                return Ok(None);
             }
-        }
-        if let Some(name) =
-            self.crds.iter().find(|name| !all.iter().any(|(_, audited)| audited.crd == **name))
-        {
-            bail!("the snapshot has no CRD {name}; give its full name, such as crontabs.stable.example.com");
-        }
-        for crd in all.iter().filter_map(|(crd, _)| crd.as_ref()) {
-            scope::covers(scope, crd, true)?;
-        }
-        all.sort_by(|(_, a), (_, b)| a.crd.cmp(&b.crd));
+            scope::covers(scope, crd, is_named)?;
+            let audited = self.begun(crd, policies.rules(crd, &labels(document)));
+            Ok(Some(Audited { non_structural: judge(&document["spec"]).message(), ..audited }))
+        };
+        let mut all = definitions::in_snapshot(snapshot, &self.crds, begin, Audited::failed).await?;
         let looks = all.iter_mut().filter_map(|(crd, audited)| {
             let (crd, proof) = (crd.as_ref()?, Record::default());
             Some(Look { crd, decoder: Decoder::new(crd), proof, audited })

@@ -11,6 +11,7 @@ use etch::report;
 use etch::source::{self, DistinctFiles, Origin};
 use etch_core::crd::Crd;
 use etch_core::object::Object;
+use etch_core::words;
 use etch_lint::published::{Document, TypeName};
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::defaults::meta::dropped_of_object;
@@ -263,17 +264,14 @@ impl Types {
         known.sort();
         known.dedup();
         const SHOWN: usize = 8;
-        let more =
-            if known.len() > SHOWN { format!(" and {} more", known.len() - SHOWN) } else { String::new() };
-        known.truncate(SHOWN);
         if known.is_empty() {
             return format!("the cluster publishes no schema of {name}");
         }
         format!(
-            "no schema for {} of {}; there are schemas for {}{more}",
+            "no schema for {} of {}; there are schemas for {}",
             name.kind,
             name.api_version,
-            known.join(", ")
+            words::first(&known, known.len() as u64, SHOWN)
         )
     }
 }

@@ -287,15 +287,14 @@ fn shortened(text: &str, room: usize) -> String {
     if text.len() <= room {
         return text.to_owned();
     }
-    let head = (0..=room / 2 - 3).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    let tail = (text.len() - room / 2..text.len()).find(|start| text.is_char_boundary(*start));
-    format!("{}…{}", &text[..head], &text[tail.unwrap_or(text.len())..])
+    let head = text.floor_char_boundary(room / 2 - 3);
+    let tail = text.ceil_char_boundary(text.len() - room / 2);
+    format!("{}…{}", &text[..head], &text[tail..])
 }
 
 fn cut(mut message: String) -> String {
     if message.len() > MAX_MESSAGE {
-        let end = (0..=MAX_MESSAGE - 3).rev().find(|end| message.is_char_boundary(*end)).unwrap_or_default();
-        message.truncate(end);
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE - 3));
         message.push('…');
     }
     message

@@ -71,7 +71,7 @@ pub struct Refusal {
     /// The fields that it is about, as the server names them: not for showing before [`Self::without_keys`],
     /// which makes them places.
     pub fields: Vec<String>,
-    /// How long to wait before the next request; at most [`LONGEST_WAIT`].
+    /// How long to wait before the next request; at most five minutes.
     pub retry_after: Option<Duration>,
     /// Where a paged list can continue although its snapshot is gone.
     pub continue_token: Option<String>,

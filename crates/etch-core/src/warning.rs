@@ -13,8 +13,7 @@ pub fn shortened(warning: String) -> String {
     let words = warning.split(is_blank).filter(|word| !word.is_empty());
     let mut warning = words.collect::<Vec<_>>().join(" ");
     if warning.len() > LONGEST_WARNING {
-        let end = (0..=LONGEST_WARNING - MORE.len()).rev().find(|end| warning.is_char_boundary(*end));
-        warning.truncate(end.unwrap_or_default());
+        warning.truncate(warning.floor_char_boundary(LONGEST_WARNING - MORE.len()));
         warning.push_str(MORE);
     }
     warning

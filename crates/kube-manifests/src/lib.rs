@@ -155,8 +155,8 @@ impl Reading<'_> {
 fn template(text: &str) -> Option<Malformed> {
     let is_action = |line: &str| {
         let line = line.trim_start();
-        let begins = line.starts_with("{{") || line.contains(": {{") || line.contains("- {{");
-        begins && line.contains("}}")
+        // A comment goes on over lines.
+        line.starts_with("{{") || (line.contains(": {{") || line.contains("- {{")) && line.contains("}}")
     };
     text.lines().position(is_action).map(|index| Malformed::Template { line: index + 1 })
 }

@@ -328,6 +328,7 @@ fn what_cannot_be_read_is_named() {
             "a: 1\nlabels: {{ include \"x\" . }}\n",
             "error: stdin: line 2: is a Helm template; render it first",
         ),
+        ("{{- /*\nCopyright\n*/}}\na: 1\n", "error: stdin: line 1: is a Helm template; render it first"),
         ("a: |\n  as {{.name}} has it\nb: [\n", "error: stdin: line 3: unclosed bracket '['"),
         ("{\"a\":", "error: stdin: is not JSON: EOF while parsing a value at line 1 column 5"),
         ("? [a]\n: 1\n", "error: stdin: line 1: a key is not a scalar"),

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use etch::report::{counted, plain};
 use etch_core::object::Identity;
+use etch_core::words;
 
 /// How many objects are named.
 const NAMED: usize = 3;
@@ -80,15 +81,11 @@ impl Unknown {
             )?;
         }
         if sum.refused > 0 {
-            let more = match sum.refused - sum.named.len() as u64 {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             writeln!(
                 out,
-                "The last pass was refused the write of {}, or held it: {}{more}. Correct that before `etch persist`.",
+                "The last pass was refused the write of {}, or held it: {}. Correct that before `etch persist`.",
                 counted(sum.refused, "unknown object"),
-                plain(&sum.named.join(", "))
+                plain(&words::first(&sum.named, sum.refused, sum.named.len()))
             )?;
         }
         Ok(())

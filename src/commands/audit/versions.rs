@@ -3,9 +3,8 @@
 
 use std::io::Write;
 
-use anyhow::bail;
-use etch::cluster::etcd::{Opaque, decode, definition};
-use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses, crds};
+use etch::cluster::etcd::{Opaque, decode};
+use etch::cluster::{Cluster, ObjectSource, Scope, Shown, Witnesses};
 use etch::report::{Cell, Style, Table, Tone, counted};
 use etch_core::crd::Crd;
 use etch_core::object::Identity;
@@ -21,7 +20,7 @@ use super::super::etcd::report_on;
 use super::super::failures::{self, Failure, in_short};
 use super::super::sample::{Sample, write_left};
 use super::super::{crds_named, failure, scope, serves_its_objects};
-use super::Audit;
+use super::{Audit, definitions};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
@@ -121,19 +120,12 @@ impl Audit {
         let source = etcd.unwrap_or_else(|| ObjectSource::from(cluster.clone()));
         let is_named = !self.crds.is_empty();
         for name in crds_named(cluster, &self.crds).await? {
-            let document = match cluster.crd(&name).await {
-                Ok(Some(document)) => document,
+            let (crd, document) = match definitions::in_cluster(cluster, &name).await {
+                Ok(Some(read)) => read,
                 // Deleted since it was listed.
                 Ok(None) => continue,
                 Err(error) => {
-                    all.push(Versions::failed(&name, error.to_string()));
-                    continue;
-                }
-            };
-            let crd = match Crd::read(&document) {
-                Ok(crd) => crd,
-                Err(error) => {
-                    all.push(Versions::failed(&name, error.to_string()));
+                    all.push(Versions::failed(&name, error));
                     continue;
                 }
             };
@@ -157,7 +149,7 @@ impl Audit {
                 look(&source, vec![Look { crd: &crd, record, versions: &mut versions }], scope).await
             };
             let read = read.await;
-            versions.error = read.err().map(|error| format!("{error:#}"));
+            versions.error = read.err().map(|error| failures::of_objects(&error, &crd, &document));
             versions.conclude(&crd, scope, lag(&document, &crd));
             all.push(versions);
         }
@@ -166,33 +158,12 @@ impl Audit {
 
     /// Looks at what a snapshot holds: its CRDs, and their objects.
     async fn versions_in_snapshot(&self, snapshot: &ObjectSource, scope: &Scope) -> anyhow::Result<Looked> {
-        let mut all: Vec<(Option<Crd>, Versions)> = Vec::new();
         let is_named = !self.crds.is_empty();
-        let mut pages = snapshot.pages(vec![crds()], &Scope::All);
-        while let Some(page) = pages.try_next().await? {
-            for shown in page.objects {
-                let Shown::Stored(Identity { name, .. }, value) = shown else { continue };
-                if is_named && !self.crds.contains(&name) {
-                    continue;
-                }
-                let document = decode(&value.bytes).map(definition).map_err(|opaque| opaque.to_string());
-                let crd =
-                    document.and_then(|document| Crd::read(&document).map_err(|error| error.to_string()));
-                match crd {
-                    Err(error) => all.push((None, Versions::failed(&name, error))),
-                    Ok(crd) if !is_named && !scope::reaches(scope, &crd) => {}
-                    Ok(crd) => {
-                        scope::covers(scope, &crd, is_named)?;
-                        let versions = self.versions_of(&crd);
-                        all.push((Some(crd), versions));
-                    }
-                }
-            }
-        }
-        if let Some(name) = self.crds.iter().find(|name| !all.iter().any(|(_, known)| known.crd == **name)) {
-            bail!("the snapshot has no CRD {name}; give its full name, such as crontabs.stable.example.com");
-        }
-        all.sort_by(|(_, a), (_, b)| a.crd.cmp(&b.crd));
+        let begin = |crd: &Crd, _: &Json| {
+            let is_in_scope = is_named || scope::reaches(scope, crd);
+            Ok((is_in_scope && scope::covers(scope, crd, is_named)?).then(|| self.versions_of(crd)))
+        };
+        let mut all = definitions::in_snapshot(snapshot, &self.crds, begin, Versions::failed).await?;
         let looks = all.iter_mut().filter_map(|(crd, versions)| {
             Some(Look { crd: crd.as_ref()?, record: Record::default(), versions })
         });

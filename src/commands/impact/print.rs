@@ -30,8 +30,14 @@ pub(super) fn document(all: &[Looked], gone: &[String], scope: &Scope) -> Value 
 }
 
 fn crd(impact: &CrdImpact) -> Value {
-    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, fields_removed, unknown_removed } =
-        &impact.schemas;
+    let SchemaChanges {
+        defaults_added,
+        defaults_changed,
+        defaults_removed,
+        fields_removed,
+        unknown_removed,
+        nulls_removed,
+    } = &impact.schemas;
     let Counts {
         total,
         gaining,
@@ -59,6 +65,7 @@ fn crd(impact: &CrdImpact) -> Value {
         "defaultsRemoved": removed(defaults_removed),
         "fieldsRemoved": texts(fields_removed),
         "unknownFieldsRemoved": texts(unknown_removed),
+        "nullsRemoved": nulls_removed.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>(),
         "objects": {
             "total": total, "gaining": gaining, "changing": changing, "losing": losing,
             "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid, "protectedByPersist": protected,
@@ -225,6 +232,10 @@ pub(super) fn schema_rows(impact: &CrdImpact) -> Vec<SchemaRow<'_>> {
         }
         for path in &changes.unknown_removed {
             row(Tone::Bad, "unknown fields hidden", path, None, None);
+        }
+        for (path, default) in &changes.nulls_removed {
+            let word = if default.is_some() { "nulls replaced" } else { "nulls dropped" };
+            row(Tone::Warning, word, path, None, default.as_ref());
         }
     }
     rows

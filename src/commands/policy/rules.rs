@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use etch::report;
 use etch_core::api::{Mode, Settings};
 use etch_core::plan::{HiddenFields, Ownership, Terms};
+use etch_core::words;
 use serde_json::{Value, json};
 
 /// How many CRDs a line names.
@@ -166,9 +167,5 @@ pub(crate) fn write_all<'a>(
 
 /// The first few names, and how many more there are.
 pub(crate) fn first(names: &[&str]) -> String {
-    let more = match names.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", names[..names.len().min(NAMED)].join(", "))
+    words::first(names, names.len() as u64, NAMED)
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use etch::report::{Cell, Style, Table, Tone, counted, plain};
 use etch_core::plan::{RecordedDefault, Standing};
+use etch_core::words;
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
@@ -132,14 +133,11 @@ fn defaults(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Res
     }
     if !still.is_empty() {
         let count = counted(still.len() as u64, "recorded default");
-        let (verb, first) =
-            (if still.len() == 1 { "is" } else { "are" }, still[..still.len().min(NAMED)].join(", "));
-        let more =
-            if still.len() > NAMED { format!(" and {} more", still.len() - NAMED) } else { String::new() };
+        let verb = if still.len() == 1 { "is" } else { "are" };
         writeln!(
             out,
-            "{count} {verb} still in the CRD, where nothing can be removed: {}{more}",
-            plain(&first)
+            "{count} {verb} still in the CRD, where nothing can be removed: {}",
+            plain(&words::first(&still, still.len() as u64, NAMED))
         )?;
     }
     if reverted.more_defaults > 0 {

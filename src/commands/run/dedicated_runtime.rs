@@ -159,6 +159,6 @@ mod tests {
         let (sender, answered) = channel();
         dedicated.spawn(async move { sender.send(cluster.crd("any").await) });
         let answer = answered.recv_timeout(GUARD).expect("an answer");
-        assert!(matches!(answer, Ok(None)), "{answer:?}");
+        assert!(matches!(&answer, Err(error) if error.code() == Some(404)), "{answer:?}");
     }
 }

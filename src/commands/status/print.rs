@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use etch::report::{Cell, Style, Table, Tone, counted, plain};
+use etch_core::words;
 use jiff::Timestamp;
 
 use super::overview::{
@@ -192,11 +193,7 @@ fn problems(out: &mut dyn Write, style: &Style, problems: &ProblemsView) -> io::
 
 /// The first of so many names.
 fn first(names: &[String], all: u64) -> String {
-    let shown = &names[..names.len().min(NAMED)];
-    match all.saturating_sub(shown.len() as u64) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    words::first(names, all, NAMED)
 }
 
 /// A name with an ellipsis in place of what is too long.

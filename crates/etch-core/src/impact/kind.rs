@@ -36,10 +36,11 @@ impl Kind {
 impl SchemaChanges {
     /// The sorts of changes that there are.
     pub fn kinds(&self) -> BTreeSet<Kind> {
+        let nulls = |replaced| self.nulls_removed.iter().any(|(_, default)| default.is_some() == replaced);
         let mut kinds = present([
             (Kind::Addition, !self.defaults_added.is_empty()),
-            (Kind::Change, !self.defaults_changed.is_empty()),
-            (Kind::Loss, !self.defaults_removed.is_empty()),
+            (Kind::Change, !self.defaults_changed.is_empty() || nulls(true)),
+            (Kind::Loss, !self.defaults_removed.is_empty() || nulls(false)),
         ]);
         kinds.extend(self.kinds_beside_defaults());
         kinds
@@ -75,6 +76,7 @@ mod tests {
     use super::*;
     use crate::plan::Broken;
     use kube_structural_schema::finding::Refused;
+    use kube_structural_schema::json::Json;
     use kube_structural_schema::path::{Path, Step};
 
     fn place() -> Vec<Path> {
@@ -119,5 +121,10 @@ mod tests {
         let removed = SchemaChanges { fields_removed: place(), ..SchemaChanges::default() };
         assert!(removed.kinds().iter().eq(&[Kind::Loss]));
         assert!(SchemaChanges::default().kinds().is_empty());
+        for (default, kind) in [(None, Kind::Loss), (Some(Json::from(serde_json::json!(1))), Kind::Change)] {
+            let nulls_removed = vec![(Path::root(), default)];
+            let changes = SchemaChanges { nulls_removed, ..SchemaChanges::default() };
+            assert!(changes.kinds().iter().eq(&[kind]) && changes.kinds_beside_defaults().is_empty());
+        }
     }
 }

@@ -28,6 +28,9 @@ pub struct SchemaChanges {
     /// The places that no longer keep fields which the schema does not declare; the whole object where the
     /// CRD no longer has `preserveUnknownFields: true`.
     pub unknown_removed: Vec<Path>,
+    /// The fields and values of maps that may no longer be null, with the default that replaces a null; without
+    /// one the API server drops it.
+    pub nulls_removed: Vec<(Path, Option<Json>)>,
 }
 
 /// A default that has changed.
@@ -49,6 +52,7 @@ impl SchemaChanges {
             && self.defaults_removed.is_empty()
             && self.fields_removed.is_empty()
             && self.unknown_removed.is_empty()
+            && self.nulls_removed.is_empty()
     }
 }
 
@@ -109,6 +113,7 @@ pub fn compare(old: &Schema, new: &Schema) -> SchemaChanges {
     changes.defaults_removed.sort_by(|(a, _), (b, _)| a.cmp(b));
     changes.fields_removed.sort();
     changes.unknown_removed.sort();
+    changes.nulls_removed.sort_by(|(a, _), (b, _)| a.cmp(b));
     changes
 }
 
@@ -127,6 +132,7 @@ fn defaults(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes:
         let at = at.join(TrailStep::Field(name));
         let declared = new.and_then(|new| new.properties.get(name));
         default(Some(before), declared, &at, changes);
+        null(Some(before), declared, &at, changes);
         defaults(Some(before), declared.or(values(new)), &at, changes);
     }
     for (name, after) in new.iter().flat_map(|new| new.properties.iter()) {
@@ -142,6 +148,9 @@ fn defaults(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes:
         if old.is_some() || new.is_some() {
             let at = at.join(step);
             default(old, new, &at, changes);
+            if matches!(step, TrailStep::Values) {
+                null(old, new, &at, changes);
+            }
             defaults(old, new, &at, changes);
         }
     }
@@ -157,6 +166,15 @@ fn default(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: 
             changes.defaults_changed.push(Changed { path: at.to_path(), old, new });
         }
         _ => {}
+    }
+}
+
+/// A null that was a value at a place, which no `enum` allows.
+fn null(old: Option<&Schema>, new: Option<&Schema>, at: &Trail<'_>, changes: &mut SchemaChanges) {
+    let (Some(old), Some(new)) = (old, new) else { return };
+    let was_value = old.nullable && old.constraints.as_ref().is_none_or(|all| all.allowed.is_empty());
+    if was_value && !new.nullable {
+        changes.nulls_removed.push((at.to_path(), new.default.clone()));
     }
 }
 
@@ -213,6 +231,26 @@ mod tests {
     fn gone(old: &Value, new: &Value) -> Vec<String> {
         let [old, new] = [old, new].map(|schema| Schema::parse(schema).expect("a schema"));
         compare(&old, &new).fields_removed.iter().map(Path::to_string).collect()
+    }
+
+    #[test]
+    fn nulls_that_were_values_are_replaced_or_dropped() {
+        let object = |a: Value| json!({ "type": "object", "properties": { "a": a } });
+        let nullable = json!({ "type": "string", "nullable": true });
+        for (old, new, expected) in [
+            (nullable.clone(), json!({ "type": "string", "default": "x" }), Some("\"x\"")),
+            (nullable.clone(), json!({ "type": "string" }), Some("none")),
+            (nullable.clone(), nullable.clone(), None),
+            (json!({ "type": "string", "nullable": true, "enum": ["x"] }), json!({ "type": "string" }), None),
+        ] {
+            let [old, new] = [old, new].map(|a| Schema::parse(&object(a)).expect("a schema"));
+            let nulls = compare(&old, &new).nulls_removed;
+            let found = nulls.first().map(|(path, default)| {
+                assert_eq!(path.to_string(), ".a");
+                default.as_ref().map_or("none".to_owned(), |default| Value::to_string(default))
+            });
+            assert_eq!(found.as_deref(), expected, "{new:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How many objects a line is about, and the first of them by name.
 
 use crate::object::Object;
+use crate::words::first;
 
 /// How many objects, or places in a schema, a line names.
 pub(super) const NAMED: usize = 3;
@@ -28,10 +29,5 @@ impl NamedObjects {
 
 /// The first names of so many.
 pub(super) fn listed(names: &[String], all: u64) -> String {
-    let shown = &names[..names.len().min(NAMED)];
-    let more = match all.saturating_sub(shown.len() as u64) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", shown.join(", "))
+    first(names, all, NAMED)
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::pair::{Changes, LOOSENED, Pair, list};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
+use etch_core::words::first;
 use kube_structural_schema::json::same;
 
 pub(super) const NARROWED: Rule = Rule {
@@ -72,8 +73,5 @@ fn allowed(schema: &Value) -> Vec<&Value> {
 fn listed<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
     const SHOWN: usize = 10;
     let texts: Vec<_> = values.into_iter().map(shown).collect();
-    match texts.len().checked_sub(SHOWN) {
-        None | Some(0) => texts.join(", "),
-        Some(more) => format!("{} and {more} more", texts[..SHOWN].join(", ")),
-    }
+    first(&texts, texts.len() as u64, SHOWN)
 }

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Document, TypeName};
+use etch_core::words::first;
 
 /// How many types are named that may have been meant.
 const SHOWN: usize = 8;
@@ -51,9 +52,7 @@ pub enum NameError {
 }
 
 fn listed(known: &[String]) -> String {
-    let more = known.len().saturating_sub(SHOWN);
-    let shown = known[..known.len() - more].join(", ");
-    if more > 0 { format!("{shown} and {more} more") } else { shown }
+    first(known, known.len() as u64, SHOWN)
 }
 
 /// Finds a type by its kind, in the singular or plural, with `.version`, `.group` or `.version.group` behind
