@@ -51,8 +51,6 @@ pub enum Sabotage {
     VerifiesNothing,
     /// A pass is on record before it begins.
     RecordsAhead,
-    /// A pass is put on record though the CRD has changed in its course.
-    RecordsWhatIsOver,
     /// A request that is not answered has been carried out.
     BelievesInSilence,
     /// A merge patch notes when it was sent.
@@ -79,7 +77,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 30] = [
         Self::NamesNoRevision,
         Self::NamesNobody,
         Self::CreatesWhatIsGone,
@@ -99,7 +97,6 @@ impl Sabotage {
         Self::DoubtsNothing,
         Self::VerifiesNothing,
         Self::RecordsAhead,
-        Self::RecordsWhatIsOver,
         Self::BelievesInSilence,
         Self::MarksWhatItWrites,
         Self::HearsNothing,

@@ -52,7 +52,7 @@ const WIDER: [Scene; 6] = [
 ];
 
 /// Ways to break a law, with the law; `None` if only the end shows it. And where it is found.
-const FOUND: [(Sabotage, Option<laws::Law>, Scene); 26] = {
+const FOUND: [(Sabotage, Option<laws::Law>, Scene); 25] = {
     use laws::Law::{Creates, Follows, Hidden, Owners, Persisted, Race, Values};
     const CHANGES: Bounds = Bounds { users: 1, ..UPGRADE };
     const LAGS: Bounds = Bounds { upgrades: 2, behind: 1, ..NOTHING };
@@ -78,11 +78,6 @@ const FOUND: [(Sabotage, Option<laws::Law>, Scene); 26] = {
         (Sabotage::RemembersTooMuch, Some(Persisted), scene("removed", 0, &[0, 1, 2], CHANGES)),
         (Sabotage::SendsNoChangedValues, Some(Values), scene("changing", 0, &[2], LAGS)),
         (Sabotage::VerifiesNothing, Some(Persisted), scene("changing", 0, &[2], LAGS)),
-        (
-            Sabotage::RecordsWhatIsOver,
-            Some(Persisted),
-            scene("changing", 0, &[0], Bounds { users: 1, upgrades: 3, ..NOTHING }),
-        ),
         (
             Sabotage::BelievesInSilence,
             Some(Persisted),

@@ -360,7 +360,7 @@ impl ObjectMachine {
         };
         // Such a server may leave out the field that a default is in. Read again, the object may have come from
         // another one than before.
-        let lacks_places = matches!(plan, Plan::Stored(Proof::NothingToFill));
+        let lacks_places = matches!(plan, Plan::Stored(proof) if proof.needs_the_schema());
         if self.known.servers_may_lag && (lacks_places || shows_past(&self.object, &self.known.changes)) {
             self.found.suspects.push(version_of(&self.object));
         }

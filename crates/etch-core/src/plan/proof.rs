@@ -37,6 +37,11 @@ impl Proof {
         self == Self::UnchangedSincePass
     }
 
+    /// Whether it rests on what an API server that lags behind may leave out: the field that a default is in.
+    pub fn needs_the_schema(self) -> bool {
+        self == Self::NothingToFill
+    }
+
     /// The rows of `docs/apiserver.md` that were observed, and that the conclusion rests on.
     pub fn rows(self) -> &'static [&'static str] {
         match self {

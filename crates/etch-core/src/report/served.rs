@@ -24,11 +24,7 @@ pub fn served(crd: &Crd) -> Vec<ServedVersion> {
 /// did not record what was served count as of a generation that Etch did not see, unless it is the current
 /// one.
 pub fn served_since(report: &DefaultsReportStatus, crd: &Crd) -> Vec<ServedVersion> {
-    let is_unknown = match crd.generation() - report.generation {
-        0 => false,
-        1 => report.served.is_empty(),
-        _ => true,
-    };
+    let is_unknown = misses_generations(report, crd);
     let unknown =
         ServedVersion { name: UNKNOWN.to_owned(), may_drop_defaults: true, status_subresource: true };
     let mut all = served(crd);
@@ -42,6 +38,15 @@ pub fn served_since(report: &DefaultsReportStatus, crd: &Crd) -> Vec<ServedVersi
         }
     }
     all
+}
+
+/// Whether the CRD may have had a generation since a report that Etch did not see.
+pub fn misses_generations(report: &DefaultsReportStatus, crd: &Crd) -> bool {
+    match crd.generation() - report.generation {
+        0 => false,
+        1 => report.served.is_empty(),
+        _ => true,
+    }
 }
 
 /// Whether a write through one of these versions may have dropped defaults.

@@ -21,7 +21,7 @@ use crate::report::carried::{carried, is_lag_harmless};
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::former_defaults::{self, listed, remembered};
 use crate::report::schema::{is_about, list, past};
-use crate::report::served::{has_unknown, may_drop_defaults, served, served_since};
+use crate::report::served::{has_unknown, may_drop_defaults, misses_generations, served, served_since};
 use crate::report::size;
 use crate::report::stored_versions::proves_all;
 use crate::report::tally::Tally;
@@ -103,6 +103,10 @@ impl ReportState {
         let again = previous.iter().find(|past| is_this(&past.digest, &past.storage_version)).cloned();
         if let Some(report) = report.filter(|report| still.is_none() && !report.digest.is_empty()) {
             previous.insert(0, PreviousDefaults { served: served_since(report, crd), ..past(report) });
+            remember(&mut previous);
+        }
+        if report.is_some_and(|report| !report.digest.is_empty() && misses_generations(report, crd)) {
+            previous.insert(0, unseen(now));
             remember(&mut previous);
         }
         let first_seen = match (still, &again) {
@@ -433,6 +437,16 @@ fn date(defaults: &mut [DefaultPath], report: Option<&DefaultsReportStatus>, rev
 fn is_same(one: &DefaultPath, other: &DefaultPath) -> bool {
     let parsed = |default: &DefaultPath| Json::parse(default.value.as_ref()?.as_bytes()).ok();
     matches!((parsed(one), parsed(other)), (Some(one), Some(other)) if one == other)
+}
+
+/// Stands for the schemas of generations that Etch did not see: a server may still serve one, and it may have
+/// none of the defaults.
+fn unseen(now: Timestamp) -> PreviousDefaults {
+    PreviousDefaults {
+        first_seen: Some(Time(now)),
+        verify_at: now.checked_add(LAG).ok().map(Time),
+        ..PreviousDefaults::default()
+    }
 }
 
 /// Drops the oldest of the earlier schemas, of either kind.

@@ -55,8 +55,7 @@ impl Driver {
                 self.machine.status().crd_read(now, document);
             }
             status::Command::ReadGeneration => {
-                let is_same =
-                    resource.generation() == self.knows || at.sabotage == Some(Sabotage::RecordsWhatIsOver);
+                let is_same = resource.generation() == self.knows;
                 self.machine.status().generation_read(now, if is_lost { Err(lost()) } else { Ok(is_same) });
             }
             status::Command::Emit(_) | status::Command::Count(_) => {}
