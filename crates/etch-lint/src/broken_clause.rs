@@ -7,6 +7,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::site::Site;
+use etch_core::words::first;
 use kube_crd_validation::validate;
 use kube_structural_schema::schema::{Constraints, Schema};
 
@@ -38,17 +39,11 @@ pub(super) fn broken(site: &Site<'_>, filled: &Value, empty: &Value) -> Vec<Stri
         names.retain(|name| {
             with.has(name).is_none() && breaks(keyword, &without.with([name]), &with.with([name]))
         });
-        (!names.is_empty()).then(|| format!("its defaults exclude {} by {keyword}", listed(&names)))
+        let names = Vec::from_iter(names);
+        let listed = || first(&names, names.len() as u64, MOST_NAMED);
+        (!names.is_empty()).then(|| format!("its defaults exclude {} by {keyword}", listed()))
     };
     keywords(constraints).filter_map(judge).collect()
-}
-
-fn listed(names: &BTreeSet<&str>) -> String {
-    let first: Vec<&str> = names.iter().take(MOST_NAMED).copied().collect();
-    match names.len().saturating_sub(MOST_NAMED) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
-    }
 }
 
 /// What is known of an object.

@@ -347,12 +347,12 @@ async fn follow(
         gone.into_iter().for_each(|name| watches.cluster.metrics().forget_reviews(name));
         if state.is_listed {
             let listed = *listed.get_or_insert_with(Instant::now);
-            let patience = if state.is_settled() { FACTS_TIMEOUT } else { SERVER_TIMEOUT };
-            let is_over = listed.elapsed() >= patience;
+            let timeout = if state.is_settled() { FACTS_TIMEOUT } else { SERVER_TIMEOUT };
+            let is_over = listed.elapsed() >= timeout;
             if state.is_complete() || is_over {
                 ready.knows_the_schemas();
             }
-            due = (!is_over).then(|| listed + patience);
+            due = (!is_over).then(|| listed + timeout);
         }
         drop(state);
         changed.send_replace(());

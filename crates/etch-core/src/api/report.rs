@@ -365,7 +365,7 @@ pub struct DefaultPath {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreviousDefaults {
-    /// The digest of these defaults.
+    /// The digest of these defaults. Empty for generations that Etch did not see.
     #[serde(default)]
     pub digest: String,
     /// The CRD's storage version at that time.

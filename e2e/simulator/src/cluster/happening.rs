@@ -5,10 +5,10 @@ use std::time::Duration;
 use etch_core::api::Pause;
 use jiff::SignedDuration;
 
-use super::super::etcd::{Resource, Server, name};
-use super::super::etch::Driver;
 use super::Cluster;
 use super::second;
+use crate::etcd::{Resource, Server, name};
+use crate::etch::Driver;
 
 /// What happens to a cluster, apart from what Etch does.
 #[derive(Clone, Debug)]

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::etch::Driver;
-use super::super::laws::Law;
-use super::super::replicas::{News, REPLICAS, Replicas, Surroundings};
 use super::{Cluster, Violation};
+use crate::etch::Driver;
+use crate::laws::Law;
+use crate::replicas::{News, REPLICAS, Replicas, Surroundings};
 
 /// For how long attempts are made one by one where a longer time passes.
 const ATTEMPTED: Duration = Duration::from_secs(60);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::laws::Law;
 use super::{Cluster, Violation};
+use crate::laws::Law;
 
 /// How long everything may take until nothing is left to be done: what is refused is tried ever more seldom.
 const PATIENCE: Duration = Duration::from_secs(40 * 3600);

@@ -5,8 +5,8 @@ use etch_core::engine::status::CrdRevision;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::server::Revision;
 use super::{Clock, Resource};
+use crate::server::Revision;
 
 /// What the metadata of a CRD depends on.
 pub type CrdState = (Revision, Option<WrittenAt>, bool);

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use etch_core::object::Object;
 use serde_json::json;
 
-use super::super::admission::Admission;
-use super::super::laws::{self, Law};
-use super::super::server::{self, Content, Effect, Refused, Request, Tag, Uid, Verb, document};
-use super::super::worlds::World;
 use super::{Clock, Happened, Live, Resource, Sent, Server};
+use crate::admission::Admission;
+use crate::laws::{self, Law};
+use crate::server::{self, Content, Effect, Refused, Request, Tag, Uid, Verb, document};
+use crate::worlds::World;
 
 impl Resource {
     /// An object as a server shows it to a client that knows a generation.

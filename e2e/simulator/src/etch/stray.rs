@@ -2,8 +2,8 @@
 
 use etch_core::engine::status;
 
-use super::super::etcd::{Clock, Resource, Sent, Server};
-use super::super::laws::Law;
+use crate::etcd::{Clock, Resource, Sent, Server};
+use crate::laws::Law;
 
 /// A write whose sender does not wait for it any more.
 #[derive(Clone, Debug)]

@@ -10,10 +10,10 @@ use etch_core::object::{Identity, Object};
 use etch_core::object_machine::Step;
 use etch_core::plan;
 
-use super::super::etcd::{Resource, Sent, Server};
-use super::super::laws::Law;
-use super::super::server::Refused;
 use super::{Driver, Seen, Surroundings};
+use crate::etcd::{Resource, Sent, Server};
+use crate::laws::Law;
+use crate::server::Refused;
 
 /// What is under way.
 #[derive(Clone, Debug)]
