@@ -242,7 +242,10 @@ fn mistakes_in_values_are_refused() -> Result<()> {
     }
     for (mode, reason) in [
         ("policy.mode=persist", "'/policy/mode': value must be one of 'Persist', 'Audit', 'Ignore'"),
-        ("policy.spec.mode=persist", "'/policy/spec/mode': value must be one of 'Persist', 'Audit', 'Ignore'"),
+        (
+            "policy.spec.mode=persist",
+            "'/policy/spec/mode': value must be one of 'Persist', 'Audit', 'Ignore'",
+        ),
         ("policy.spec.mode=Audit", "policy.spec.mode: set policy.mode instead, to Persist, Audit or Ignore"),
     ] {
         let refused = helm(&["--set", mode]).err().map(|error| format!("{error:#}")).unwrap_or_default();
