@@ -1,6 +1,7 @@
 //! What commands print: tables, Markdown and HTML for people, JSON and YAML for programs.
 
 pub mod html;
+mod json;
 pub mod markdown;
 mod plain;
 mod style;
@@ -11,21 +12,13 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 pub use etch_core::words::counted;
+pub use json::write_json;
 pub use kube_manifests::write_document;
 pub use plain::plain;
 pub use style::{Style, Tone};
 pub use table::{Cell, Table};
 
 use kube_structural_schema::json::Json;
-
-/// Writes a value as JSON, indented, with a newline at the end.
-///
-/// # Errors
-/// What the writer answers.
-pub fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    out.write_all(b"\n")
-}
 
 /// Writes a value as one document of YAML, for kubectl and people.
 ///

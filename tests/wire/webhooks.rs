@@ -179,6 +179,10 @@ async fn a_schema_is_not_served_before_its_webhooks_have_a_bundle() {
     let world = unguarded();
     world.put(SCHEMAS, schema("one", ".spec"));
     world.put(FACTS, fact("a"));
+    let replica = Replica::start(&world, Authority::Unnamed);
+    sleep(MINUTE).await;
+    assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "NoCaBundle"], "there is no ca.crt");
+    drop(replica);
     let replica = Replica::start_injected(&world, Authority::Unnamed, true, Injection::ServiceCa);
     sleep(MINUTE).await;
     assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "NoCaBundle"]);

@@ -17,6 +17,7 @@ mod answer;
 pub mod api;
 mod broken;
 mod compile;
+mod correlated;
 mod empty;
 mod existing;
 mod facts;

@@ -238,6 +238,31 @@ fn what_an_update_leaves_as_it_was_gets_no_default() {
     assert!(review.answer.is_allowed());
 }
 
+#[test]
+fn an_old_violation_of_an_item_of_a_map_list_moves_with_the_item() {
+    let declared = |list: &str| {
+        let item = json!({ "type": "object", "required": ["name"], "properties": {
+            "name": { "type": "string" }, "gb": { "type": "integer", "maximum": 9 } } });
+        let disks = json!({ "type": "array", "x-kubernetes-list-type": list, "x-kubernetes-list-map-keys": ["name"],
+            "items": item });
+        let schema = json!({ "type": "object", "properties": { "disks": disks } });
+        let rule = json!({ "rule": "item.gb != 10", "forEach": ".disks[*]" });
+        compile(json!({ "schema": { "openAPIV3Schema": schema }, "rules": [rule] }))
+    };
+    let disk = |name: &str, gb: i64| json!({ "name": name, "gb": gb });
+    let old = json!({ "disks": [disk("a", 10)] });
+    let moved = json!({ "disks": [disk("b", 1), disk("a", 10)] });
+    let another = json!({ "disks": [disk("b", 10), disk("a", 10)] });
+    let map = declared("map");
+    let review = updated(&map, old.clone(), moved.clone());
+    assert_eq!((errors(&review), review.answer.warnings.len()), (vec![], 2));
+    assert_eq!(
+        errors(&updated(&map, old.clone(), another)),
+        ["spec.ext.disks[0].gb Invalid", "spec.ext.disks[0] Invalid"]
+    );
+    assert_eq!(errors(&updated(&declared("atomic"), old, moved)).len(), 2, "which item it was is not known");
+}
+
 fn with_rules(declared: &Value, rules: Value) -> Compiled {
     let mut declared = declared.clone();
     declared["rules"] = rules;

@@ -158,14 +158,16 @@ pub fn with_injected(body: &Value, configuration: &Value) -> Value {
     webhooks(body).map(with).collect()
 }
 
-/// The webhooks of a configuration without a CA bundle, by name: no call to these succeeds where the server has
-/// a certificate of the cluster's own.
+/// The webhooks of a configuration that lack the CA bundle which API servers need to call them, by name. At a
+/// URL without an injector, the certificate may be one that every system trusts; none has a Service's name.
 pub fn without_authority(configuration: &Value) -> impl Iterator<Item = &str> {
-    let has_none = |webhook: &&Value| {
-        let bundle = webhook["clientConfig"][CA_BUNDLE].as_str();
-        bundle.is_none_or(str::is_empty)
+    let is_injected = INJECTED.iter().any(|by| configuration["metadata"]["annotations"][by].is_string());
+    let lacks = move |webhook: &&Value| {
+        let client = &webhook["clientConfig"];
+        let is_needed = is_injected || client["service"].is_object();
+        is_needed && client[CA_BUNDLE].as_str().is_none_or(str::is_empty)
     };
-    webhooks(configuration).filter(has_none).filter_map(|webhook| webhook["name"].as_str())
+    webhooks(configuration).filter(lacks).filter_map(|webhook| webhook["name"].as_str())
 }
 
 /// Why API servers do not ask by one of [`GUARDS`], or cannot, as far as the ValidatingWebhookConfiguration shows it;
@@ -178,11 +180,10 @@ pub fn unguarded(configuration: Option<&Value>) -> Option<String> {
              log why its leader has not added it"
         ));
     }
-    // Without an injector, the certificate may be one that every system trusts.
-    let configuration = configuration
-        .filter(|there| INJECTED.iter().any(|by| there["metadata"]["annotations"][by].is_string()))?;
-    let lacking = without_authority(configuration).find(|name| GUARDS.contains(name))?;
-    Some(format!("nobody has put a caBundle into the webhook {lacking}: see --admission-inject"))
+    let lacking = without_authority(configuration?).find(|name| GUARDS.contains(name))?;
+    Some(format!(
+        "the webhook {lacking} has no caBundle, so no API server can call it: set --admission-inject, or add ca.crt to the certificate"
+    ))
 }
 
 /// Whether API servers ever ask about objects of a group.
@@ -721,11 +722,14 @@ mod tests {
             unguarded(Some(&configuration)).unwrap_or_default()
         };
         assert_eq!(of(&GUARDS, Injection::None, Some(&b"PEM"[..])), "");
-        assert_eq!(of(&GUARDS, Injection::None, None), "", "the certificate may be trusted everywhere");
-        for inject in [Injection::CertManager, Injection::ServiceCa] {
+        for inject in [Injection::None, Injection::CertManager, Injection::ServiceCa] {
             let why = of(&GUARDS, inject, None);
-            assert!(why.starts_with(&format!("nobody has put a caBundle into the webhook {GUARD}")), "{why}");
+            assert!(why.starts_with(&format!("the webhook {GUARD} has no caBundle, so")), "{why}");
         }
+        let url = Some("https://etch.example.com".to_owned());
+        let at_url = Endpoint { url, ..endpoint(Injection::None) };
+        let [_, configuration] = configurations([], &GUARDS, &at_url, None, &keys());
+        assert_eq!(unguarded(Some(&configuration)), None, "the certificate may be trusted everywhere");
         let lacks = |name: &str| {
             format!(
                 "the ValidatingWebhookConfiguration etch lacks the webhook {name}: install config/admission, or see in \

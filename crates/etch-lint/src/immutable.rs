@@ -185,7 +185,7 @@ mod tests {
         let schema = json!({"type": "object", "properties": {"a": {"type": "object", "properties": {"b": text()}},
             "c": text(), "x": text(), "a-b": text(), "namespace": text()}});
         let schema = Schema::parse(&schema).expect("a schema");
-        let cases: [(&str, &[&[&str]]); 15] = [
+        let cases: [(&str, &[&[&str]]); 16] = [
             ("self == oldSelf", &[&[]]),
             ("oldSelf==self", &[&[]]),
             ("self.a.b == oldSelf.a.b && has(self.c) == has(oldSelf.c)", &[&["a", "b"]]),
@@ -201,12 +201,30 @@ mod tests {
             ("has(oldSelf.x) == has(self.x)", &[]),
             ("'oldSelf == self' == self.x", &[]),
             ("[self].all(oldSelf, oldSelf == self)", &[]),
+            ("(has(oldSelf.x) ? oldSelf.x : '') == self.x", &[&["x"]]),
         ];
         for (rule, expected) in cases {
             assert_eq!(compared(&own(rule, false), &schema, false), expected, "{rule}");
         }
         let optional = own("!oldSelf.hasValue() || oldSelf.value().x == self.x", true);
         assert_eq!(compared(&optional, &schema, false), [["x"]]);
+        let cases: [(&str, &[&[&str]]); 9] = [
+            ("oldSelf.optMap(old, old.x == self.x).orValue(true)", &[&["x"]]),
+            ("oldSelf.optMap(old, old.x).orValue(self.x) == self.x", &[&["x"]]),
+            ("oldSelf.optFlatMap(old, old.?a.?b).orValue('') == self.a.b", &[&["a", "b"]]),
+            ("oldSelf.?a.optMap(a, a.b == self.a.b).orValue(true)", &[&["a", "b"]]),
+            (
+                "oldSelf.optMap(o, optional.of(o.a).optMap(o, o.b == self.c).value()).orValue(true)",
+                &[&["a", "b"]],
+            ),
+            ("oldSelf.optMap(old, [self].all(old, old.x == self.x)).orValue(true)", &[]),
+            ("optional.of(self).optMap(old, old.x == self.c).orValue(true)", &[]),
+            ("(oldSelf.hasValue() ? oldSelf.value().x : self.x) == self.x", &[&["x"]]),
+            ("oldSelf.optMap(old, has(old.x)).orValue(true) == has(self.x)", &[]),
+        ];
+        for (rule, expected) in cases {
+            assert_eq!(compared(&own(rule, true), &schema, false), expected, "{rule}");
+        }
     }
 
     fn own(rule: &str, optional_old_self: bool) -> SchemaRule {

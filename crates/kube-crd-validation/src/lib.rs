@@ -88,13 +88,18 @@ impl<'s> Validator<'s> {
         found
     }
 
-    /// Checks an object that exists, as it is read: like [`Self::object`], with what every update of it is
-    /// refused for, because a rule that compares it with itself as `oldSelf` does not hold.
+    /// Checks an object that exists, as it is read: like [`Self::object`], with what updates of it are
+    /// refused for. The server lets wrong values pass that an update leaves as they are, and then runs the
+    /// rules: those that [`Self::object`] skips, and those that compare the object with itself as `oldSelf`.
     pub fn existing(&self, object: &Value) -> ObjectFindings {
         let mut found = self.object(object);
-        let Some(rules) = self.prepared.rules.as_ref().filter(|rules| rules.compares_with_old()) else {
+        let Some(rules) = &self.prepared.rules else { return found };
+        if found.rules_skipped {
+            rules.validate(object, None, "", kube_validation_rules::RUNTIME_BUDGET, &mut found.rules);
+        }
+        if !rules.compares_with_old() {
             return found;
-        };
+        }
         let mut of_updates = Vec::new();
         rules.validate(object, Some(object), "", kube_validation_rules::RUNTIME_BUDGET, &mut of_updates);
         for finding in of_updates.into_iter().filter(|finding| finding.refused == Refused::Always) {

@@ -452,6 +452,28 @@ fn updates_are_refused_by_the_value_whose_schema_is_violated() {
     );
 }
 
+/// As a server of 1.37 answered: it lets a label be set where the values alone are wrong.
+#[test]
+fn rules_are_run_over_an_object_that_exists_whatever_its_values_are() {
+    let refused = |spec: Value, more: &Value| {
+        let mut document = json!({ "type": "object", "properties": {
+            "a": { "type": "string" }, "m": { "type": "string", "enum": ["1"] }, "n": { "type": "integer" } } });
+        document.as_object_mut().expect("a schema").extend(more.as_object().expect("keywords").clone());
+        let document = json!({ "type": "object", "properties": { "spec": document } });
+        let schema = schema(&document);
+        let found = Validator::new(&schema).existing(&json!({ "spec": spec }));
+        assert!(found.rules_skipped);
+        found.rules.iter().map(|finding| (finding.field.clone(), finding.refused)).collect::<Vec<_>>()
+    };
+    let with = |rule: &str| json!({ "required": ["r"], "x-kubernetes-validations": [{ "rule": rule }] });
+    let spec = |refused: Refused| vec![("spec".to_owned(), refused)];
+    assert_eq!(refused(json!({ "n": 1 }), &with("self.n > 5")), spec(Refused::Changes));
+    assert_eq!(refused(json!({ "n": 1 }), &with("self.n > oldSelf.n")), spec(Refused::EveryUpdate));
+    assert_eq!(refused(json!({ "a": 1 }), &with("self.a.size() < 5")), spec(Refused::Always));
+    assert_eq!(refused(json!({ "m": "z" }), &with("int(self.m) > 5")), spec(Refused::Always));
+    assert_eq!(refused(json!({ "n": 9 }), &with("self.n > 5")), []);
+}
+
 #[test]
 fn an_object_that_exists_may_be_one_that_no_update_leaves_alone() {
     let rules = json!([

@@ -235,7 +235,7 @@ impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_seq(self)
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -244,6 +244,11 @@ impl<'de> Visitor<'de> for Items<'_, '_, '_> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
+    }
+
+    /// As Go writes a list without items.
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {

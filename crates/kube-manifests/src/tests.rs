@@ -36,6 +36,9 @@ fn items_of_lists_are_documents() {
     let json = r#"{"kind":"KList","items":[{"a":1},{"a":2}]} {"items":[{"a":3}],"kind":"KList"}"#;
     let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2, item 1: {\"a\":3}";
     assert_eq!(read(json), expected);
+    for empty in [r#"{"kind":"KList","items":null}"#, "kind: KList\nitems:\n"] {
+        assert_eq!(read(empty), "", "{empty}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::model::{Fields, Node, Shape};
 use super::names;
 use super::plan::Plan;
 use super::rule::{Expression, globals};
-use super::tree::{Expr, Id, Tree};
+use super::tree::{Expr, Fold, Id, Tree};
 use super::types::Type;
 use super::value::Value;
 
@@ -288,36 +288,94 @@ fn selected(tree: &Tree, id: Id) -> Option<(Id, &str, bool)> {
 
 /// The fields of `oldSelf` on either side of `==`.
 fn compared(tree: &Tree, checked: &Checked<'_>) -> Box<[Box<[String]>]> {
-    let is_live = |id: &Id| checked.types[id.index()].is_some();
-    let sides = tree.iter().filter(|(id, _)| is_live(id)).filter_map(|(_, expr)| match expr {
-        Expr::Call { function, args, .. } if **function == *"_==_" => Some(args),
-        _ => None,
-    });
-    sides.flatten().filter_map(|side| below_old(tree, checked, *side)).collect()
+    let mut found = Vec::new();
+    OldValues { tree, checked, scope: Vec::new() }.compared(tree.root, &mut found);
+    found.into()
 }
 
-/// The names that lead from `oldSelf` to the value of an expression.
-fn below_old(tree: &Tree, checked: &Checked<'_>, mut id: Id) -> Option<Box<[String]>> {
-    let mut names = Vec::new();
-    loop {
-        id = match (tree.get(id), selected(tree, id)) {
-            (_, Some((_, _, true))) => return None,
-            (_, Some((operand, field, false))) => {
-                names.insert(0, names::unescape(field)?.into_owned());
-                operand
+/// Finds values of `oldSelf`, also under the names that `optMap` and its like give them.
+struct OldValues<'t> {
+    tree: &'t Tree,
+    checked: &'t Checked<'t>,
+    /// The variables around an expression, the innermost last; each with the value that it names, and none
+    /// for what a loop goes through.
+    scope: Vec<(&'t str, Option<Id>)>,
+}
+
+impl<'t> OldValues<'t> {
+    fn compared(&mut self, id: Id, found: &mut Vec<Box<[String]>>) {
+        match self.tree.get(id) {
+            Expr::Literal(_) | Expr::Ident(_) | Expr::Message(_) => {}
+            Expr::Select { operand, .. } => self.compared(*operand, found),
+            Expr::Call { function, target, args } => {
+                if **function == *"_==_" {
+                    found.extend(args.iter().filter_map(|side| self.below_old(*side)));
+                }
+                target.iter().chain(args).for_each(|part| self.compared(*part, found));
             }
-            // The value, where there is one.
-            (Expr::Call { function, target: Some(target), .. }, _)
-                if matches!(&**function, "value" | "or" | "orValue") =>
-            {
-                *target
+            Expr::List(items) => items.iter().for_each(|(item, _)| self.compared(*item, found)),
+            Expr::Map(entries) => entries.iter().for_each(|entry| {
+                self.compared(entry.key, found);
+                self.compared(entry.value, found);
+            }),
+            Expr::Fold(fold) => {
+                self.compared(fold.range, found);
+                self.compared(fold.init, found);
+                self.within(fold, |inside| {
+                    for part in [fold.condition, fold.step, fold.result] {
+                        inside.compared(part, found);
+                    }
+                });
             }
-            (Expr::Ident(_), _) => {
-                let reference = &checked.references[id.index()];
-                return matches!(reference, Reference::Global(Global::Old)).then(|| names.into());
+        }
+    }
+
+    /// The names that lead from `oldSelf` to the value of an expression, where there is one.
+    fn below_old(&mut self, id: Id) -> Option<Box<[String]>> {
+        if let Some((operand, field, is_test)) = selected(self.tree, id) {
+            let field = names::unescape(field).filter(|_| !is_test)?.into_owned();
+            let mut names = self.below_old(operand)?.into_vec();
+            names.push(field);
+            return Some(names.into());
+        }
+        match (self.tree.get(id), &self.checked.references[id.index()]) {
+            (Expr::Call { target, args, .. }, Reference::Call { name, .. }) => {
+                match (&**name, *target, &args[..]) {
+                    ("value" | "or" | "orValue", Some(target), _) => self.below_old(target),
+                    ("optional.of" | "optional.ofNonZeroValue", _, [value]) => self.below_old(*value),
+                    ("_?_:_", None, [_, then, otherwise]) => {
+                        self.below_old(*then).or_else(|| self.below_old(*otherwise))
+                    }
+                    _ => None,
+                }
             }
-            _ => return None,
-        };
+            (Expr::Fold(fold), _) => self.within(fold, |inside| inside.below_old(fold.result)),
+            (Expr::Ident(_), Reference::Global(Global::Old)) => Some(Box::default()),
+            (Expr::Ident(name), Reference::Local) => self.below_named(name),
+            _ => None,
+        }
+    }
+
+    /// The same of the value that a variable names, which stands outside of that variable.
+    fn below_named(&mut self, name: &str) -> Option<Box<[String]>> {
+        let declared = self.scope.iter().rposition(|(known, _)| *known == name)?;
+        let value = self.scope[declared].1?;
+        let inner = self.scope.split_off(declared);
+        let names = self.below_old(value);
+        self.scope.extend(inner);
+        names
+    }
+
+    /// Looks at what is inside of a loop. One that goes through nothing gives a value a name.
+    fn within<T>(&mut self, fold: &'t Fold, look: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.scope.len();
+        let is_name = matches!(self.tree.get(fold.range), Expr::List(items) if items.is_empty());
+        let variables = std::iter::once(&fold.var).chain(&fold.var2).map(|name| (&**name, None));
+        self.scope.extend(variables);
+        self.scope.push((&*fold.accu, is_name.then_some(fold.init)));
+        let result = look(self);
+        self.scope.truncate(outer);
+        result
     }
 }
 

@@ -3,7 +3,7 @@
 //! keeps them. A tool that happens to be installed is not used.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
@@ -172,7 +172,8 @@ fn pinned(go: &mut Command) -> &mut Command {
 
 /// What a command prints.
 pub(super) fn output(command: &mut Command) -> Result<String> {
-    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("run {command:?}"))?;
-    ensure!(output.status.success(), "{command:?} ended with {}", output.status);
+    let output = command.output().with_context(|| format!("run {command:?}"))?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?} ended with {}: {errors}", output.status);
     Ok(String::from_utf8(output.stdout)?)
 }

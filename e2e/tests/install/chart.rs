@@ -240,6 +240,17 @@ fn mistakes_in_values_are_refused() -> Result<()> {
     ] {
         assert!(helm(&["--set", refused]).is_err(), "{refused} should be refused");
     }
+    for (mode, reason) in [
+        ("policy.mode=persist", "'/policy/mode': value must be one of 'Persist', 'Audit', 'Ignore'"),
+        (
+            "policy.spec.mode=persist",
+            "'/policy/spec/mode': value must be one of 'Persist', 'Audit', 'Ignore'",
+        ),
+        ("policy.spec.mode=Audit", "policy.spec.mode: set policy.mode instead, to Persist, Audit or Ignore"),
+    ] {
+        let refused = helm(&["--set", mode]).err().map(|error| format!("{error:#}")).unwrap_or_default();
+        assert!(refused.contains(reason) && !refused.contains("false schema"), "{mode}: {refused}");
+    }
     Ok(())
 }
 

@@ -126,7 +126,7 @@ fn row(
 
 fn tone(effect: EffectKind) -> &'static str {
     match effect {
-        EffectKind::Appears => "plain",
+        EffectKind::Appears | EffectKind::AppearsOnWrite => "plain",
         EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => "warning",
         EffectKind::Hidden | EffectKind::Dropped | EffectKind::Problem => "bad",
     }

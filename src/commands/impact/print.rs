@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use etch::cluster::Scope;
 use etch::report::{self, Cell, Style, Table, Tone, counted};
-use etch_core::api::follow_line;
+use etch_core::api::{Settings, follow_line};
 use etch_core::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
 use etch_core::object::{IGNORE_ANNOTATION, Identity};
 use etch_core::plan::{Ownership, Skip, Terms};
@@ -41,6 +41,7 @@ fn crd(impact: &CrdImpact) -> Value {
     let Counts {
         total,
         gaining,
+        gaining_on_write,
         changing,
         losing,
         hidden,
@@ -67,7 +68,7 @@ fn crd(impact: &CrdImpact) -> Value {
         "unknownFieldsRemoved": texts(unknown_removed),
         "nullsRemoved": nulls_removed.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>(),
         "objects": {
-            "total": total, "gaining": gaining, "changing": changing, "losing": losing,
+            "total": total, "gaining": gaining, "gainingOnWrite": gaining_on_write, "changing": changing, "losing": losing,
             "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid, "protectedByPersist": protected,
             "ignored": ignored, "terminating": terminating, "unknown": open,
         },
@@ -86,7 +87,17 @@ fn crd(impact: &CrdImpact) -> Value {
             .iter()
             .map(|(identity, Detail { effect, exact, skipped })| {
                 let Effect {
-                    appears, changes, disappears, hidden, follows, protected, dropped, held, problems, open
+                    appears,
+                    appears_on_write,
+                    changes,
+                    disappears,
+                    hidden,
+                    follows,
+                    protected,
+                    dropped,
+                    held,
+                    problems,
+                    open,
                 } = effect;
                 json!({
                     "namespace": identity.namespace,
@@ -97,6 +108,7 @@ fn crd(impact: &CrdImpact) -> Value {
                     "tooDeep": *skipped == Some(Skip::TooDeep),
                     "kinds": words(&effect.kinds()),
                     "appears": texts(appears),
+                    "appearsOnWrite": texts(appears_on_write),
                     "changes": texts(changes),
                     "disappears": texts(disappears),
                     "hidden": texts(hidden),
@@ -407,6 +419,9 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
              snapshot of it."
         ));
     }
+    if counts.gaining_on_write > 0 {
+        advice.push(on_write(impact));
+    }
     if counts.held > 0 {
         let held = counted(counts.held, "object");
         advice.push(format!("After the upgrade Etch holds {held}; -o json has the reason for each."));
@@ -428,6 +443,22 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
     advice
 }
 
+/// Who writes the objects that show defaults only then, and at which version these are.
+fn on_write(impact: &CrdImpact) -> String {
+    let Counts { gaining_on_write, open, .. } = impact.tally.counts;
+    let at_most = if open > 0 { "up to " } else { "" };
+    let objects = counted(gaining_on_write, "object");
+    let is_written = impact.rules.settings().is_none_or(Settings::writes) && !impact.rules.is_ignored();
+    let writer = match is_written {
+        true => "Etch makes in its pass after the upgrade, unless it holds or skips the object",
+        false => "Etch does not make under this policy",
+    };
+    format!(
+        "On {at_most}{objects}, new defaults of {} appear only with the next write, which {writer}.",
+        impact.new_version
+    )
+}
+
 /// The flags with which `etch persist` keeps values on the terms of the policy. It destroys none: what a policy
 /// lets the operator destroy is not for a command that is to keep values.
 pub(crate) fn persist_flags(terms: &Terms) -> &'static str {
@@ -436,7 +467,7 @@ pub(crate) fn persist_flags(terms: &Terms) -> &'static str {
 
 fn tone(kind: EffectKind) -> Tone {
     match kind {
-        EffectKind::Appears => Tone::Plain,
+        EffectKind::Appears | EffectKind::AppearsOnWrite => Tone::Plain,
         EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => Tone::Warning,
         EffectKind::Hidden | EffectKind::Dropped | EffectKind::Problem => Tone::Bad,
     }

@@ -103,7 +103,6 @@ impl Checked {
     }
 
     fn crd(&mut self, json: &Json, document: Option<&Document>) {
-        self.crds += 1;
         let crd = name_of(json);
         let old = self.old.get(&crd).map(|(old, _)| old);
         match old {
@@ -136,6 +135,7 @@ impl Checked {
         }
         match etch_lint::lint(json) {
             Ok(mut findings) => {
+                self.crds += 1;
                 etch_lint::suggest_follow(json, &mut findings);
                 self.add(document, &crd, findings.into_iter().chain(refusals));
             }

@@ -32,7 +32,7 @@ pub(super) struct Unserved {
     refused: BTreeMap<String, String>,
     /// About not all objects of these: the field of their webhook that another client changes.
     altered: BTreeMap<String, String>,
-    /// Without success about these: nobody has put the CA bundle into their webhook.
+    /// Without success about these: their webhook has no CA bundle.
     uninjected: BTreeSet<String>,
 }
 
@@ -81,7 +81,8 @@ impl Unserved {
             Some(("WebhookAltered", message))
         };
         let uninjected = || {
-            let message = "nobody has put a caBundle into the webhook of this schema: see --admission-inject";
+            let message = "the webhook of this schema has no caBundle, so no API server can call it: set --admission-inject, or \
+                           add ca.crt to the certificate";
             self.uninjected.contains(name).then(|| ("NoCaBundle", message.to_owned()))
         };
         self.all.clone().or(refused).or_else(altered).or_else(uninjected)

@@ -10,8 +10,8 @@ use super::status::Unserved;
 use crate::cluster::{Cluster, WebhookConfiguration};
 use crate::server::admission::AcceptedKeys;
 use etch_admission::{
-    Declaration, Endpoint, GUARDS, Injection, KeyRing, PathKey, altered, configurations, is_applied,
-    schema_of, with_injected, without_authority,
+    Declaration, Endpoint, GUARDS, KeyRing, PathKey, altered, configurations, is_applied, schema_of,
+    with_injected, without_authority,
 };
 use etch_core::call_error::CallError;
 use kube_structural_schema::json::Json;
@@ -112,10 +112,8 @@ pub(super) async fn write(
                 refused.insert(schema, why);
             }
         };
-        if endpoint.inject != Injection::None {
-            let lacking = now.iter().flat_map(|now| without_authority(now));
-            uninjected.extend(lacking.filter_map(schema_of).map(str::to_owned));
-        }
+        let lacking = now.iter().flat_map(|now| without_authority(now));
+        uninjected.extend(lacking.filter_map(schema_of).map(str::to_owned));
     }
     Ok(Unserved::of_some(refused, altered, uninjected))
 }

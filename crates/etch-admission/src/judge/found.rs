@@ -16,7 +16,7 @@ pub(crate) struct Found {
     pub(super) source: Source,
     /// Which of the extensions it is about; `None` for the object.
     pub(super) extension: Option<usize>,
-    /// Where, below the extension or the object.
+    /// Where, below the extension or the object: items of map lists by their keys.
     pub(super) below: String,
     /// What distinguishes it from another by the same source at the same place.
     pub(super) mark: String,

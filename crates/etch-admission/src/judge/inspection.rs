@@ -8,6 +8,7 @@ use super::found::{Found, Source};
 use super::listed::{Known, Listed};
 use crate::answer::FieldError;
 use crate::compile::{Compiled, CompiledReference, CompiledRule};
+use crate::correlated::correlated;
 use crate::fill::index_of;
 use crate::former::Extension;
 use crate::place::{Location, indices, value_at, with_indices, written};
@@ -17,6 +18,7 @@ use crate::scope::Bound;
 use crate::spec::{Rule, Scope, Severity, UnknownFields};
 use crate::unchanged::Touch;
 use crate::view::view;
+use etch_core::field::place_in;
 use kube_structural_schema::finding::{Finding, Kind};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::prune::prune;
@@ -176,6 +178,10 @@ impl<'r, 'q> Inspection<'r, 'q> {
             kind: finding.kind,
             detail: finding.detail.clone(),
         };
+        let place_of = |finding: &Finding| {
+            let at = place_in(relative(finding), &extension.schema, own);
+            correlated(at.steps(), &extension.schema, own)
+        };
         for finding in &found.values {
             let source = Source::Value(finding.kind);
             let mark = match finding.kind {
@@ -185,18 +191,18 @@ impl<'r, 'q> Inspection<'r, 'q> {
                 _ if relative(finding).is_empty() => Some(finding.detail.clone()),
                 _ => finding.asked.as_deref().map(str::to_owned),
             };
-            let (at, mark) = (relative(finding), mark.unwrap_or_default());
+            let (at, mark) = (place_of(finding), mark.unwrap_or_default());
             self.report(place.extension, source, Severity::Deny, error(finding), at, mark);
         }
         for finding in &found.rules {
-            let (at, mark) = (relative(finding), finding.asked.as_deref().unwrap_or_default());
+            let (at, mark) = (place_of(finding), finding.asked.as_deref().unwrap_or_default());
             self.report(place.extension, Source::SchemaRule, Severity::Deny, error(finding), at, mark);
         }
         if let Some(finding) = &too_expensive {
             self.too_expensive(Severity::Deny, error(finding));
         }
         for finding in &found.misfits {
-            let (at, source) = (relative(finding), Source::Unevaluated(None));
+            let (at, source) = (place_of(finding), Source::Unevaluated(None));
             self.report(place.extension, source, Severity::Deny, error(finding), at, &*finding.detail);
         }
         let severity = match self.compiled.unknown_fields {
@@ -206,10 +212,12 @@ impl<'r, 'q> Inspection<'r, 'q> {
         };
         let mut pruned = Json::from(own.clone());
         prune(&mut pruned, &extension.schema, true, &mut |at| {
-            let at = written(at.to_path().steps());
+            let at = at.to_path();
             let detail = "the schema has no such field".to_owned();
-            let error = FieldError { field: join(&place.written, &at), kind: Kind::Invalid, detail };
-            self.report(place.extension, Source::Unknown, severity, error, at, "");
+            let field = join(&place.written, &written(at.steps()));
+            let error = FieldError { field, kind: Kind::Invalid, detail };
+            let below = correlated(at.steps(), &extension.schema, own);
+            self.report(place.extension, Source::Unknown, severity, error, below, "");
         });
     }
 
@@ -291,7 +299,7 @@ impl<'r, 'q> Inspection<'r, 'q> {
             error: FieldError { field, kind, detail },
             source,
             extension: place.extension,
-            below: written(at),
+            below: self.below(place, at),
             mark: String::new(),
             severity: rule.severity,
             about_change: changes && source == Source::Rule(index)
@@ -345,8 +353,16 @@ impl<'r, 'q> Inspection<'r, 'q> {
                 let field = place.field(reference.declared.field.as_deref(), at);
                 let error = FieldError { field, kind: Kind::Invalid, detail };
                 let (source, severity) = (Source::Reference(index), reference.severity);
-                self.report(place.extension, source, severity, error, written(at), mark);
+                self.report(place.extension, source, severity, error, self.below(place, at), mark);
             });
+        }
+    }
+
+    /// A place below what rules are run over, by which it is found in the old object.
+    fn below(&self, place: &Place<'_>, at: &Location) -> String {
+        match (&self.compiled.extension, place.bound.own) {
+            (Some(extension), Some(own)) => correlated(at, &extension.schema, own),
+            _ => written(at),
         }
     }
 

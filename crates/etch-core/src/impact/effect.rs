@@ -14,6 +14,9 @@ use kube_structural_schema::path::Path;
 pub struct Effect {
     /// Values that it shows afterwards and did not show before.
     pub appears: Vec<Path>,
+    /// Defaults of the storage version that it shows only once a write stores them: it is stored at another
+    /// version (fact R2).
+    pub appears_on_write: Vec<Path>,
     /// Values that are others afterwards: they were never stored, and their default is another.
     pub changes: Vec<Path>,
     /// Values that it no longer shows, and that were never stored.
@@ -131,6 +134,8 @@ pub enum Problem {
 pub enum EffectKind {
     /// A value comes.
     Appears,
+    /// A value comes with the next write of the object.
+    AppearsOnWrite,
     /// A value that was never stored becomes another.
     Changes,
     /// A stored value follows its default.
@@ -194,6 +199,7 @@ impl Effect {
         }
         unite(&mut self.hidden, other.hidden);
         unite(&mut self.appears, other.appears);
+        unite(&mut self.appears_on_write, other.appears_on_write);
         unite(&mut self.changes, other.changes);
         unite(&mut self.disappears, other.disappears);
         self.protected.extend(other.protected);
@@ -211,6 +217,7 @@ impl Effect {
     /// Whether the object is the same to its readers and writers, before and after.
     pub fn is_none(&self) -> bool {
         self.appears.is_empty()
+            && self.appears_on_write.is_empty()
             && self.changes.is_empty()
             && self.disappears.is_empty()
             && self.follows.is_empty()
@@ -230,6 +237,7 @@ impl EffectKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Appears => "appears",
+            Self::AppearsOnWrite => "appears on write",
             Self::Changes => "changes",
             Self::Follows => "follows",
             Self::Disappears => "disappears",
@@ -243,6 +251,7 @@ impl EffectKind {
     pub fn as_possibility(self) -> &'static str {
         match self {
             Self::Appears => "may appear",
+            Self::AppearsOnWrite => "may appear on write",
             Self::Changes => "may change",
             Self::Follows => "may follow",
             Self::Disappears => "may disappear",
@@ -254,10 +263,11 @@ impl EffectKind {
 }
 
 /// The places of an effect by what happens there, the mildest first.
-pub fn by_effect(effect: &Effect) -> [(EffectKind, &[Path]); 5] {
+pub fn by_effect(effect: &Effect) -> [(EffectKind, &[Path]); 6] {
     let hidden = if effect.dropped { EffectKind::Dropped } else { EffectKind::Hidden };
     [
         (EffectKind::Appears, &effect.appears),
+        (EffectKind::AppearsOnWrite, &effect.appears_on_write),
         (EffectKind::Changes, &effect.changes),
         (EffectKind::Follows, &effect.follows),
         (EffectKind::Disappears, &effect.disappears),

@@ -58,7 +58,7 @@ impl Effect {
     /// The sorts of things that happen to the object.
     pub fn kinds(&self) -> BTreeSet<Kind> {
         present([
-            (Kind::Addition, !self.appears.is_empty()),
+            (Kind::Addition, !self.appears.is_empty() || !self.appears_on_write.is_empty()),
             (Kind::Change, !self.changes.is_empty() || !self.follows.is_empty()),
             (Kind::Loss, !self.disappears.is_empty() || !self.hidden.is_empty()),
             (Kind::Problem, self.problems.iter().any(|problem| !problem.is_known())),
@@ -100,6 +100,7 @@ mod tests {
         for (effect, expected) in [
             (Effect::default(), &[][..]),
             (Effect { appears: place(), ..Effect::default() }, &[Kind::Addition]),
+            (Effect { appears_on_write: place(), ..Effect::default() }, &[Kind::Addition]),
             (Effect { changes: place(), ..Effect::default() }, &[Kind::Change]),
             (Effect { follows: place(), ..Effect::default() }, &[Kind::Change]),
             (Effect { disappears: place(), ..Effect::default() }, &[Kind::Loss]),

@@ -29,7 +29,7 @@ use known::known;
 use kube_crd_validation::Validator;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::Json;
-use kube_structural_schema::path::Path;
+use kube_structural_schema::path::{Path, Trail};
 
 pub use effect::{Effect, EffectKind, Open, Problem, by_effect};
 pub use kind::Kind;
@@ -261,8 +261,17 @@ impl<'a> Upgrade<'a> {
             false => vec![Problem::NotJudged { version: stored.version.clone() }],
         };
         let protected = self.protected(view, &changes, &disappears, &problems);
-        let effect =
-            Effect { appears, changes, disappears, hidden, protected, problems, ..Effect::default() };
+        let appears_on_write = self.appears_on_write(view, &after, &stored.version);
+        let effect = Effect {
+            appears,
+            appears_on_write,
+            changes,
+            disappears,
+            hidden,
+            protected,
+            problems,
+            ..Effect::default()
+        };
         match self.written(after) {
             Some(written) => Effect {
                 dropped: !effect.hidden.is_empty() && written.is_written(),
@@ -285,6 +294,16 @@ impl<'a> Upgrade<'a> {
             || self.terms.repairs;
         let written = || predict(&after.into(), self.new, &self.terms, &self.record, &self.changes);
         (may_write && has_work).then(written)
+    }
+
+    /// The defaults that the next write of an object stores, and that no read shows while it is stored at
+    /// another version; not those of which the same was so before. What a webhook would give is not known.
+    fn appears_on_write(&self, before: &Value, after: &Value, version: &str) -> Vec<Path> {
+        if version == self.new.storage().name || !self.new.names_fields_alike(version) {
+            return Vec::new();
+        }
+        let was_so = gaps(before, self.old);
+        gaps(after, self.new).into_iter().filter(|gap| !was_so.contains(gap)).map(|(path, _)| path).collect()
     }
 
     fn difference(&self, before: &Value, after: &Value) -> Difference {
@@ -341,6 +360,18 @@ impl<'a> Upgrade<'a> {
             |(finding, before)| Problem::Invalid { broken: Broken::of(finding, schema, &after), before };
         known(found.iter(), before.iter()).into_iter().map(problem).collect()
     }
+}
+
+/// The topmost defaults of the storage version that an object lacks, with what a write gives there.
+fn gaps(view: &Value, crd: &Crd) -> Vec<(Path, Json)> {
+    let written = written(view, crd);
+    let mut found = Vec::new();
+    crd.compiled().gaps(view, &mut |at: &Trail<'_>, _: &Value| {
+        let path = at.to_path();
+        let value = path.value_in(&written).cloned().map(Json::from);
+        found.extend(value.map(|value| (path, value)));
+    });
+    found
 }
 
 /// An object as a write at the storage version would leave it.

@@ -42,6 +42,7 @@ pub struct Place {
 pub struct Counts {
     pub total: u64,
     pub gaining: u64,
+    pub gaining_on_write: u64,
     pub changing: u64,
     pub losing: u64,
     pub hidden: u64,
@@ -104,6 +105,7 @@ impl Tally {
         }
         for (count, is_so) in [
             (&mut counts.gaining, !effect.appears.is_empty()),
+            (&mut counts.gaining_on_write, !effect.appears_on_write.is_empty()),
             (&mut counts.changing, !effect.changes.is_empty()),
             (&mut counts.losing, !effect.disappears.is_empty()),
             (&mut counts.hidden, !effect.hidden.is_empty()),
@@ -144,7 +146,7 @@ impl Place {
 /// The sort of effect, where it is no problem.
 fn kind_of(effect: EffectKind) -> Kind {
     match effect {
-        EffectKind::Appears => Kind::Addition,
+        EffectKind::Appears | EffectKind::AppearsOnWrite => Kind::Addition,
         EffectKind::Changes | EffectKind::Follows => Kind::Change,
         EffectKind::Disappears | EffectKind::Hidden | EffectKind::Dropped => Kind::Loss,
         EffectKind::Problem => Kind::Problem,

@@ -59,6 +59,7 @@ fn told(effect: &Effect) -> Vec<String> {
     let problems: Vec<_> = effect.problems.iter().map(ToString::to_string).collect();
     [
         ("appears", paths(&effect.appears)),
+        ("appears on write", paths(&effect.appears_on_write)),
         ("changes", paths(&effect.changes)),
         ("follows", paths(&effect.follows)),
         ("disappears", paths(&effect.disappears)),
@@ -448,9 +449,10 @@ fn a_default_that_no_reader_sees_yet_can_make_every_write_invalid() {
             json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": a } });
         told(&Upgrade::new(&old, &new).stored(bytes.into(), 0, &Record::default()).expect("readable").1)
     };
-    assert_eq!(told(1), [""; 0]);
-    assert_eq!(told(2).len(), 1);
-    assert!(told(2)[0].starts_with("problems .spec: !has(self.color) || self.a < 2;"), "{:?}", told(2));
+    let appears = "appears on write .spec.color";
+    assert_eq!(told(1), [appears]);
+    assert_eq!((told(2).len(), &*told(2)[0]), (2, appears));
+    assert!(told(2)[1].starts_with("problems .spec: !has(self.color) || self.a < 2;"), "{:?}", told(2));
 }
 
 #[test]

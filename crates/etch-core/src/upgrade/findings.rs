@@ -189,6 +189,7 @@ fn words(place: &Place) -> String {
     }
     match place.effect {
         EffectKind::Appears => format!("{text} appears"),
+        EffectKind::AppearsOnWrite => format!("{text} appears on write"),
         EffectKind::Changes => format!("{text} changes"),
         EffectKind::Follows => format!("{text} follows its default (onChange: Follow)"),
         EffectKind::Disappears => format!("{text} disappears"),

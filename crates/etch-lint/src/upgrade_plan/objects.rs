@@ -151,7 +151,7 @@ fn at_storage_version(upgrade: &Upgrade<'_>) -> String {
 pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
     let added = &upgrade.schemas.defaults_added;
     let gains = match upgrade.objects {
-        Some(objects) => objects.counts.gaining > 0,
+        Some(objects) => objects.counts.gaining + objects.counts.gaining_on_write > 0,
         None => !added.is_empty(),
     };
     let moves = upgrade.moves();
@@ -159,7 +159,9 @@ pub(super) fn after(upgrade: &Upgrade<'_>, plan: &mut UpgradePlan) {
         return;
     }
     let mut why = match upgrade.objects {
-        Some(_) => upgrade.places(|place| place.effect == EffectKind::Appears),
+        Some(_) => {
+            upgrade.places(|place| matches!(place.effect, EffectKind::Appears | EffectKind::AppearsOnWrite))
+        }
         None => added.iter().map(|(path, value)| format!("{path}: {} is new", shown(value))).collect(),
     };
     if let (true, Some((_, old))) = (moves, upgrade.old) {

@@ -10,7 +10,8 @@ fn a_document_at_another_version_is_converted_where_no_webhook_is_needed() {
     let beta: Object =
         json!({ "apiVersion": "example.com/v1beta1", "metadata": { "name": "a" }, "spec": { "a": 1 } })
             .into();
-    assert_eq!(told(&Upgrade::new(&old, &new).object(&beta)), [""; 0], "fact R2");
+    assert_eq!(told(&Upgrade::new(&old, &new).object(&beta)), ["appears on write .spec.color"], "fact R2");
+    assert_eq!(told(&Upgrade::new(&new, &new).object(&beta)), [""; 0], "it was so before");
     let unknown: Object = json!({ "apiVersion": "example.com/v7", "metadata": { "name": "a" } }).into();
     assert_eq!(
         told(&Upgrade::new(&old, &new).object(&unknown)),
@@ -41,8 +42,15 @@ fn an_object_stored_at_the_old_storage_version_is_read_with_that_versions_defaul
     let mut object = tab(json!({ "a": 1 }), json!({ "f:a": {} })).json().clone();
     object["apiVersion"] = json!("example.com/v1beta1");
     let object = Object::from(object);
-    assert_eq!(told(&Upgrade::new(&old, &new).object(&object)), [""; 0]);
+    assert_eq!(told(&Upgrade::new(&old, &new).object(&object)), ["appears on write .spec.color"]);
     assert_eq!(Upgrade::new(&old, &new).schemas().defaults_added.len(), 1);
+    let (bare, full) = (spec(plain.clone()), spec(color.clone()));
+    let blue = spec(json!({ "a": {}, "color": { "default": "blue" } }));
+    let red = crd(&[("v1beta1", false, bare.clone()), ("v1", true, full)]);
+    let blue = crd(&[("v1beta1", false, bare), ("v1", true, blue)]);
+    let (_, other) =
+        Upgrade::new(&red, &blue).stored(object.json().clone(), 0, &Record::default()).expect("readable");
+    assert_eq!(told(&other), ["appears on write .spec.color"], "the same default gave another value");
     let new = crd(&[("v1beta1", false, spec(color.clone())), ("v1", true, spec(plain))]);
     let hidden = Upgrade::new(&old, &new).object(&object);
     assert_eq!(told(&hidden), [""; 0], "what conversion hands over is pruned");
