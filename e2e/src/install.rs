@@ -5,13 +5,14 @@ mod chart;
 mod tool;
 mod version;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
 
 use crate::operator;
 
+pub use ci::root;
 pub use tool::{
     actionlint, argo_sync_program, crane, crane_program, flux_reconcile_program, helm, helm_program,
     helm_template, krew_program, kube_score, kustomize, kustomize_program, migrator_program,
@@ -128,9 +129,4 @@ fn admission() -> Result<String> {
         chart::added(&self_managed, &base, &["Role", "RoleBinding"], &when("eq", "SelfManaged"))?,
     ];
     Ok(parts.concat())
-}
-
-/// The root of the repository.
-pub fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }

@@ -4,7 +4,6 @@ pub mod access;
 pub mod admission;
 pub mod aged;
 pub mod bench;
-pub mod cargo;
 pub mod cluster;
 pub mod conformance;
 pub mod control_plane;
@@ -28,7 +27,8 @@ pub mod releases;
 pub mod scene;
 pub mod serving;
 pub mod sized_widgets;
-pub mod target;
 pub mod usage;
 pub mod webhook;
 pub mod widgets;
+
+pub use ci::{cargo, target};

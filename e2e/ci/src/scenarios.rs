@@ -8,13 +8,13 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cargo::forget_package;
-use e2e::target::target_folder;
+use ci::cargo::forget_package;
+use ci::root;
+use ci::target::target_folder;
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::report::Report;
-use crate::workspace;
 
 /// Binaries that run at once. Each starts control planes of its own, at ports of its own.
 const AT_ONCE: usize = 3;
@@ -89,7 +89,7 @@ fn build() -> Result<(Vec<Built>, PathBuf)> {
     let mut command = Command::new("cargo");
     command.args(["test", "--workspace", "--test", "*", "--no-run"]);
     command.args(["--message-format", "json-render-diagnostics"]);
-    command.current_dir(workspace()).stdout(Stdio::piped());
+    command.current_dir(root()).stdout(Stdio::piped());
     forget_package(&mut command);
     let mut child = command.spawn().context("cargo cannot be run")?;
     let (mut tests, mut etch) = (Vec::new(), None);
