@@ -8,7 +8,8 @@ mod version;
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::operator;
 
@@ -129,4 +130,13 @@ fn admission() -> Result<String> {
         chart::added(&self_managed, &base, &["Role", "RoleBinding"], &when("eq", "SelfManaged"))?,
     ];
     Ok(parts.concat())
+}
+
+/// The object that has this kind and name.
+///
+/// # Errors
+/// There is none.
+pub fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> Result<&'o Value> {
+    let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.with_context(|| format!("no {kind} {name}"))
 }
