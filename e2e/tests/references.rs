@@ -116,7 +116,8 @@ fn pages() -> Result<Vec<(String, String)>> {
     for entry in fs::read_dir(root().join("docs"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "md") {
-            pages.push((path.display().to_string(), fs::read_to_string(&path)?));
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            pages.push((format!("docs/{name}"), fs::read_to_string(&path)?));
         }
     }
     Ok(pages)
