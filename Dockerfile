@@ -23,7 +23,9 @@ COPY crates/kube-manifests/Cargo.toml crates/kube-manifests/
 COPY crates/kube-structural-schema/Cargo.toml crates/kube-structural-schema/
 COPY crates/kube-validation-rules/Cargo.toml crates/kube-validation-rules/
 COPY e2e/Cargo.toml e2e/
-RUN for package in . e2e crates/*; do mkdir -p "$package/src" && touch "$package/src/lib.rs"; done \
+COPY e2e/ci/Cargo.toml e2e/ci/
+COPY e2e/simulator/Cargo.toml e2e/simulator/
+RUN for package in . e2e e2e/ci e2e/simulator crates/*; do mkdir -p "$package/src" && touch "$package/src/lib.rs"; done \
  && echo 'fn main() {}' > src/main.rs \
  && cargo build --locked --release --package etch --bin etch --features "$FEATURES"
 

@@ -8,9 +8,9 @@ default:
 demo *flags:
     cargo demo {{ flags }}
 
-# Run all checks and tests
-ci:
-    cargo ci
+# Run all checks and tests, or some steps of them: `just ci format documentation`
+ci *steps:
+    cargo ci {{ steps }}
 
 # Format the Rust code
 fmt:
@@ -18,8 +18,7 @@ fmt:
 
 # Run clippy on everything; warnings are errors
 lint:
-    cargo clippy --workspace --all-targets -- --deny warnings
-    cargo clippy --workspace --bin etch --features etch/otlp -- --deny warnings
+    cargo ci lint "lint of otlp"
 
 # Run the unit tests, and the operator against a scripted API server, in seconds and without Go; `just test NAME` runs some of them
 test *filter:
@@ -195,10 +194,14 @@ mutants *flags:
     ulimit -v 6000000
     cargo mutants --package kube-structural-schema {{ flags }}
 
-# Check the licenses, duplicates and sources of the dependencies; `just deny advisories` checks known vulnerabilities, and needs GitHub
-deny *checks="bans licenses sources":
-    cargo install cargo-deny@0.20.2 --quiet --locked --debug --root target/tools
-    target/tools/bin/cargo-deny check {{ checks }}
+# Check the licenses, duplicates and sources of the dependencies
+deny:
+    cargo ci cargo-deny dependencies
+
+# Check the dependencies for known vulnerabilities; needs GitHub
+advisories:
+    cargo ci cargo-deny
+    target/tools/bin/cargo-deny --workspace check advisories
 
 # Build a static binary for each architecture that the toolchain has, in target/binaries
 release-binaries:

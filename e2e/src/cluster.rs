@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use http::Request;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::control_plane::{ControlPlane, EtcdRaw};
@@ -326,6 +326,11 @@ pub fn parse_documents(text: &str) -> Result<Vec<Value>> {
 /// The plural of a kind, as [`crd`] names it.
 pub fn plural(kind: &str) -> String {
     format!("{}s", kind.to_lowercase())
+}
+
+/// The schema of objects whose spec has these fields.
+pub fn with_spec(fields: impl Serialize) -> Value {
+    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": fields } } })
 }
 
 /// A CRD of one group with these versions: `(name, storage, openAPIV3Schema)`.

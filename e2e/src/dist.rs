@@ -146,7 +146,8 @@ fn file(name: &str) -> Result<Vec<u8>> {
     fs::read(root().join(name)).with_context(|| format!("read {name}"))
 }
 
-fn sha256(bytes: &[u8]) -> String {
+/// The SHA-256 of some bytes, in hexadecimal digits.
+pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -5,13 +5,15 @@ mod chart;
 mod tool;
 mod version;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::operator;
 
+pub use ci::root;
 pub use tool::{
     actionlint, argo_sync_program, crane, crane_program, flux_reconcile_program, helm, helm_program,
     helm_template, krew_program, kube_score, kustomize, kustomize_program, migrator_program,
@@ -130,7 +132,11 @@ fn admission() -> Result<String> {
     Ok(parts.concat())
 }
 
-/// The root of the repository.
-pub fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+/// The object that has this kind and name.
+///
+/// # Errors
+/// There is none.
+pub fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> Result<&'o Value> {
+    let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    found.with_context(|| format!("no {kind} {name}"))
 }

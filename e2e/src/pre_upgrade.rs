@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
+use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, with_spec};
 use crate::control_plane::ControlPlane;
 use crate::install::root;
 use crate::operator::binary;
@@ -28,9 +28,7 @@ pub fn recipe() -> Result<String> {
 
 /// The CRD of the recipe, whose objects have these fields.
 fn released_crd(fields: &Value) -> Value {
-    let spec = json!({ "type": "object", "properties": fields });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    crd(GROUP, "CronTab", &[("v1", true, schema)])
+    crd(GROUP, "CronTab", &[("v1", true, with_spec(fields))])
 }
 
 /// How a release by a program ended: the inner error has what the program printed.

@@ -12,6 +12,7 @@ use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, parse_document
 use crate::control_plane::{ControlPlane, Options};
 use crate::install::kustomize;
 use crate::operator::{Operator, binary};
+use crate::process::{self, Ended};
 
 /// The controller that fills a role with the rules of those that its labels select, as
 /// kube-controller-manager names it.
@@ -162,6 +163,23 @@ impl Scene {
         let mut all = vec!["--settle=200ms", "--listen=127.0.0.1:0"];
         all.extend(flags);
         Operator::start(&self.kubeconfig, &self.log_path(), &all)
+    }
+
+    /// Runs a command of `etch` as the administrator.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn etch(&self, arguments: &[&str]) -> Result<Ended> {
+        process::etch(&self.control_plane.kubeconfig(0), arguments)
+    }
+
+    /// The same with its output in JSON: its exit status, and what it prints.
+    ///
+    /// # Errors
+    /// It cannot be started, or prints no JSON.
+    pub fn etch_json(&self, arguments: &[&str]) -> Result<(Option<i32>, Value)> {
+        let ended = self.etch(&[arguments, &["-o", "json"]].concat())?;
+        Ok((ended.code, ended.json()?))
     }
 
     /// Starts the operator as it is measured: with as few lines in its log as users have.

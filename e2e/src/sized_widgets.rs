@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, crd};
+use crate::cluster::{Cluster, crd, with_spec};
 
 /// The CRD, with the default or without it.
 pub fn definition(group: &str, has_default: bool) -> Value {
@@ -13,9 +13,20 @@ pub fn definition(group: &str, has_default: bool) -> Value {
     if has_default {
         properties["size"] = json!({ "type": "integer", "default": 1 });
     }
-    let spec = json!({ "type": "object", "properties": properties });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    crd(group, "Widget", &[("v1", true, schema)])
+    crd(group, "Widget", &[("v1", true, with_spec(properties))])
+}
+
+/// Applies it.
+///
+/// # Errors
+/// It is refused.
+pub async fn define(cluster: &Cluster, group: &str, has_default: bool) -> Result<()> {
+    cluster.apply_crd(&definition(group, has_default)).await.map(drop)
+}
+
+/// Objects as [`stored`] names them.
+pub fn names(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// The objects that hold the default in etcd, as `namespace/name`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
+use crate::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural, with_spec};
 
 /// How many writes for each object and default are borne on average: what was in flight in a crash is
 /// repeated.
@@ -199,9 +199,10 @@ impl Widgets {
         for default in 1..=self.defaults {
             spec[field(default)] = json!({ "type": "integer", "default": default });
         }
-        let spec = json!({ "type": "object", "properties": spec });
-        let schema = json!({ "type": "object", "properties": { "spec": spec } });
-        self.cluster.apply_crd(&crd(&self.group, &self.kind, &[("v1", true, schema)])).await.map(drop)
+        self.cluster
+            .apply_crd(&crd(&self.group, &self.kind, &[("v1", true, with_spec(spec))]))
+            .await
+            .map(drop)
     }
 
     async fn make(&self, index: usize) -> Result<()> {

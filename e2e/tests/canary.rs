@@ -2,13 +2,12 @@
 //! resumes them, and after as many rejected objects. What is stored is read from etcd.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::admission::deny_updates;
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually};
-use e2e::operator::{Operator, binary};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, with_spec};
+use e2e::operator::Operator;
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -186,9 +185,7 @@ async fn define(cluster: &Cluster, defaults: usize) -> Result<()> {
     for default in ["first", "second"].iter().take(defaults) {
         properties[default] = json!({ "type": "string", "default": "given" });
     }
-    let spec = json!({ "type": "object", "properties": properties });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
-    cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, schema)])).await.map(drop)
+    cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, with_spec(properties))])).await.map(drop)
 }
 
 /// The objects that hold a default in etcd.
@@ -208,25 +205,16 @@ async fn annotate(cluster: &Cluster, generation: &str) -> Result<()> {
     cluster.patch(&format!("{CRDS}/{CRD}"), Patch::Merge, "user", &body).await?.ok().map(drop)
 }
 
-/// Runs a command as the administrator; returns its standard output and its errors.
-fn etch(scene: &Scene, arguments: &[&str]) -> Result<(String, String)> {
-    let mut command = Command::new(binary()?);
-    let output = command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok((text(&output.stdout), text(&output.stderr)))
-}
-
 /// Resumes the pass, and expects this at the end of what the command prints.
 fn resume(scene: &Scene, more: &str) -> Result<()> {
-    let (printed, errors) = etch(scene, &["resume", CRD])?;
-    ensure!(printed == format!("crd/{CRD}: resumed at generation 2{more}\n"), "{printed}{errors}");
+    let ended = scene.etch(&["resume", CRD])?;
+    ensure!(ended.out == format!("crd/{CRD}: resumed at generation 2{more}\n"), "{ended:?}");
     Ok(())
 }
 
 /// What `etch explain` has on the first default of an object.
 fn explained(scene: &Scene, object: &str) -> Result<String> {
-    let (printed, errors) = etch(scene, &["explain", CRD, object, "-o", "json"])?;
-    let explained: Value = serde_json::from_str(&printed).context(errors)?;
+    let (_, explained) = scene.etch_json(&["explain", CRD, object])?;
     Ok(explained["defaults"][0]["reason"].as_str().context("a reason")?.to_owned())
 }
 
@@ -241,8 +229,7 @@ fn held_by_the_canary(scene: &Scene, object: &str, result: &str) -> Result<()> {
 
 /// A dry run does not claim that what the canary has written lacks a default.
 fn what_is_due_and_what_is_unproved(scene: &Scene) -> Result<()> {
-    let (printed, errors) = etch(scene, &["persist", CRD, "--dry-run", "-o", "json"])?;
-    let planned: Value = serde_json::from_str(&printed).context(errors)?;
+    let (_, planned) = scene.etch_json(&["persist", CRD, "--dry-run"])?;
     let planned = &planned["crds"][0];
     ensure!(planned["due"] == OBJECTS - CANARY && planned["unproved"] == CANARY, "{planned:#}");
     for plan in planned["plans"].as_array().context("plans")? {
@@ -250,10 +237,10 @@ fn what_is_due_and_what_is_unproved(scene: &Scene) -> Result<()> {
         let reason = if is_stored { json!("unproved") } else { Value::Null };
         ensure!(plan["action"] == "apply" && plan["reason"] == reason, "{plan}");
     }
-    let (printed, errors) = etch(scene, &["persist", CRD, "--dry-run"])?;
+    let ended = scene.etch(&["persist", CRD, "--dry-run"])?;
     let summary =
         format!("{OBJECTS} objects of 1 CRD: {} to be written, {CANARY} unproved.\n", OBJECTS - CANARY);
-    ensure!(printed.contains(&summary), "{printed}{errors}");
+    ensure!(ended.out.contains(&summary), "{ended:?}");
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use e2e::corpus::{load, pairs};
+use e2e::paths::is_below;
 use etch_lint::{Finding, compatibility};
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
@@ -192,11 +193,6 @@ fn touches(finding: &Finding, entry: &Entry, at: &str) -> bool {
         || entry.check == "unhandled"
             && found.strip_prefix(at).is_some_and(|rest| rest == "[]" || rest.starts_with(['.', '[']))
             && finding.message.contains("in allOf")
-}
-
-/// Whether a place is another, or below it.
-fn is_below(place: &str, above: &str) -> bool {
-    place.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// Why Etch does not find it.

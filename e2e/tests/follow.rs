@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, documents, eventually, with_spec};
 use e2e::scene::Scene;
 use etch::cluster::{Events, GenerationCheck};
 use etch_core::crd::Crd;
@@ -423,9 +423,7 @@ fn widgets(default: Option<i64>) -> Value {
         "parts": { "type": "object", "additionalProperties": part },
         "atomic": { "type": "array", "items": part },
     });
-    let schema =
-        json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } });
-    crd(GROUP, "Widget", &[("v1", true, schema)])
+    crd(GROUP, "Widget", &[("v1", true, with_spec(spec))])
 }
 
 fn policy(more: &[(&str, Value)]) -> Value {

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use e2e::cluster::{Cluster, GUARD, crd, documents, eventually};
+use e2e::cluster::{Cluster, GUARD, crd, documents, eventually, with_spec};
 use e2e::corpus::{text, without_webhook};
+use e2e::environment::number;
 use e2e::operator::Operator;
 use e2e::ports::free_port;
 use e2e::probe;
@@ -42,7 +43,7 @@ async fn an_idle_operator_asks_for_nothing() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes, and measures only on an otherwise idle machine: `just idle`"]
 async fn five_hundred_crds_of_twenty_objects() -> Result<()> {
-    let (crds, each) = (number("IDLE_CRDS", 500)?, number("IDLE_OBJECTS", 20)?);
+    let (crds, each) = (number("IDLE_CRDS")?.unwrap_or(500), number("IDLE_OBJECTS")?.unwrap_or(20));
     measure(&Crds::Made(Made { crds, each, ..Made::default() }), "idle", 96 << 20).await
 }
 
@@ -58,7 +59,7 @@ async fn a_thousand_objects_of_100_kb() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes, and measures only on an otherwise idle machine: `just idle`"]
 async fn three_hundred_crds_of_700_kb() -> Result<()> {
-    let crds = Made { crds: number("IDLE_CRDS", 300)?, schema_bytes: 700_000, ..Made::default() };
+    let crds = Made { crds: number("IDLE_CRDS")?.unwrap_or(300), schema_bytes: 700_000, ..Made::default() };
     measure(&Crds::Made(crds), "idle-large-crds", 96 << 20).await
 }
 
@@ -76,10 +77,6 @@ async fn real_crds_without_objects() -> Result<()> {
     let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
     let folder = std::env::var_os("IDLE_FOLDER").unwrap_or_else(|| corpus.into());
     measure(&Crds::read(Path::new(&folder))?, "idle-real", 48 << 20).await
-}
-
-fn number(name: &str, usual: usize) -> Result<usize> {
-    Ok(std::env::var(name).ok().map_or(Ok(usual), |number| number.parse())?)
 }
 
 /// Writes what an idle operator costs into a file of this name, and holds it against what is promised.
@@ -314,13 +311,13 @@ impl Made {
                                    with, and since which release it has been there for whoever needs it.";
         const GROUP_SIZE: usize = 15;
         let kind = format!("Widget{number:03}x");
-        let mut schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+        let mut schema = with_spec(json!({
             "size": { "type": "integer" },
             "color": { "type": "string", "default": "green" },
             "limits": { "type": "object", "default": {}, "properties": {
                 "cpu": { "type": "string", "default": "1" }, "memory": { "type": "string", "default": "1Gi" } } },
             "text": { "type": "string" },
-        }}}});
+        }));
         // A quarter of the objects is this CRD's own; in real ones less than a tenth is.
         for group in 0..self.schema_bytes / (DESCRIPTION.len() + 50) / GROUP_SIZE {
             let owner = if group % 4 == 0 { number } else { 0 };

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually};
+use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually, with_spec};
 use e2e::scene::{BARRIER, Scene};
 use futures::StreamExt;
 use serde_json::{Value, json};
@@ -134,9 +134,9 @@ async fn a_quiet_cluster_and_a_restart_cost_nothing() -> Result<()> {
 async fn a_default_of_a_new_storage_version_is_stored_and_owners_keep_their_fields() -> Result<()> {
     let scene = Scene::start(&[GROUP]).await?;
     let cluster = &scene.cluster;
-    let old = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+    let old = with_spec(json!({
         "schedule": { "type": "string" }, "image": { "type": "string" },
-    }}}});
+    }));
     let mut new = old.clone();
     new["properties"]["spec"]["properties"]["color"] = json!({ "type": "string", "default": "green" });
     let v1beta1 = |storage| ("v1beta1", storage, old.clone());

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, GUARD, crd, documents, eventually};
+use e2e::cluster::{Cluster, GUARD, crd, documents, eventually, with_spec};
 use e2e::install::root;
 use e2e::ports::free_port;
 use e2e::probe::{ask, is_ok};
@@ -258,12 +258,11 @@ fn named_metrics() -> Result<BTreeSet<(String, String)>> {
 }
 
 async fn one_object_is_stored(cluster: &Cluster) -> Result<()> {
-    let schema = |properties: Value| json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } });
-    cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, schema(json!({})))])).await?;
+    cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, with_spec(json!({})))])).await?;
     let object = json!({ "apiVersion": format!("{GROUP}/v1"), "kind": "Widget", "metadata": { "name": "one" },
                          "spec": {} });
     cluster.create(&format!("/apis/{GROUP}/v1/namespaces/default/widgets"), "user", &object).await?;
-    let with = schema(json!({ "color": { "type": "string", "default": "green" } }));
+    let with = with_spec(json!({ "color": { "type": "string", "default": "green" } }));
     cluster.apply_crd(&crd(GROUP, "Widget", &[("v1", true, with)])).await?;
     cluster.persisted(&format!("widgets.{GROUP}"), "AllPersisted", SOON).await.map(drop)
 }

@@ -2,15 +2,13 @@
 //! not, and no permission that is not used.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::access::{attributes, granted_soon};
 use e2e::admission::freeze;
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, parse_documents};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, parse_documents, with_spec};
 use e2e::install::kustomize;
-use e2e::operator::binary;
 use e2e::permissions::{Differences, Permission, compare, granted, refused, used};
 use e2e::scene::{NAMESPACE, Scene, apply, apply_all, place};
 use serde_json::{Value, json};
@@ -77,19 +75,17 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
         "kind: DefaultsPolicy\napiVersion: etch-operator.io/v1alpha1\n\
         metadata: {name: elsewhere}\nspec: {selector: {groups: [\"*.example.org\"]}}\n",
     )?;
-    let (code, out, err) = printed(&scene, &["rbac", "--live", "--policy", &elsewhere])?;
-    assert_eq!((code, out.as_str()), (Some(1), ""), "no role that would take away what another grants");
+    let ended = scene.etch(&["rbac", "--live", "--policy", &elsewhere])?;
+    assert_eq!((ended.code, &*ended.out), (Some(1), ""), "no role that would take away what another grants");
     assert_eq!(
-        err,
+        ended.err,
         "note: DefaultsPolicy elsewhere selects none of the CRDs, or other policies govern them; no role is printed\n"
     );
     scene.policy("idle", json!({ "selector": { "groups": ["one.example.com"] }, "mode": "Ignore" })).await?;
-    let (code, out, err) = printed(&scene, &["rbac", "--policy", "idle"])?;
-    assert_eq!((code, out.as_str()), (Some(0), ""));
-    assert!(
-        err.starts_with("note: DefaultsPolicy idle has mode: Ignore, so Etch needs no permission"),
-        "{err}"
-    );
+    let ended = scene.etch(&["rbac", "--policy", "idle"])?;
+    let note = "note: DefaultsPolicy idle has mode: Ignore, so Etch needs no permission";
+    assert_eq!((ended.code, &*ended.out), (Some(0), ""));
+    assert!(ended.err.starts_with(note), "{ended:?}");
     // Nor is it granted by the policies that govern others.
     for flags in [&["--policy", "default"][..], &[]] {
         let rules = rbac(&scene, flags)?["rules"].to_string();
@@ -110,13 +106,13 @@ async fn each_overlay_does_what_it_says_with_no_more_than_it_grants() -> Result<
     rules.retain(|rule| rule["apiGroups"] == json!([three.group]));
     all_is_needed(&scene, &[only_three], of_three)?;
     // While an operator runs, it would come again.
-    let (code, out, err) = printed(&scene, &["clean"])?;
-    assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
+    let ended = scene.etch(&["clean"])?;
+    assert_eq!((ended.code, &*ended.out), (Some(2), ""), "{ended:?}");
     assert!(
-        err.contains(
+        ended.err.contains(
             " renews the Lease etch-system/etch, and would create everything again; stop it first: "
         ),
-        "{err}"
+        "{ended:?}"
     );
     operator.stop().await?;
 
@@ -146,17 +142,9 @@ async fn nothing_is_left(scene: &Scene) -> Result<()> {
 
 /// `etch` as the administrator runs it.
 fn etch(scene: &Scene, arguments: &[&str]) -> Result<String> {
-    let (code, out, err) = printed(scene, arguments)?;
-    ensure!(code == Some(0), "etch {arguments:?}: {err}");
-    Ok(out)
-}
-
-/// The same: its exit status, and what it prints.
-fn printed(scene: &Scene, arguments: &[&str]) -> Result<(Option<i32>, String, String)> {
-    let mut command = Command::new(binary()?);
-    command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0));
-    let output = command.output()?;
-    Ok((output.status.code(), String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?))
+    let ended = scene.etch(arguments)?;
+    ensure!(ended.code == Some(0), "etch {arguments:?}: {ended:?}");
+    Ok(ended.out)
 }
 
 /// The role that `etch rbac` prints for the CRDs of the cluster.
@@ -190,8 +178,8 @@ struct Group {
 impl Group {
     async fn create(cluster: &Cluster, group: &'static str, count: usize) -> Result<Self> {
         let made = Self { group, count };
-        let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
-            "size": { "type": "integer" } } } } });
+        let schema = with_spec(json!({
+            "size": { "type": "integer" } }));
         cluster.apply_crd(&crd(group, "Widget", &[("v1", true, schema)])).await?;
         for index in 0..count {
             made.make(cluster, &format!("widget-{index:03}")).await?;
@@ -208,8 +196,8 @@ impl Group {
     }
 
     async fn add_default(&self, cluster: &Cluster) -> Result<()> {
-        let schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
-            "size": { "type": "integer" }, "color": { "type": "string", "default": "green" } } } } });
+        let schema = with_spec(json!({
+            "size": { "type": "integer" }, "color": { "type": "string", "default": "green" } }));
         cluster.apply_crd(&crd(self.group, "Widget", &[("v1", true, schema)])).await.map(drop)
     }
 

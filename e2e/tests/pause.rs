@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, Condition, crd, documents, eventually};
+use e2e::cluster::{Cluster, Condition, crd, documents, eventually, with_spec};
 use e2e::install::root;
 use e2e::scene::{Scene, apply_all};
 use e2e::webhook::Webhook;
@@ -219,9 +219,7 @@ impl Kind {
         for default in ["first", "second", "third"].iter().take(defaults) {
             properties[default] = json!({ "type": "string", "default": "given" });
         }
-        let spec = json!({ "type": "object", "properties": properties });
-        let schema = json!({ "type": "object", "properties": { "spec": spec } });
-        cluster.apply_crd(&crd(self.group, self.kind, &[("v1", true, schema)])).await.map(drop)
+        cluster.apply_crd(&crd(self.group, self.kind, &[("v1", true, with_spec(properties))])).await.map(drop)
     }
 
     fn object(self, name: &str) -> Value {

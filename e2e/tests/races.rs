@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, Patch, crd};
+use e2e::cluster::{Cluster, Patch, crd, with_spec};
 use e2e::scene::Scene;
 use etch::cluster::GenerationCheck;
 use etch_core::crd::Crd;
@@ -167,7 +167,7 @@ fn schema(with_default: bool) -> Value {
     if with_default {
         spec["color"] = json!({ "type": "string", "default": "green" });
     }
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } })
+    with_spec(spec)
 }
 
 fn widget(version: &str, name: &str) -> Value {

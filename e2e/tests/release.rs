@@ -13,13 +13,12 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::dist::{Binary, Release, VERSION, push};
+use e2e::dist::{Binary, Release, VERSION, push, sha256};
 use e2e::install::{actionlint, crane_program, helm_program, krew_program, root};
 use e2e::operator::binary;
 use e2e::scene::{NAMESPACE, place};
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_is_repeatable_and_installs() -> Result<()> {
@@ -111,10 +110,6 @@ fn files(folder: &Path) -> Result<BTreeMap<String, String>> {
         }
     }
     Ok(found)
-}
-
-fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `SHA256SUMS` names each file that is downloaded.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, GUARD, eventually};
+use e2e::environment::number;
 use e2e::operator::Operator;
 use e2e::scene::{NAMESPACE, Scene};
 use e2e::widgets::Widgets;
@@ -41,7 +42,7 @@ async fn work_is_handed_over_and_no_law_is_broken() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes ten minutes, or as many seconds as CHURN_SECONDS says: `just churn`"]
 async fn no_law_is_broken_in_ten_minutes_of_churn() -> Result<()> {
-    let seconds = std::env::var("CHURN_SECONDS").ok().map_or(Ok(600), |seconds| seconds.parse())?;
+    let seconds = number("CHURN_SECONDS")?.unwrap_or(600);
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut story = Story::begin(400).await?;
     let mut events = [Event::Pause, Event::Kill, Event::Stop].into_iter().cycle();

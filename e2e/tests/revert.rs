@@ -4,12 +4,10 @@
 //! What is claimed is read from etcd.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually};
-use e2e::operator::binary;
+use anyhow::{Result, ensure};
+use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually, with_spec};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -67,7 +65,7 @@ async fn what_was_stored_goes_after_a_rollback_and_what_belongs_to_others_stays(
     assert_eq!(details(&plan), planned(), "{plan:#}");
     ensure!(raws(cluster).await? == before, "something was written");
 
-    let text = table(&scene, &[])?;
+    let text = scene.etch(&["revert", "widgets"])?.out;
     ensure!(text.contains("Nothing was written; --yes removes them."), "{text}");
     let words: Vec<&str> = text.split_whitespace().collect();
     ensure!(words.join(" ").contains("default/hidden hold HiddenFields .spec.extra"), "{text}");
@@ -140,11 +138,9 @@ async fn values_of_a_field_that_is_gone_go_once_the_field_is_back_without_its_de
 
     // Nothing else names what had a default once.
     let said = |arguments: &[&str]| -> Result<String> {
-        let output = run(&scene, arguments)?;
-        let (told, noted) =
-            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        ensure!(output.status.success(), "{told}{noted}");
-        Ok(format!("{told}{noted}"))
+        let ended = scene.etch(arguments)?;
+        ensure!(ended.code == Some(0), "{ended:?}");
+        Ok(ended.out + &ended.err)
     };
     ensure!(said(&["clean"])?.contains(&format!("defaultsreport/{WIDGETS} stays")), "it is gone");
     scene.report(WIDGETS).await?;
@@ -163,29 +159,23 @@ async fn rolled_back(scene: &Scene, fields: &Value) -> Result<()> {
 fn noted(fields: &Value) -> Value {
     let mut spec = fields.clone();
     spec["note"] = json!({ "type": "string" });
-    let spec = json!({ "type": "object", "properties": spec });
-    crd(GROUP, "Widget", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+    crd(GROUP, "Widget", &[("v1", true, with_spec(spec))])
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_record_nothing_is_removed() -> Result<()> {
     let scene = Scene::start(&[]).await?;
     scene.cluster.apply_crd(&old()).await?;
-    let output = run(&scene, &["revert", "widgets", "--yes"])?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.code() == Some(2) && said.contains("it has no DefaultsReport"), "{said}");
+    let ended = scene.etch(&["revert", "widgets", "--yes"])?;
+    ensure!(ended.code == Some(2) && ended.err.contains("it has no DefaultsReport"), "{ended:?}");
     let to = scene.file(
         "other.yaml",
         &e2e::cluster::crd("x.example.com", "Thing", &[("v1", true, json!({ "type": "object" }))])
             .to_string(),
     )?;
-    let output = run(&scene, &["revert", "widgets", "--to", &to])?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(
-        output.status.code() == Some(2)
-            && said.contains("contains no CRD widgets.revert.example.com: found things.x.example.com"),
-        "{said}"
-    );
+    let ended = scene.etch(&["revert", "widgets", "--to", &to])?;
+    let found = "contains no CRD widgets.revert.example.com: found things.x.example.com";
+    ensure!(ended.code == Some(2) && ended.err.contains(found), "{ended:?}");
     Ok(())
 }
 
@@ -232,9 +222,7 @@ fn new() -> Value {
         "size": { "type": "integer", "default": 3 },
         "parts": { "type": "object", "additionalProperties": part },
     });
-    let schema =
-        json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } });
-    crd(GROUP, "Widget", &[("v1", true, schema)])
+    crd(GROUP, "Widget", &[("v1", true, with_spec(spec))])
 }
 
 /// What is planned for each object: its action, reason and places.
@@ -277,21 +265,8 @@ fn still((path, first): (&str, bool)) -> (String, String, Value) {
     (path.to_owned(), "StillDefault".to_owned(), json!(first))
 }
 
-fn run(scene: &Scene, arguments: &[&str]) -> Result<Output> {
-    let mut command = Command::new(binary()?);
-    Ok(command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output()?)
-}
-
 fn etch(scene: &Scene, arguments: &[&str]) -> Result<(Option<i32>, Value)> {
-    let output = run(scene, &[&["revert", "widgets", "-o", "json"], arguments].concat())?;
-    let told = serde_json::from_slice(&output.stdout)
-        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
-    Ok((output.status.code(), told))
-}
-
-fn table(scene: &Scene, arguments: &[&str]) -> Result<String> {
-    let output = run(scene, &[&["revert", "widgets"], arguments].concat())?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    scene.etch_json(&[&["revert", "widgets"], arguments].concat())
 }
 
 async fn apply(

@@ -3,11 +3,8 @@
 //!
 //! What is claimed is read from etcd.
 
-use std::process::{Command, Output};
-
 use anyhow::{Result, ensure};
-use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually};
-use e2e::operator::binary;
+use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually, with_spec};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -21,11 +18,7 @@ fn widgets(defaults: &[(&str, i64)]) -> Value {
     for (name, default) in defaults {
         spec[*name] = json!({ "type": "integer", "default": default });
     }
-    crd(GROUP, "Widget", &[("v1", true, schema(&spec))])
-}
-
-fn schema(spec: &Value) -> Value {
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": spec } } })
+    crd(GROUP, "Widget", &[("v1", true, with_spec(&spec))])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -58,8 +51,8 @@ async fn a_rollback_writes_nothing_and_the_next_upgrade_holds_what_it_would_dest
     let back = scene.file("back.yaml", &widgets(&[("b", 1)]).to_string())?;
     let etcd = format!("--etcd-endpoints={}", scene.control_plane.etcd_url());
     for source in ["--live", &etcd] {
-        let told = etch(&scene, &["impact", "-f", &back, "-o", "json", source])?;
-        let counts = serde_json::from_slice::<Value>(&told.stdout)?["crds"][0]["objects"].clone();
+        let (_, told) = scene.etch_json(&["impact", "-f", &back, source])?;
+        let counts = &told["crds"][0]["objects"];
         ensure!(
             counts["hidden"] == 2 && counts["held"] == 0 && counts["dropped"] == 0,
             "{source:?}: {counts}"
@@ -87,8 +80,8 @@ async fn a_rollback_writes_nothing_and_the_next_upgrade_holds_what_it_would_dest
     // Another upgrade: a write would destroy what is hidden in the one, and nothing in the other.
     let other = widgets(&[("b", 1), ("c", 3)]);
     let file = scene.file("other.yaml", &other.to_string())?;
-    let told = etch(&scene, &["impact", "--live", "-f", &file, "-o", "json"])?;
-    ensure!(String::from_utf8_lossy(&told.stdout).contains("HiddenFields"), "{told:?}");
+    let told = scene.etch(&["impact", "--live", "-f", &file, "-o", "json"])?;
+    ensure!(told.out.contains("HiddenFields"), "{told:?}");
     cluster.apply_crd(&other).await?;
     let condition = cluster.persisted(WIDGETS, "HiddenFields", GUARD).await?;
     ensure!(condition.message.contains(".spec.a (default/one)"), "{condition:?}");
@@ -126,29 +119,26 @@ async fn persist_remembers_what_it_has_stored() -> Result<()> {
         apply(cluster, name).await?;
     }
     cluster.apply_crd(&widgets(&[("a", 2), ("b", 1)])).await?;
-    let told = etch(&scene, &["persist", "widgets"])?;
-    ensure!(told.status.success(), "{told:?}");
+    let told = scene.etch(&["persist", "widgets"])?;
+    ensure!(told.code == Some(0), "{told:?}");
     let stored = raws(cluster).await?;
     ensure!(stored.iter().all(|raw| raw["spec"]["a"] == 2), "{stored:?}");
     cluster.apply_crd(&widgets(&[("b", 1), ("c", 3)])).await?;
     for arguments in [&["persist", "widgets"][..], &["persist", "widgets", "--every-object"]] {
-        let told = etch(&scene, arguments)?;
-        let text = String::from_utf8_lossy(&told.stdout).into_owned();
+        let told = scene.etch(arguments)?;
         ensure!(
-            told.status.code() == Some(1) && text.contains("HiddenFields") && text.contains(".spec.a"),
+            told.code == Some(1) && told.out.contains("HiddenFields") && told.out.contains(".spec.a"),
             "{told:?}"
         );
         ensure!(raws(cluster).await? == stored, "something was written");
     }
     let drop = ["persist", "widgets", "--hidden-fields", "drop", "--dry-run"];
-    let would = etch(&scene, &drop)?;
-    let text = String::from_utf8_lossy(&would.stdout).into_owned();
+    let text = scene.etch(&drop)?.out;
     ensure!(text.contains(" drop ") && text.contains("(drops .spec.a)"), "{text}");
     ensure!(raws(cluster).await? == stored, "something was written");
-    let told = etch(&scene, &drop[..4])?;
-    ensure!(told.status.success(), "{told:?}");
-    let text = String::from_utf8_lossy(&told.stdout).into_owned();
-    ensure!(text.contains("DROPPED") && text.contains(".spec.a"), "{text}");
+    let told = scene.etch(&drop[..4])?;
+    ensure!(told.code == Some(0), "{told:?}");
+    ensure!(told.out.contains("DROPPED") && told.out.contains(".spec.a"), "{told:?}");
     let dropped = raws(cluster).await?;
     ensure!(dropped.iter().all(|raw| raw["spec"]["a"].is_null() && raw["spec"]["c"] == 3), "{dropped:?}");
     Ok(())
@@ -164,11 +154,6 @@ async fn upgrade(scene: &Scene, crd: &Value) -> Result<()> {
         Ok((is_over && status["state"] == "AllPersisted").then_some(()))
     })
     .await
-}
-
-fn etch(scene: &Scene, arguments: &[&str]) -> Result<Output> {
-    let mut command = Command::new(binary()?);
-    Ok(command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output()?)
 }
 
 async fn apply(cluster: &Cluster, name: &str) -> Result<Value> {

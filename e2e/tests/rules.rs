@@ -4,13 +4,11 @@
 //! What is claimed is read from etcd; that the server would have let the harm happen is shown beside it.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, Patch, crd, eventually};
 use e2e::control_plane::object_key;
-use e2e::operator;
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -103,7 +101,7 @@ async fn the_server_refuses_to_create_and_lets_a_patch_store(cluster: &Cluster) 
 fn commands_name_what_is_held(scene: &Scene, held: usize) -> Result<()> {
     // A user who touched an object has stored the default, and the view does not show it.
     let held = held + 1;
-    let (code, audit) = etch(scene, &["audit", QUOTAS, "--objects"])?;
+    let (code, audit) = scene.etch_json(&["audit", QUOTAS, "--objects"])?;
     let crd = &audit["crds"][0];
     ensure!(code == Some(1) && crd["held"] == held, "{audit:#}");
     let details = crd["details"].as_array().context("details")?;
@@ -117,18 +115,18 @@ fn commands_name_what_is_held(scene: &Scene, held: usize) -> Result<()> {
     }
     ensure!(of("own")?["held"].is_null(), "{:#}", of("own")?);
 
-    let (code, explained) = etch(scene, &["explain", QUOTAS, "short-00"])?;
+    let (code, explained) = scene.etch_json(&["explain", QUOTAS, "short-00"])?;
     let reason = explained["defaults"][0]["reason"].as_str().unwrap_or_default();
     ensure!(code == Some(1) && reason.contains(&format!(".spec: {MESSAGE}")), "{explained:#}");
 
-    let (code, planned) = etch(scene, &["persist", QUOTAS, "--dry-run"])?;
+    let (code, planned) = scene.etch_json(&["persist", QUOTAS, "--dry-run"])?;
     let plans = planned["crds"][0]["plans"].as_array().context("plans")?;
     let plan = plans.iter().find(|plan| plan["name"] == "short-00").context("a plan")?;
     ensure!(code == Some(1) && planned["crds"][0]["held"] == held, "{planned:#}");
     ensure!(plan["action"] == "hold" && plan["reason"] == "InvalidDefaults", "{plan}");
     ensure!(plan["broken"] == json!([format!(".spec: {MESSAGE}")]), "{plan}");
 
-    let (code, persisted) = etch(scene, &["persist", QUOTAS])?;
+    let (code, persisted) = scene.etch_json(&["persist", QUOTAS])?;
     let crd = &persisted["crds"][0];
     ensure!(code == Some(1) && crd["held"] == held && crd["written"] == 1, "{persisted:#}");
     let problems = crd["problems"].as_array().context("problems")?;
@@ -234,17 +232,4 @@ async fn raws(cluster: &Cluster, names: &[String]) -> Result<BTreeMap<String, Va
         all.insert(name.clone(), raw(cluster, name).await?);
     }
     Ok(all)
-}
-
-/// Runs a command as the administrator: its exit status, and its output in JSON.
-fn etch(scene: &Scene, arguments: &[&str]) -> Result<(Option<i32>, Value)> {
-    let mut command = Command::new(operator::binary()?);
-    let Output { status, stdout, stderr } = command
-        .args(arguments)
-        .args(["-o", "json"])
-        .env("KUBECONFIG", scene.control_plane.kubeconfig(0))
-        .output()?;
-    let json = serde_json::from_slice(&stdout)
-        .with_context(|| format!("{arguments:?}: {}", String::from_utf8_lossy(&stderr)))?;
-    Ok((status.code(), json))
 }

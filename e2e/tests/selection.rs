@@ -1,12 +1,9 @@
 //! Policies that select objects, on a real control plane. What is stored is read from etcd.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, GUARD, Patch, eventually};
-use e2e::operator::binary;
 use e2e::scene::{Scene, apply};
-use e2e::sized_widgets::{definition, stored};
+use e2e::sized_widgets::{define, names, stored};
 use serde_json::{Value, json};
 
 const GROUP: &str = "scoped.example.com";
@@ -21,7 +18,7 @@ async fn objects_are_stored_as_soon_as_they_are_selected() -> Result<()> {
     let gold = json!([{ "key": "tier", "operator": "In", "values": ["gold"] }]);
     select(&scene, json!({ "namespaces": ["team-*"], "matchExpressions": gold })).await?;
     let operator = scene.replica("one", &[])?;
-    define(cluster, true).await?;
+    define(cluster, GROUP, true).await?;
     let said = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
     let expected = "all 2 selected objects store their defaults; 4 not selected by DefaultsPolicy scoped";
     ensure!(said.message == expected, "{said:?}");
@@ -32,7 +29,7 @@ async fn objects_are_stored_as_soon_as_they_are_selected() -> Result<()> {
     );
     let status = scene.report(CRD).await?["status"].clone();
     ensure!(status["counts"]["notSelected"] == 4 && status["counts"]["objects"] == 6, "{status}");
-    let why = explained(&scene, "team-a", "iron").await?;
+    let why = explained(&scene, "team-a", "iron")?;
     ensure!(
         why.contains("the policy selects only objects with namespaces team-*; labels tier in (gold)"),
         "{why}"
@@ -103,9 +100,9 @@ async fn the_api_server_refuses_a_selector_that_cannot_be_meant() -> Result<()> 
 /// The operator's report does not prove these objects, and `etch persist` leaves on the CRD that it does.
 async fn what_the_policy_does_not_select_is_recorded_by_a_pass_over_all(scene: &Scene) -> Result<()> {
     let unknown =
-        async || Ok::<_, anyhow::Error>(etch(scene, &["audit", CRD]).await?["crds"][0]["unknown"].take());
+        async || Ok::<_, anyhow::Error>(scene.etch_json(&["audit", CRD])?.1["crds"][0]["unknown"].take());
     ensure!(unknown().await?.as_u64() >= Some(2), "{}", unknown().await?);
-    etch(scene, &["persist", CRD]).await?;
+    scene.etch_json(&["persist", CRD])?;
     ensure!(unknown().await? == 0, "{}", unknown().await?);
     Ok(())
 }
@@ -113,7 +110,7 @@ async fn what_the_policy_does_not_select_is_recorded_by_a_pass_over_all(scene: &
 /// Objects without a default in three namespaces, two in each.
 async fn scene() -> Result<Scene> {
     let scene = Scene::start(&[GROUP]).await?;
-    define(&scene.cluster, false).await?;
+    define(&scene.cluster, GROUP, false).await?;
     for namespace in NAMESPACES {
         let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
         apply(&scene.cluster, &object).await?;
@@ -133,16 +130,8 @@ async fn select(scene: &Scene, objects: Value) -> Result<()> {
     scene.policy("scoped", json!({ "selector": { "groups": [GROUP] }, "objects": objects })).await
 }
 
-async fn define(cluster: &Cluster, has_default: bool) -> Result<()> {
-    cluster.apply_crd(&definition(GROUP, has_default)).await.map(drop)
-}
-
 fn path(namespace: &str, name: &str) -> String {
     format!("/apis/{GROUP}/v1/namespaces/{namespace}/widgets/{name}")
-}
-
-fn names(names: &[&str]) -> BTreeSet<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 async fn message(cluster: &Cluster, expected: &str) -> Result<()> {
@@ -154,17 +143,8 @@ async fn message(cluster: &Cluster, expected: &str) -> Result<()> {
 }
 
 /// What `etch explain` shows of an object, as the administrator.
-async fn explained(scene: &Scene, namespace: &str, name: &str) -> Result<String> {
-    let document = etch(scene, &["explain", "--namespace", namespace, CRD, name]).await?;
+fn explained(scene: &Scene, namespace: &str, name: &str) -> Result<String> {
+    let (_, document) = scene.etch_json(&["explain", "--namespace", namespace, CRD, name])?;
     ensure!(document["notSelected"] == true, "{document}");
     Ok(document["defaults"][0]["reason"].as_str().context("a reason")?.to_owned())
-}
-
-/// What a command of the administrator prints as JSON.
-async fn etch(scene: &Scene, arguments: &[&str]) -> Result<Value> {
-    let mut command = tokio::process::Command::new(binary()?);
-    command.args(arguments).args(["-o", "json"]);
-    let output = command.env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output().await?;
-    serde_json::from_slice(&output.stdout)
-        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
 }

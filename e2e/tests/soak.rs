@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use e2e::environment::number;
 use e2e::scene::Scene;
 use e2e::usage::{memory, peak_memory};
 use e2e::widgets::Widgets;
@@ -36,7 +37,7 @@ async fn crds_come_and_go_and_the_api_server_restarts() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes an hour, or as many seconds as SOAK_SECONDS says: `just soak`"]
 async fn an_hour_of_work_takes_no_more_memory_than_its_beginning() -> Result<()> {
-    let seconds = std::env::var("SOAK_SECONDS").ok().map_or(Ok(3600), |seconds| seconds.parse())?;
+    let seconds = number("SOAK_SECONDS")?.unwrap_or(3600);
     let story = Story { objects: 60, defaults: 12, upgrades: 100 };
     let memory = story.play(|_, time| time < Duration::from_secs(seconds)).await?;
     // What is filled once, such as caches and the pages of the program, is filled by then.

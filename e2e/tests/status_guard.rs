@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, parse_documents};
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, parse_documents, with_spec};
 use e2e::install::kustomize;
 use e2e::scene::{Scene, apply_all};
 use etch_admission::{Declaration, Endpoint, GUARDS, Injection, KEY_BYTES, KeyRing, PathKey, configurations};
@@ -19,8 +19,7 @@ const CRD: &str = "apps.guarded.example.com";
 fn apps(storage: &str, has_default: bool) -> Value {
     let size =
         if has_default { json!({ "type": "integer", "default": 1 }) } else { json!({ "type": "integer" }) };
-    let spec = json!({ "type": "object", "properties": { "size": size } });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    let schema = with_spec(json!({ "size": size }));
     crd(GROUP, "App", &["v1alpha1", "v1"].map(|version| (version, version == storage, schema.clone())))
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually, plural};
+use e2e::cluster::{Cluster, GUARD, Patch, crd, eventually, plural, with_spec};
+use e2e::process;
 use e2e::scene::Scene;
 use e2e::webhook::Webhook;
 use k8s_openapi::ByteString;
@@ -45,9 +46,9 @@ async fn created(scene: &Scene) -> Result<()> {
     kind.create("unwatched").await?;
     ensure!(kind.raw("unwatched").await?["status"].is_null(), "not the server that this is about");
     let file = scene.file("repos.json", &crd(GROUP, "Repo", &[("v1", true, schema(0))]).to_string())?;
-    let audit = kind.etch(scene, &["audit", &kind.crd(), "--objects"]).await?;
+    let audit = process::etch(scene.kubeconfig(), &["audit", &kind.crd(), "--objects"])?.out;
     ensure!(audit.contains("unwatched") && audit.contains(".status"), "{audit}");
-    let impact = kind.etch(scene, &["impact", "-f", &file, "--live"]).await?;
+    let impact = process::etch(scene.kubeconfig(), &["impact", "-f", &file, "--live"])?.out;
     ensure!(impact.contains("unwatched"), "{impact}");
     let operator = scene.operator(&[])?;
     kind.stores_soon("unwatched", "/status/observed").await?;
@@ -223,13 +224,6 @@ impl<'a> Kind<'a> {
         })
         .await
     }
-
-    /// What a command prints.
-    async fn etch(&self, scene: &Scene, arguments: &[&str]) -> Result<String> {
-        let mut command = tokio::process::Command::new(e2e::operator::binary()?);
-        let output = command.args(arguments).env("KUBECONFIG", scene.kubeconfig()).output().await?;
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
-    }
 }
 
 fn red() -> Value {
@@ -238,5 +232,5 @@ fn red() -> Value {
 
 fn spec(mut properties: Value) -> Value {
     properties["schedule"] = json!({ "type": "string" });
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
+    with_spec(properties)
 }

@@ -5,8 +5,9 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::aged::{self, BEFORE};
-use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, plural, with_spec};
 use e2e::control_plane::Options;
+use e2e::process;
 use e2e::scene::{MIGRATOR, Scene};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -104,16 +105,16 @@ async fn the_migrator_of_kubernetes_is_waited_for() -> Result<()> {
 async fn without_defaults(scene: &Scene) -> Result<()> {
     let kind = Kind { cluster: &scene.cluster, kind: "Plain" };
     kind.moved(&spec(json!({}))).await?;
-    let seen = kind.audit(scene, &[]).await?;
+    let seen = kind.audit(scene, &[])?;
     ensure!(seen["oldVersions"][0]["removable"] == false && seen["unknown"] == 2, "{seen:#}");
     let etcd = format!("--etcd-endpoints={}", scene.control_plane.etcd_url());
-    let seen = kind.audit(scene, &[&etcd, "--objects"]).await?;
+    let seen = kind.audit(scene, &[&etcd, "--objects"])?;
     ensure!(seen["at"] == json!({ "v1beta1": 2 }) && seen["proved"] == 0, "{seen:#}");
     ensure!(seen["details"][0]["storedAt"] == "v1beta1", "{seen:#}");
     // A user writes one: the API server stores it at the storage version.
     let edit = json!({ "metadata": { "labels": { "seen": "yes" } } });
     scene.cluster.patch(&kind.path("v1beta1", "a"), Patch::Merge, "user", &edit).await?.ok()?;
-    let seen = kind.audit(scene, &[&etcd]).await?;
+    let seen = kind.audit(scene, &[&etcd])?;
     ensure!((&seen["at"], &seen["proved"]) == (&json!({ "v1beta1": 1 }), &json!(1)), "{seen:#}");
     let kept = &seen["oldVersions"][0];
     ensure!(kept["name"] == "v1beta1" && kept["removable"] == false, "{seen:#}");
@@ -129,12 +130,12 @@ async fn without_defaults(scene: &Scene) -> Result<()> {
     let shortened = json!({ "status": { "storedVersions": ["v1"] } });
     let status = format!("{CRDS}/{}/status", kind.crd());
     scene.cluster.patch(&status, Patch::Merge, "user", &shortened).await?.ok()?;
-    let all = audit(scene, &[&etcd]).await?;
+    let all = audit(scene, &[&etcd])?;
     let crds = all["crds"].as_array().context("CRDs")?;
     ensure!(crds.len() == 1 && crds[0]["at"] == json!({ "v1beta1": 1 }), "{all:#}");
     let kept = "1 object is stored at v1beta1, which status.storedVersions does not list";
     ensure!(crds[0]["crd"] == kind.crd() && crds[0]["oldVersions"][0]["kept"][0] == kept, "{all:#}");
-    let all = audit(scene, &[]).await?;
+    let all = audit(scene, &[])?;
     ensure!(all["crds"] == json!([]) && all["skipped"].as_u64() > Some(0), "{all:#}");
     scene.cluster.delete(&format!("{CRDS}/{}", kind.crd())).await.map(drop)
 }
@@ -241,7 +242,7 @@ async fn trimmed_without_defaults(scene: &Scene) -> Result<()> {
     ensure!(before.last_transition_time == after.last_transition_time, "{before:?} {after:?}");
     operator.stop().await?;
     // The report keeps it: nothing else shows where these objects are.
-    let document = kind.impact(scene, &kind.without_old_version()).await?;
+    let document = kind.impact(scene, &kind.without_old_version())?;
     ensure!(!document.to_string().contains("not known to be stored"), "{document:#}");
     // No version is left to take out, and owners are repaired nevertheless.
     scene.cluster.apply_crd(&kind.crd_without_old_version()).await?;
@@ -265,17 +266,17 @@ async fn shortened(scene: &Scene) -> Result<()> {
     scene.cluster.patch(&status, Patch::Merge, "user", &short).await?.ok()?;
     let upgrade = kind.without_old_version();
     let what = "not known to be stored at v1: at v1beta1 it cannot be read any more";
-    let document = kind.impact(scene, &upgrade).await?;
+    let document = kind.impact(scene, &upgrade)?;
     let objects = &document["crds"][0]["objects"];
     ensure!(document.to_string().matches(what).count() >= 2, "{document:#}");
     ensure!(objects.as_array().is_none_or(|objects| objects.len() == 2), "{document:#}");
     let file = upgrade.path().to_str().context("a path")?;
-    let plan = kind.etch(scene, &["plan", "-f", file, "--live", "-o", "json"]).await?;
+    let (_, plan) = scene.etch_json(&["plan", "-f", file, "--live"])?;
     let step = format!("persist {} --every-object", kind.crd());
     ensure!(plan.to_string().contains(&step), "{plan:#}");
     let raw = [kind.stored_at("a").await?, kind.stored_at("b").await?];
     ensure!(raw == ["v1beta1", "v1beta1"], "{raw:?}");
-    kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
+    scene.etch_json(&["persist", &kind.crd(), "--every-object"])?;
     let raw = [kind.stored_at("a").await?, kind.stored_at("b").await?];
     ensure!(raw == ["v1", "v1"], "{raw:?}");
     // A question about what is stored there already leaves its trace on the CRD alone.
@@ -283,17 +284,17 @@ async fn shortened(scene: &Scene) -> Result<()> {
     let path = format!("{CRDS}/{}", kind.crd());
     let forgotten = json!({ "metadata": { "annotations": { "etch-operator.io/persisted": null } } });
     scene.cluster.patch(&path, Patch::Merge, "user", &forgotten).await?.ok()?;
-    let document = kind.impact(scene, &upgrade).await?;
+    let document = kind.impact(scene, &upgrade)?;
     ensure!(document.to_string().contains(what), "{document:#}");
     let revisions = kind.revisions().await?;
-    let persisted = kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
+    let (_, persisted) = scene.etch_json(&["persist", &kind.crd(), "--every-object"])?;
     ensure!(kind.revisions().await? == revisions, "what is stored was written again");
     let stored = scene.cluster.get(&path).await?;
     let annotation = &stored["metadata"]["annotations"]["etch-operator.io/persisted"];
     ensure!(annotation.to_string().contains("everyObject"), "{persisted:#} {annotation}");
-    let document = kind.impact(scene, &upgrade).await?;
+    let document = kind.impact(scene, &upgrade)?;
     ensure!(!document.to_string().contains(what), "{document:#}");
-    let seen = kind.audit(scene, &[]).await?;
+    let seen = kind.audit(scene, &[])?;
     ensure!(seen["proved"] == 2 && seen["unknown"] == 0, "{seen:#}");
     Ok(())
 }
@@ -306,11 +307,11 @@ async fn asked_about_all_but_one(scene: &Scene) -> Result<()> {
     let short = json!({ "status": { "storedVersions": ["v1"] } });
     let status = format!("{CRDS}/{}/status", kind.crd());
     scene.cluster.patch(&status, Patch::Merge, "user", &short).await?.ok()?;
-    kind.etch(scene, &["persist", &kind.crd(), "--every-object", "-o", "json"]).await?;
+    scene.etch_json(&["persist", &kind.crd(), "--every-object"])?;
     let raw = [kind.stored_at("a").await?, kind.stored_at("b").await?];
     ensure!(raw == ["v1", "v1beta1"], "{raw:?}");
     let unknown = async || -> Result<Vec<Value>> {
-        let document = kind.impact(scene, &kind.without_old_version()).await?;
+        let document = kind.impact(scene, &kind.without_old_version())?;
         let details = document["crds"][0]["details"].as_array().context("objects")?;
         let of_versions = details.iter().filter(|object| {
             object["problems"].to_string().contains("not known to be stored at v1: at v1beta1")
@@ -441,38 +442,25 @@ impl Kind<'_> {
     }
 
     /// What `etch impact` prints of an upgrade as JSON.
-    async fn impact(&self, scene: &Scene, upgrade: &NamedTempFile) -> Result<Value> {
+    fn impact(&self, scene: &Scene, upgrade: &NamedTempFile) -> Result<Value> {
         let file = upgrade.path().to_str().context("a path")?;
-        self.etch(scene, &["impact", "-f", file, "--live", "-o", "json"]).await
-    }
-
-    /// What `etch` prints as JSON.
-    async fn etch(&self, scene: &Scene, words: &[&str]) -> Result<Value> {
-        let mut command = Command::new(e2e::operator::binary()?);
-        // Of a user who may patch CRDs.
-        let kubeconfig = scene.control_plane.kubeconfig(0);
-        let output = command.args(words).env("KUBECONFIG", kubeconfig).output().await?;
-        serde_json::from_slice(&output.stdout)
-            .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
+        Ok(scene.etch_json(&["impact", "-f", file, "--live"])?.1)
     }
 
     /// What `etch audit --stored-versions` prints of the CRD as JSON.
-    async fn audit(&self, scene: &Scene, flags: &[&str]) -> Result<Value> {
+    fn audit(&self, scene: &Scene, flags: &[&str]) -> Result<Value> {
         let name = self.crd();
-        Ok(audit(scene, &[&[&*name], flags].concat()).await?["crds"][0].clone())
+        Ok(audit(scene, &[&[&*name], flags].concat())?["crds"][0].take())
     }
 }
 
 /// What `etch audit --stored-versions` prints as JSON.
-async fn audit(scene: &Scene, more: &[&str]) -> Result<Value> {
-    let mut command = Command::new(e2e::operator::binary()?);
-    command.args(["audit", "--stored-versions", "-o", "json"]).args(more);
-    let output = command.env("KUBECONFIG", scene.kubeconfig()).output().await?;
-    serde_json::from_slice(&output.stdout)
-        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
+fn audit(scene: &Scene, more: &[&str]) -> Result<Value> {
+    let arguments = [&["audit", "--stored-versions", "-o", "json"], more].concat();
+    process::etch(scene.kubeconfig(), &arguments)?.json()
 }
 
 fn spec(mut properties: Value) -> Value {
     properties["schedule"] = json!({ "type": "string" });
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
+    with_spec(properties)
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, GUARD, eventually};
 use e2e::operator::binary;
 use e2e::scene::{Scene, apply};
-use e2e::sized_widgets::{definition, stored};
+use e2e::sized_widgets::{define, definition, names, stored};
 use serde_json::{Value, json};
 
 const GROUP: &str = "tenant.example.com";
@@ -24,7 +24,7 @@ async fn roles_in_namespaces_are_enough() -> Result<()> {
     ensure!(bindings == names(&["team-a", "team-b"]), "{bindings:?}");
     scene.policy("tenant", policy()["spec"].clone()).await?;
     let operator = scene.operator(&[])?;
-    define(cluster, true).await?;
+    define(cluster, GROUP, true).await?;
     let said = cluster.persisted(CRD, "AllPersisted", GUARD).await?;
     ensure!(said.message == format!("all 2 selected objects store their defaults; {ONLY}"), "{said:?}");
     ensure!(
@@ -72,7 +72,7 @@ async fn roles_in_namespaces_are_enough() -> Result<()> {
 /// An object without a default in each of three namespaces.
 async fn scene() -> Result<Scene> {
     let scene = Scene::start(&[]).await?;
-    define(&scene.cluster, false).await?;
+    define(&scene.cluster, GROUP, false).await?;
     for namespace in NAMESPACES {
         let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
         apply(&scene.cluster, &object).await?;
@@ -108,10 +108,6 @@ async fn grant(scene: &Scene) -> Result<BTreeSet<String>> {
     Ok(bound)
 }
 
-async fn define(cluster: &Cluster, has_default: bool) -> Result<()> {
-    cluster.apply_crd(&definition(GROUP, has_default)).await.map(drop)
-}
-
 /// Creates an object; one by the name `two` is counted at once, as one that is ignored.
 async fn create(cluster: &Cluster, namespace: &str, name: &str) -> Result<()> {
     let annotations = json!({ "etch-operator.io/ignore": (name == "two").to_string() });
@@ -121,10 +117,6 @@ async fn create(cluster: &Cluster, namespace: &str, name: &str) -> Result<()> {
     });
     let collection = format!("/apis/{GROUP}/v1/namespaces/{namespace}/widgets");
     cluster.create(&collection, "creator", &object).await.map(drop)
-}
-
-fn names(names: &[&str]) -> BTreeSet<String> {
-    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// How the message begins with so many objects more, which are ignored.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, with_spec};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -285,8 +285,7 @@ fn spec(properties: Value) -> Value {
     let mut properties = properties;
     properties["b"] = json!({ "type": "string" });
     properties["c"] = properties.get("c").cloned().unwrap_or_else(|| json!({ "type": "string" }));
-    let spec = json!({ "type": "object", "properties": properties });
-    json!({ "type": "object", "properties": { "spec": spec } })
+    with_spec(properties)
 }
 
 fn objects(plural: &str) -> String {

@@ -12,11 +12,9 @@ use super::lists::page;
 use super::pass_status::{set_default, set_policy};
 use super::refusals::of_two_versions;
 use super::server::{Answer, Request, gaps};
-use super::world::{CRD, CRDS, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, crd_named, is_write, thing};
-
-fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
-    move |request| request.path.ends_with(&format!("/things/{name}"))
-}
+use super::world::{
+    CRD, CRDS, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, crd_named, is_of, is_write, thing,
+};
 
 #[tokio::test(start_paused = true)]
 async fn writes_that_are_never_answered_make_room_for_the_others_of_their_crd() {

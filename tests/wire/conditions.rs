@@ -110,7 +110,7 @@ async fn conditions_stay_while_a_restarted_operator_cannot_list_policies() {
     let before = world.stored(CRDS, CRD).expect("the CRD")["status"].clone();
     world.fails(|request| {
         let lists = request.method == "GET" && request.path.ends_with(POLICIES);
-        lists.then(|| Answer::status(503, "ServiceUnavailable", "no"))
+        lists.then(Answer::unavailable)
     });
     let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(MINUTE).await;

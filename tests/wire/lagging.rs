@@ -7,12 +7,8 @@ use serde_json::{Value, json};
 
 use super::lists::page;
 use super::pass_status::{set_default, set_policy};
-use super::server::Request;
-use super::world::{CRD, HOUR, MINUTE, THINGS, World, filled, is_about_objects, is_write, thing};
-
-fn is_list(request: &Request) -> bool {
-    request.is_list() && is_about_objects(request)
-}
+use super::server::{Answer, Request};
+use super::world::{CRD, HOUR, MINUTE, THINGS, World, filled, is_object_list, is_write, thing};
 
 #[tokio::test(start_paused = true)]
 async fn what_a_lagging_server_stores_after_the_pass_is_found_without_a_restart() {
@@ -32,9 +28,9 @@ async fn what_a_lagging_server_stores_after_the_pass_is_found_without_a_restart(
     let asked = log.count(is_write) - before;
     assert!(asked <= 5, "{asked} requests for two objects to be written, and one to be asked about");
     // Once.
-    let (lists, writes) = (log.count(is_list), log.count(is_write));
+    let (lists, writes) = (log.count(is_object_list), log.count(is_write));
     tokio::time::sleep(HOUR).await;
-    assert_eq!((log.count(is_list), log.count(is_write)), (lists, writes));
+    assert_eq!((log.count(is_object_list), log.count(is_write)), (lists, writes));
     operator.await.expect("it ends by itself");
 }
 
@@ -44,17 +40,17 @@ async fn an_unchanged_cluster_is_listed_once_more_and_not_written() {
     let (operator, log) = world.operates(3 * HOUR);
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.report(CRD).expect("a report")["status"]["verifyAt"].as_str().map(str::len), Some(20));
-    let lists = log.count(is_list);
+    let lists = log.count(is_object_list);
     let patches = log.count(|request| request.method == "PATCH");
     tokio::time::sleep(2 * HOUR).await;
-    assert_eq!(log.count(is_list), lists + 1);
+    assert_eq!(log.count(is_object_list), lists + 1);
     // The report, which shows from now on that it was verified.
     assert_eq!(log.count(|request| request.method == "PATCH"), patches + 1);
     assert_eq!(world.report(CRD).expect("a report")["status"]["verifyAt"], json!(null));
     operator.abort();
     // And never again for these defaults.
     let log = world.operate(HOUR).await;
-    assert_eq!(log.count(is_list), 1);
+    assert_eq!(log.count(is_object_list), 1);
     assert_eq!(log.count(|request| request.method == "PATCH"), 0);
 }
 
@@ -72,7 +68,7 @@ async fn a_restart_forgets_neither_that_it_is_to_be_verified_nor_that_it_was() {
     world.operate(MINUTE).await;
     assert!(world.is_persisted("late"), "{}", world.persisted());
     let log = world.operate(HOUR).await;
-    assert_eq!((log.count(is_list), log.count(is_write)), (1, 0));
+    assert_eq!((log.count(is_object_list), log.count(is_write)), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -98,8 +94,7 @@ async fn a_crash_in_the_verification_does_not_lose_it() {
     world.operate(MINUTE).await;
     world.put(THINGS, thing("late"));
     world.edit_report(CRD, |report| report["status"]["verifyAt"] = json!("2020-01-01T00:00:00Z"));
-    world
-        .fails(|request| is_list(request).then(|| super::server::Answer::status(500, "InternalError", "no")));
+    world.fails(|request| is_object_list(request).then(|| Answer::status(500, "InternalError", "no")));
     world.operate(MINUTE).await;
     world.heals();
     world.operate(MINUTE).await;
@@ -114,10 +109,14 @@ async fn a_default_that_changes_again_is_verified_again() {
     set_default(&world, 2, Some(5));
     world.serves(5, 5);
     tokio::time::sleep(MINUTE).await;
-    let lists = log.count(is_list);
+    let lists = log.count(is_object_list);
     world.put(THINGS, thing("late"));
     tokio::time::sleep(HOUR).await;
-    assert_eq!(log.count(is_list), lists + 2, "one that finds it, and one that verifies what was written");
+    assert_eq!(
+        log.count(is_object_list),
+        lists + 2,
+        "one that finds it, and one that verifies what was written"
+    );
     assert!(world.is_persisted("late"), "{}", world.persisted());
     operator.await.expect("it ends by itself");
 }
@@ -272,7 +271,7 @@ async fn what_a_server_shows_that_fills_in_something_else_is_stored_and_is_kept(
 /// Lists these objects in two pages.
 fn in_two_pages(world: &World, names: Vec<String>) {
     world.loses(move |world, request| {
-        if !is_list(request) || request.is_for_metadata() {
+        if !is_object_list(request) || request.is_for_metadata() {
             return None;
         }
         let objects = |names: &[String]| -> Vec<Value> {

@@ -47,19 +47,17 @@ async fn policies_in_disorder() {
             () if refused => {
                 Some(Answer::status(403, "Forbidden", "admission webhook \"w\" denied the request: no"))
             }
-            () if is_write(request) && request.path.ends_with("/slow") => {
-                Some(Answer::status(503, "ServiceUnavailable", "no"))
-            }
+            () if is_write(request) && request.path.ends_with("/slow") => Some(Answer::unavailable()),
             () if unsaid > 0
                 && request.path.ends_with("/status")
                 && request.path.contains("/defaultspolicies/") =>
             {
                 unsaid -= 1;
-                Some(Answer::status(503, "ServiceUnavailable", "no"))
+                Some(Answer::unavailable())
             }
             () if own && failing > 0 => {
                 failing -= 1;
-                Some(Answer::status(503, "ServiceUnavailable", "no").with_header("retry-after", "1"))
+                Some(Answer::unavailable().with_header("retry-after", "1"))
             }
             () => None,
         }

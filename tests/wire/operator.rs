@@ -10,19 +10,12 @@ use super::pass_status::set_policy;
 use super::served_elsewhere::is_about_server;
 use super::server::{Answer, Request, gaps, status};
 use super::world::{
-    CRD, CRDS, DAY, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, is_about_objects, is_write, operate, thing,
+    CRD, CRDS, DAY, HOUR, MINUTE, OTHERS, POLICIES, THINGS, World, is_about_objects, is_object_list, is_of,
+    is_write, operate, thing,
 };
-
-fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
-    move |request| request.path.ends_with(&format!("/things/{name}"))
-}
 
 pub(crate) fn is_of_report(request: &Request) -> bool {
     request.method == "GET" && request.path.contains("/defaultsreports/")
-}
-
-fn unavailable() -> Answer {
-    Answer::status(503, "ServiceUnavailable", "no")
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,7 +65,7 @@ async fn after_a_restart_nothing_is_written() {
     world.operate(HOUR).await;
     let log = world.operate(HOUR).await;
     assert_eq!(log.count(|request| request.method == "PATCH"), 0, "{:?}", log.of(|it| it.method == "PATCH"));
-    assert_eq!(log.count(|request| request.is_list() && is_about_objects(request)), 1);
+    assert_eq!(log.count(is_object_list), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -96,7 +89,7 @@ async fn a_new_object_is_read_and_left_alone_for_it_was_created_with_its_default
 #[tokio::test(start_paused = true)]
 async fn writes_that_the_server_cannot_answer_are_repeated_a_few_times_and_then_ever_more_seldom() {
     let world = World::with(&["a"]);
-    world.fails(|request| is_write(request).then(unavailable));
+    world.fails(|request| is_write(request).then(Answer::unavailable));
     let log = world.operate(HOUR).await;
     let writes = log.of(is_write);
     // Six attempts a round; a round takes 13 s, and the wait between rounds grows to two minutes and a half
@@ -147,7 +140,7 @@ async fn an_object_that_is_refused_by_a_later_change_is_counted_once() {
     tokio::time::sleep(MINUTE).await;
     world.put_unfilled(THINGS, "late");
     operator.await.expect("it ends by itself");
-    let begun = log.count(|request| request.is_list() && is_about_objects(request));
+    let begun = log.count(is_object_list);
     assert_eq!(begun, 1, "the task has not failed and begun again");
     let counts = world.report("things.example.com").expect("a report")["status"]["counts"].clone();
     assert!(counts["objects"].as_u64() <= Some(1) && counts["rejected"].as_u64() <= Some(1), "{counts}");
@@ -195,11 +188,10 @@ async fn a_crd_whose_read_is_answered_as_if_it_were_not_served_is_read_again() {
 async fn a_resource_that_is_served_again_is_read_soon_however_long_it_was_not() {
     let world = World::with(&["a"]);
     let (cluster, log) = world.serve();
-    let listed = |request: &Request| request.is_list() && is_about_objects(request);
-    world.fails(move |request| listed(request).then(|| Answer::text(404, "404 page not found\n")));
+    world.fails(move |request| is_object_list(request).then(|| Answer::text(404, "404 page not found\n")));
     let operator = tokio::spawn(super::world::operate(cluster, 20 * MINUTE));
     tokio::time::sleep(10 * MINUTE).await;
-    let lists = log.count(listed);
+    let lists = log.count(is_object_list);
     assert!((2..=80).contains(&lists), "{lists} lists in ten minutes");
     world.heals();
     // The longest wait, and its spread.
@@ -212,7 +204,7 @@ async fn a_resource_that_is_served_again_is_read_soon_however_long_it_was_not() 
 async fn what_cannot_be_said_now_is_said_later() {
     let world = World::with(&["a"]);
     let (cluster, log) = world.serve();
-    world.fails(|request| (request.method == "PATCH" && !is_write(request)).then(unavailable));
+    world.fails(|request| (request.method == "PATCH" && !is_write(request)).then(Answer::unavailable));
     let operator = tokio::spawn(super::world::operate(cluster, HOUR));
     tokio::time::sleep(10 * MINUTE).await;
     assert_eq!(world.persisted(), "");
@@ -257,7 +249,7 @@ async fn a_watch_that_is_always_too_old_does_not_list_in_a_loop() {
         (request.is_watch() && is_about_objects(request)).then(|| Answer::status(410, "Expired", "too old"))
     });
     let log = world.operate(HOUR).await;
-    let lists = log.count(|request| request.is_list() && is_about_objects(request));
+    let lists = log.count(is_object_list);
     assert!((20..=60).contains(&lists), "{lists} lists in an hour");
     assert_eq!(log.count(is_write), 1);
 }
@@ -270,16 +262,16 @@ async fn a_watch_that_is_closed_at_once_is_opened_ever_more_seldom() {
     let watches = log.count(|request| request.is_watch() && is_about_objects(request));
     assert!((90..=130).contains(&watches), "{watches} watches in an hour");
     // The pass, and the sweep that verifies it.
-    assert_eq!(log.count(|request| request.is_list() && is_about_objects(request)), 2);
+    assert_eq!(log.count(is_object_list), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_fails_is_repeated_ever_more_seldom_and_reported() {
-    for fault in [unavailable, || Answer::Refuse, || Answer::Hang, || Answer::text(200, "{")] {
+    for fault in [Answer::unavailable, || Answer::Refuse, || Answer::Hang, || Answer::text(200, "{")] {
         let world = World::with(&["a"]);
-        world.fails(move |request| (request.is_list() && is_about_objects(request)).then(fault));
+        world.fails(move |request| is_object_list(request).then(fault));
         let log = world.operate(HOUR).await;
-        let lists = log.count(|request| request.is_list() && is_about_objects(request));
+        let lists = log.count(is_object_list);
         assert!((15..=45).contains(&lists), "{lists} lists in an hour");
         let said = world.persisted();
         assert!(said.starts_with("False InProgress: cannot list the objects"), "{said}");
@@ -346,7 +338,7 @@ async fn a_retry_that_cannot_be_made_is_no_success() {
     tokio::time::sleep(Duration::from_secs(10)).await;
     assert!(world.persisted().starts_with("False ObjectsRejected"), "{}", world.persisted());
     // The retries cannot even read it.
-    world.fails(|request| (request.method == "GET" && is_of("bad")(request)).then(unavailable));
+    world.fails(|request| (request.method == "GET" && is_of("bad")(request)).then(Answer::unavailable));
     tokio::time::sleep(10 * MINUTE).await;
     assert!(world.persisted().starts_with("False "), "{}", world.persisted());
     world.heals();
@@ -362,7 +354,7 @@ async fn a_change_that_could_not_be_seen_to_is_not_forgotten() {
     let operator = tokio::spawn(super::world::operate(cluster, HOUR));
     tokio::time::sleep(MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
-    world.fails(|request| is_write(request).then(unavailable));
+    world.fails(|request| is_write(request).then(Answer::unavailable));
     // Its default is not even shown, as through a server that does not know the schema yet.
     world.put_unfilled(THINGS, "late");
     tokio::time::sleep(5 * MINUTE).await;
@@ -385,7 +377,7 @@ async fn a_crd_that_cannot_be_served_holds_no_place_in_the_queue_of_the_others()
     let operator = tokio::spawn(super::world::operate(cluster, 10 * MINUTE));
     tokio::time::sleep(MINUTE).await;
     let slow_then_gone = |request: &Request| match () {
-        () if is_write(request) => Some(unavailable().after(Duration::from_secs(1))),
+        () if is_write(request) => Some(Answer::unavailable().after(Duration::from_secs(1))),
         () if request.is_watch() && is_about_objects(request) && request.path.ends_with("/things") => {
             Some(Answer::text(429, "").with_header("retry-after", "300"))
         }
@@ -502,11 +494,11 @@ async fn what_happened_before_a_watch_expired_is_found() {
             is_lost |= is_first;
             is_first.then(|| Answer::status(410, "Expired", "too old resource version"))
         });
-        let lists = log.count(|request| request.is_list() && is_about_objects(request));
+        let lists = log.count(is_object_list);
         world.end_watches();
         happens(&world);
         tokio::time::sleep(10 * MINUTE).await;
-        assert!(log.count(|request| request.is_list() && is_about_objects(request)) > lists);
+        assert!(log.count(is_object_list) > lists);
         let said = world.persisted();
         assert!(
             said == "True AllPersisted: all 3 objects store their defaults"

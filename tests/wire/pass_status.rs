@@ -7,20 +7,9 @@ use serde_json::{Value, json};
 
 use super::server::{Answer, Request};
 use super::world::{
-    CRD, CRDS, HOUR, MINUTE, POLICIES, THINGS, World, crd_named, filled, is_about_objects, is_write, thing,
+    CRD, CRDS, HOUR, MINUTE, POLICIES, THINGS, World, crd_named, filled, is_object_list, is_of, is_write,
+    thing,
 };
-
-fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
-    move |request| request.path.ends_with(&format!("/things/{name}"))
-}
-
-fn unavailable() -> Answer {
-    Answer::status(503, "ServiceUnavailable", "no")
-}
-
-fn status(world: &World) -> Value {
-    world.report(CRD).map(|report| report["status"].clone()).unwrap_or_default()
-}
 
 pub(crate) fn set_policy(world: &World, generation: u64, spec: Value) {
     let metadata = json!({ "name": "default", "uid": "p", "generation": generation });
@@ -51,11 +40,11 @@ async fn an_object_that_could_not_be_asked_about_is_not_taken_for_stored_and_the
     let names = ["a", "b", "bad", "c"];
     let world = World::with(&names);
     let (cluster, log) = world.serve();
-    world.fails(|request| (is_write(request) && is_of("bad")(request)).then(unavailable));
+    world.fails(|request| (is_write(request) && is_of("bad")(request)).then(Answer::unavailable));
     let operator = tokio::spawn(super::world::operate(cluster, 30 * MINUTE));
     tokio::time::sleep(10 * MINUTE).await;
     assert!(world.persisted().starts_with("False InProgress"), "{}", world.persisted());
-    let counts = &status(&world)["counts"];
+    let counts = &world.status()["counts"];
     assert_eq!((&counts["written"], &counts["unknown"]), (&json!(3), &json!(1)), "{counts}");
     assert_eq!(counts["objects"], 4);
     world.heals();
@@ -64,9 +53,9 @@ async fn an_object_that_could_not_be_asked_about_is_not_taken_for_stored_and_the
         assert_eq!(log.count(|request| is_write(request) && is_of(name)(request)), 1, "{name}");
     }
     assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
-    let counts = &status(&world)["counts"];
+    let counts = &world.status()["counts"];
     assert_eq!((&counts["written"], &counts["unknown"]), (&json!(4), &json!(0)), "{counts}");
-    assert_eq!(status(&world)["defaults"][0]["objects"], 4);
+    assert_eq!(world.status()["defaults"][0]["objects"], 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,7 +72,7 @@ async fn a_write_that_only_its_repeat_proves_is_counted_as_written() {
     });
     super::world::operate(cluster, 10 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
-    let counts = &status(&world)["counts"];
+    let counts = &world.status()["counts"];
     assert_eq!((&counts["written"], &counts["alreadyStored"]), (&json!(2), &json!(0)), "{counts}");
 }
 
@@ -93,7 +82,7 @@ async fn a_long_pass_reports_every_ten_seconds_and_its_numbers_only_grow() {
     let world = World::with(&names.iter().map(String::as_str).collect::<Vec<_>>());
     set_policy(&world, 2, json!({ "maxWritesPerSecond": 2 }));
     let log = world.operate(3 * MINUTE).await;
-    assert_eq!(status(&world)["counts"]["written"], 200);
+    assert_eq!(world.status()["counts"]["written"], 200);
     let is_report = |request: &Request| {
         request.path.ends_with(&format!("{CRD}/status")) && request.path.contains("reports")
     };
@@ -139,16 +128,16 @@ async fn an_audit_writes_nothing_and_counts_what_persisting_then_writes() {
         "{said}"
     );
     assert!(said.ends_with("1 may store its defaults, which only a write shows"), "{said}");
-    let audit = status(&world);
+    let audit = world.status();
     assert_eq!((&audit["counts"]["due"], &audit["counts"]["unproved"]), (&json!(3), &json!(1)), "{audit}");
     assert_eq!((&audit["state"], &audit["policy"]), (&json!("AuditOnly"), &json!("default")));
-    let lists = log.count(|request| request.is_list() && is_about_objects(request));
+    let lists = log.count(is_object_list);
     assert_eq!(lists, 1, "an audit is no reason to list again and again");
 
     set_policy(&world, 3, json!({}));
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
-    let counts = &status(&world)["counts"];
+    let counts = &world.status()["counts"];
     assert_eq!(
         (&counts["written"], &counts["alreadyStored"], &counts["due"]),
         (&json!(3), &json!(1), &json!(0))
@@ -183,7 +172,7 @@ async fn a_default_that_is_taken_back_before_it_has_settled_leaves_nothing_behin
     let operator = tokio::spawn(super::world::operate(cluster, 40 * HOUR));
     // Until it is verified, a pass proves nothing once another schema has come.
     tokio::time::sleep(15 * MINUTE).await;
-    let before = status(&world);
+    let before = world.status();
     set_policy(&world, 2, json!({ "settle": "24h" }));
     tokio::time::sleep(MINUTE).await;
     assert!(
@@ -196,7 +185,7 @@ async fn a_default_that_is_taken_back_before_it_has_settled_leaves_nothing_behin
     tokio::time::sleep(HOUR).await;
     let said = world.persisted();
     assert!(said.starts_with("False Settling: the schema changed; writing starts at 2"), "{said}");
-    let settling = status(&world);
+    let settling = world.status();
     assert!(settling["settlesAt"].is_string() && settling["firstSeen"].is_string(), "{settling}");
     assert_eq!(settling["previous"][0]["digest"], before["digest"]);
     assert_eq!(settling["previous"][0]["defaults"], json!([{ "path": ".spec.size", "value": "1" }]));
@@ -205,7 +194,7 @@ async fn a_default_that_is_taken_back_before_it_has_settled_leaves_nothing_behin
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(world.persisted().starts_with("True AllPersisted: all 2"), "{}", world.persisted());
     assert_eq!(log.count(is_write), written, "and nothing was written meanwhile");
-    assert!(status(&world)["settlesAt"].is_null());
+    assert!(world.status()["settlesAt"].is_null());
     operator.abort();
 }
 
@@ -215,9 +204,9 @@ async fn the_time_that_a_schema_has_stood_is_not_lost_in_a_restart() {
     set_policy(&world, 2, json!({ "settle": "24h" }));
     let log = world.operate(HOUR).await;
     assert_eq!(log.count(is_write), 0);
-    let first_seen = status(&world)["firstSeen"].clone();
+    let first_seen = world.status()["firstSeen"].clone();
     let log = world.operate(MINUTE).await;
-    assert_eq!(status(&world)["firstSeen"], first_seen);
+    assert_eq!(world.status()["firstSeen"], first_seen);
     assert_eq!(log.count(|request| request.method == "PATCH"), 0, "and it says nothing new");
     // A day later.
     world.edit_report(CRD, |report| report["status"]["firstSeen"] = json!("2020-01-01T00:00:00Z"));
@@ -234,7 +223,7 @@ async fn a_crd_that_loses_its_defaults_says_so_and_so_does_its_report() {
     set_default(&world, 2, None);
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!(world.persisted(), "True NoDefaults: the storage version v1 has no defaults");
-    let now = status(&world);
+    let now = world.status();
     assert_eq!(
         (&now["state"], &now["defaults"], &now["generation"]),
         (&json!("NoDefaults"), &json!([]), &json!(2))
@@ -253,7 +242,7 @@ async fn a_crd_that_no_policy_selects_any_more_is_released_also_after_a_restart(
     set_policy(&world, 2, json!({ "selector": { "groups": ["other.io"] } }));
     world.operate(MINUTE).await;
     assert_eq!(world.persisted(), "");
-    assert_eq!(status(&world)["state"], "NotSelected");
+    assert_eq!(world.status()["state"], "NotSelected");
     let policy = world.stored(POLICIES, "default").expect("the policy");
     let mut conditions = policy["status"]["conditions"].as_array().expect("conditions").iter();
     let ready = conditions.find(|condition| condition["type"] == "Ready").expect("it is there");
@@ -270,7 +259,7 @@ async fn a_held_object_that_is_deleted_while_the_pass_is_verified_is_not_counted
     world.put(THINGS, hiding);
     // The pass waits for this write; the list that verifies it comes after the user has deleted the other
     // object.
-    let mut slow = Some(unavailable().after(Duration::from_secs(5)));
+    let mut slow = Some(Answer::unavailable().after(Duration::from_secs(5)));
     world.fails(move |request| if is_write(request) { slow.take() } else { None });
     let (cluster, _) = world.serve();
     let operator = tokio::spawn(super::world::operate(cluster, MINUTE));
@@ -278,7 +267,7 @@ async fn a_held_object_that_is_deleted_while_the_pass_is_verified_is_not_counted
     world.remove(THINGS, "hiding");
     operator.await.expect("it ends by itself");
     assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
-    assert_eq!(status(&world)["counts"]["held"], 0);
+    assert_eq!(world.status()["counts"]["held"], 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,12 +295,12 @@ async fn totals_that_change_without_other_news_are_told_within_five_minutes_and_
     }
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 4 objects store their defaults");
-    assert_eq!(status(&world)["counts"]["objects"], 4);
+    assert_eq!(world.status()["counts"]["objects"], 4);
     assert_eq!(log.count(told) - before, 2, "one report and one condition");
     world.remove(THINGS, "c");
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
-    assert_eq!(status(&world)["counts"]["objects"], 3);
+    assert_eq!(world.status()["counts"]["objects"], 3);
 
     // What comes and goes in the meantime leaves the totals as they were.
     let before = log.count(told);

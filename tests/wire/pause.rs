@@ -181,7 +181,7 @@ async fn a_write_that_waits_to_be_tried_again_is_not_tried_during_a_pause() {
     // It is away, and asks for patience.
     world.fails(|request: &Request| {
         let slow = is_write(request) && request.path.ends_with("/slow");
-        slow.then(|| Answer::status(503, "ServiceUnavailable", "no").with_header("retry-after", "5"))
+        slow.then(|| Answer::unavailable().with_header("retry-after", "5"))
     });
     let (operator, log) = world.operates(HOUR);
     tokio::time::sleep(Duration::from_secs(2)).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::server::{Answer, Request};
 use super::world::{
-    CRD, CRDS, HOUR, MINUTE, THINGS, World, crd_named, filled, is_about_objects, is_write, thing,
+    CRD, CRDS, HOUR, MINUTE, THINGS, World, crd_named, filled, is_object_list, is_write, thing,
 };
 
 fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
@@ -153,7 +153,7 @@ async fn an_object_that_may_not_be_written_waits_alone() {
     );
     assert!(said.contains("ns/b") && !said.contains("ns/a"), "{said}");
     assert_eq!(rejected(&world)[0]["reason"], "Forbidden", "{}", rejected(&world));
-    let lists = log.count(|request| request.is_list() && is_about_objects(request));
+    let lists = log.count(is_object_list);
     assert!(lists <= 2, "{lists} lists");
     world.heals();
     operator.await.expect("it ends by itself");
@@ -176,7 +176,7 @@ async fn where_no_server_answers_whether_others_may_be_written_the_object_waits_
         }
         let asks = request.path.ends_with("/selfsubjectaccessreviews") && is_refused.load(Ordering::Relaxed);
         unanswered -= i32::from(asks);
-        (asks && unanswered >= 0).then(|| Answer::status(503, "ServiceUnavailable", "no"))
+        (asks && unanswered >= 0).then(Answer::unavailable)
     });
     let (operator, _) = world.operates(HOUR);
     tokio::time::sleep(5 * MINUTE).await;

@@ -113,7 +113,7 @@ async fn a_restart_writes_nothing_however_many_objects_were_rejected() {
 async fn of_many_stored_objects_a_restart_asks_about_the_unanswered_one_only() {
     let world = world(300, 0);
     let is_first = |request: &Request| is_write(request) && request.path.ends_with("/o00000");
-    world.fails(move |request| is_first(request).then(|| Answer::status(503, "ServiceUnavailable", "no")));
+    world.fails(move |request| is_first(request).then(Answer::unavailable));
     world.operate(10 * MINUTE).await;
     world.heals();
     let log = world.operate(MINUTE).await;

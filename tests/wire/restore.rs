@@ -255,7 +255,7 @@ async fn a_sign_of_a_restore_outlives_a_report_that_cannot_be_read() {
     world.fails(move |request| {
         let is_read = request.method == "GET" && request.path.contains("reports/");
         let fails = is_read && std::mem::take(&mut is_first);
-        fails.then(|| Answer::status(503, "ServiceUnavailable", "no"))
+        fails.then(Answer::unavailable)
     });
     sign.send_replace(());
     tokio::time::sleep(5 * MINUTE).await;

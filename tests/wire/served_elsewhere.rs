@@ -1,7 +1,7 @@
 //! A CRD whose objects another API server serves, from the beginning or from some time on.
 
 use super::server::{Answer, Request};
-use super::world::{HOUR, MINUTE, World, is_about_objects, is_write};
+use super::world::{HOUR, MINUTE, World, is_about_objects, is_object_list, is_write};
 
 /// Whether it asks who serves a CRD's group and version.
 pub(crate) fn is_about_server(request: &Request) -> bool {
@@ -64,7 +64,7 @@ async fn a_server_that_takes_over_in_the_middle_of_a_pass_is_found_before_the_ne
         (written && is_about_server(request)).then(taken_over)
     });
     let log = world.operate(MINUTE).await;
-    let lists = log.count(|request| request.is_list() && is_about_objects(request));
+    let lists = log.count(is_object_list);
     assert_eq!((lists, log.count(is_write)), (1, 1));
     assert!(world.persisted().starts_with("False NotServed"), "{}", world.persisted());
 }
@@ -79,7 +79,7 @@ async fn whose_objects_are_served_has_to_be_known() {
     let rule = r#"{apiGroups: ["apiregistration.k8s.io"], resources: ["apiservices"], verbs: ["get"]}"#;
     assert!(said.starts_with("False Forbidden") && said.ends_with(rule), "{said}");
     assert_eq!(log.count(is_about_objects), 0, "{:?}", log.of(is_about_objects));
-    world.fails(|request| is_about_server(request).then(|| Answer::status(503, "ServiceUnavailable", "no")));
+    world.fails(|request| is_about_server(request).then(Answer::unavailable));
     tokio::time::sleep(5 * MINUTE).await;
     assert_eq!(log.count(is_about_objects), 0, "{:?}", log.of(is_about_objects));
     world.heals();

@@ -139,6 +139,11 @@ impl Answer {
         Self::text(code, status(code, reason, message).to_string())
     }
 
+    /// The answer of a server that is not ready.
+    pub(crate) fn unavailable() -> Self {
+        Self::status(503, "ServiceUnavailable", "no")
+    }
+
     /// The refusal of an object that is not valid at one field.
     pub(crate) fn invalid(message: &str) -> Self {
         let mut status = status(422, "Invalid", message);

@@ -10,10 +10,6 @@ use super::world::{CRD, HOUR, THINGS, World, filled, is_write, operate, thing};
 
 const SOON: Duration = Duration::from_secs(20);
 
-fn status(world: &World) -> Value {
-    world.report(CRD).map(|report| report["status"].clone()).unwrap_or_default()
-}
-
 /// An object of before the default that asks to be left alone.
 fn ignored(name: &str) -> Value {
     let mut object = thing(name);
@@ -29,7 +25,7 @@ fn terminating(name: &str) -> Value {
 
 /// Objects, stored, ignored, terminating, and those that may lack a default by the metric.
 fn numbers(world: &World, metrics: &str) -> Value {
-    let counts = &status(world)["counts"];
+    let counts = &world.status()["counts"];
     let number = |field: &str| counts[field].as_u64().unwrap_or_default();
     let phantoms = metrics.lines().find_map(|line| {
         line.strip_prefix(&format!("etch_phantom_objects{{crd=\"{CRD}\"}} "))?.parse::<u64>().ok()
@@ -58,7 +54,7 @@ async fn what_is_skipped_is_counted_and_named_apart_and_stays_so_while_it_is_wat
          1 being deleted, etcd may lack its defaults (ns/t)"
     );
     assert_eq!(numbers(&world, &told()), json!([4, 2, 1, 1, 2]));
-    let report = status(&world);
+    let report = world.status();
     assert_eq!((names(&report["ignored"]), names(&report["terminating"])), (vec!["i"], vec!["t"]));
     assert_eq!(report["ignored"][0]["reason"], "Ignored");
 
@@ -86,7 +82,7 @@ async fn what_is_skipped_is_counted_and_named_apart_and_stays_so_while_it_is_wat
     world.put(THINGS, ignored("late"));
     tokio::time::sleep(SOON).await;
     assert_eq!(numbers(&world, &told()), json!([4, 1, 3, 0, 3]), "others were created");
-    assert_eq!(names(&status(&world)["ignored"]), ["a", "late", "new"]);
+    assert_eq!(names(&world.status()["ignored"]), ["a", "late", "new"]);
     assert_eq!(log.count(is_write), 2, "and nothing is written to any of them");
     operator.abort();
 }
@@ -96,11 +92,11 @@ async fn a_restart_says_nothing_new_of_what_is_skipped_unless_it_changed() {
     let world = World::with(&["a"]);
     world.put(THINGS, ignored("i"));
     world.operate(SOON).await;
-    let before = status(&world);
+    let before = world.status();
     assert_eq!(before["counts"]["ignored"], 1);
     let log = world.operate(SOON).await;
     assert_eq!(log.count(|request| request.method == "PATCH"), 0, "nothing has changed");
-    assert_eq!(status(&world), before);
+    assert_eq!(world.status(), before);
 
     // One asks and another asks no more, while no operator runs: as many as before.
     world.put(THINGS, filled(&thing("i")));
@@ -109,13 +105,13 @@ async fn a_restart_says_nothing_new_of_what_is_skipped_unless_it_changed() {
     world.put(THINGS, asks);
     let log = world.operate(SOON).await;
     assert_eq!(log.count(is_write), 0);
-    assert_eq!(names(&status(&world)["ignored"]), ["a"]);
+    assert_eq!(names(&world.status()["ignored"]), ["a"]);
     assert!(world.persisted().contains("1 ignored by annotation, etcd may lack its defaults (ns/a)"));
     // What is not there any more is not counted any more, in either place.
     world.remove(THINGS, "a");
     world.operate(SOON).await;
     assert_eq!(world.persisted(), "True AllPersisted: 1 of 1 object stores its defaults");
-    assert_eq!(status(&world)["counts"]["objects"], 1);
+    assert_eq!(world.status()["counts"]["objects"], 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +136,7 @@ async fn who_asks_in_other_words_is_left_alone_and_named() {
          3 ignored by annotation (whose value is neither \"true\" nor \"false\"), etcd may lack their defaults (ns/capital, ns/empty, \
          ns/yes)"
     );
-    let report = status(&world);
+    let report = world.status();
     assert_eq!(names(&report["ignored"]), ["capital", "empty", "yes", "plain"]);
     assert_eq!(report["counts"]["ignored"], 4);
     assert_eq!(report["ignored"][0]["reason"], "IgnoredUnclear");

@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{CRD, CRDS, HOUR, MINUTE, THINGS, World, crd_named, is_about_objects, is_write};
+use super::world::{
+    CRD, CRDS, HOUR, MINUTE, THINGS, World, crd_named, is_about_objects, is_object_list, is_write,
+};
 
 fn is_object_write(request: &Request) -> bool {
     is_write(request) && is_about_objects(request)
-}
-
-fn is_list(request: &Request) -> bool {
-    request.is_list() && is_about_objects(request)
 }
 
 /// A world whose CRD has changed, and has stored objects at `v1beta1`.
@@ -39,7 +37,7 @@ fn versions(world: &World) -> Value {
 async fn objects_without_defaults_are_counted_now_and_then_and_never_written() {
     let world = world(false);
     let log = world.operate(13 * HOUR).await;
-    assert_eq!((log.count(is_list), log.count(is_write)), (3, 0));
+    assert_eq!((log.count(is_object_list), log.count(is_write)), (3, 0));
     assert!(world.persisted().starts_with("True NoDefaults"), "{}", world.persisted());
     let found = versions(&world);
     assert_eq!(
@@ -53,7 +51,7 @@ async fn objects_without_defaults_are_counted_now_and_then_and_never_written() {
 #[tokio::test(start_paused = true)]
 async fn objects_that_may_not_be_listed_keep_old_versions_and_change_no_condition() {
     let world = world(false);
-    world.fails(|request| is_list(request).then(|| Answer::status(403, "Forbidden", "no")));
+    world.fails(|request| is_object_list(request).then(|| Answer::status(403, "Forbidden", "no")));
     world.operate(MINUTE).await;
     assert!(world.persisted().starts_with("True NoDefaults"), "{}", world.persisted());
     let found = versions(&world);
@@ -85,7 +83,7 @@ async fn objects_are_proved_once_each_was_asked_about_when_no_server_lags_behind
     assert_eq!(log.count(is_write), writes + 2);
     // Nor again after a restart.
     let log = world.operate(HOUR).await;
-    assert_eq!((log.count(is_list), log.count(is_write)), (1, 0));
+    assert_eq!((log.count(is_object_list), log.count(is_write)), (1, 0));
     assert_eq!(versions(&world), found);
 }
 
@@ -255,7 +253,7 @@ async fn a_policy_may_ignore_old_versions() {
         let log = world.operate(HOUR).await;
         assert_eq!(versions(&world), Value::Null);
         assert_eq!(log.count(is_write), if has_default { 2 } else { 0 });
-        assert!(has_default || log.count(is_list) == 0);
+        assert!(has_default || log.count(is_object_list) == 0);
     }
 }
 
@@ -282,7 +280,7 @@ fn versions_of_owners(world: &World) -> Vec<Value> {
 async fn owners_at_versions_that_are_gone_are_repaired_without_defaults_too() {
     let world = with_lost_version();
     let log = world.operate(HOUR).await;
-    assert_eq!((log.count(is_list), log.count(is_object_write)), (0, 0), "no policy asks for it");
+    assert_eq!((log.count(is_object_list), log.count(is_object_write)), (0, 0), "no policy asks for it");
     set_policy(&world, 2, json!({ "selector": {}, "managedFields": "Repair" }));
     let log = world.operate(HOUR).await;
     assert_eq!(versions_of_owners(&world), [json!("example.com/v1")]);

@@ -164,7 +164,7 @@ async fn an_access_review_without_an_answer_ends_no_watch() {
     world.fails(move |request| {
         if request.path.ends_with("/selfsubjectaccessreviews") && unanswered > 0 {
             unanswered -= 1;
-            return Some(Answer::status(503, "ServiceUnavailable", "no"));
+            return Some(Answer::unavailable());
         }
         if request.path.ends_with("/selfsubjectrulesreviews") {
             let rules = json!([{ "verbs": ["list"], "resources": ["things", "others"] }]);

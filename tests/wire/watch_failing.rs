@@ -13,7 +13,7 @@ use super::world::{CRD, CRDS, HOUR, MINUTE, POLICIES, THINGS, World, is_about_ob
 
 /// The ways in which a watch fails.
 const ANSWERS: [fn() -> Answer; 6] = [
-    || Answer::status(503, "ServiceUnavailable", "no"),
+    Answer::unavailable,
     || Answer::status(429, "TooManyRequests", "no").with_header("retry-after", "5"),
     || Answer::events([]),
     || Answer::text(200, "no JSON\n"),
@@ -59,7 +59,7 @@ async fn what_happened_while_watches_failed_is_stored_before_the_condition_is_tr
     let (operator, _) = world.operates(2 * HOUR);
     tokio::time::sleep(MINUTE).await;
     assert!(world.persisted().starts_with("True AllPersisted: 1 of 1"), "{}", world.persisted());
-    world.fails(|request| is_watch(request).then(|| Answer::status(503, "ServiceUnavailable", "no")));
+    world.fails(|request| is_watch(request).then(Answer::unavailable));
     world.end_watches();
     tokio::time::sleep(2 * MINUTE).await;
     assert!(world.persisted().starts_with("Unknown WatchFailing: "), "{}", world.persisted());

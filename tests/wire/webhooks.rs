@@ -609,7 +609,7 @@ async fn a_fact_that_may_not_be_read_holds_up_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_replica_waits_for_an_api_server_that_does_not_answer_about_facts() {
-    for answer in [|| Answer::status(503, "ServiceUnavailable", "no"), || Answer::Hang] {
+    for answer in [Answer::unavailable, || Answer::Hang] {
         let world = unguarded();
         world.put(SCHEMAS, schema("one", ".spec"));
         world.put(FACTS, fact("a"));
@@ -625,7 +625,7 @@ async fn a_replica_waits_for_an_api_server_that_does_not_answer_about_facts() {
             move |request| {
                 let is_asked = request.path.contains("/configs") && left > 0;
                 left -= u64::from(is_asked);
-                is_asked.then(|| Answer::status(503, "ServiceUnavailable", "no"))
+                is_asked.then(Answer::unavailable)
             }
         });
         let replica = Replica::start_as(&world, signed(), false);

@@ -215,6 +215,11 @@ impl World {
         self.lock().reports.get(crd).cloned()
     }
 
+    /// The status of the report on the CRD; null while there is none.
+    pub(crate) fn status(&self) -> Value {
+        self.report(CRD).map(|report| report["status"].clone()).unwrap_or_default()
+    }
+
     /// Everything there is now.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let state = self.lock();
@@ -378,4 +383,14 @@ pub(crate) fn is_write(request: &Request) -> bool {
 /// Whether a request is about the objects, or one of them.
 pub(crate) fn is_about_objects(request: &Request) -> bool {
     request.path.starts_with("/apis/example.com/")
+}
+
+/// Whether a request lists the objects.
+pub(crate) fn is_object_list(request: &Request) -> bool {
+    request.is_list() && is_about_objects(request)
+}
+
+/// Whether a request is about the object of this name.
+pub(crate) fn is_of(name: &'static str) -> impl Fn(&Request) -> bool {
+    move |request| request.path.ends_with(&format!("/things/{name}"))
 }

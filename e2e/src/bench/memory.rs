@@ -8,7 +8,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{Cluster, Patch, crd, plural};
+use crate::cluster::{Cluster, Patch, crd, plural, with_spec};
 use crate::scene::Scene;
 use crate::usage::peak_memory;
 
@@ -106,10 +106,9 @@ fn collection(kind: &str, version: &str) -> String {
 
 /// The CRD whose storage version has this field.
 fn release(kind: &str, color: Value) -> Value {
-    let schema = |fields: Value| json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": fields } } });
     let data = json!({ "type": "object", "additionalProperties": { "type": "string" } });
-    let old = schema(json!({ "data": data }));
-    let new = schema(json!({ "data": data, "color": color }));
+    let old = with_spec(json!({ "data": data }));
+    let new = with_spec(json!({ "data": data, "color": color }));
     crd(GROUP, kind, &[("v1beta1", false, old), ("v1", true, new)])
 }
 

@@ -4,7 +4,7 @@
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Map, Value, json};
 
-use crate::cluster::{Cluster, crd};
+use crate::cluster::{Cluster, crd, with_spec};
 use crate::control_plane::object_key;
 
 pub(super) const GROUP: &str = "bench.example.com";
@@ -22,8 +22,7 @@ pub(super) fn release(number: usize) -> Value {
     let mut fields: Map<String, Value> = (0..number).map(|number| (field(number), default(number))).collect();
     fields.insert("title".to_owned(), json!({ "type": "string" }));
     fields.insert("lines".to_owned(), json!({ "type": "array", "items": { "type": "string" } }));
-    let spec = json!({ "type": "object", "properties": fields });
-    crd(GROUP, "Report", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+    crd(GROUP, "Report", &[("v1", true, with_spec(fields))])
 }
 
 /// The field whose default a release is the first to have.

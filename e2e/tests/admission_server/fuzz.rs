@@ -5,11 +5,11 @@
 
 #![expect(clippy::print_stdout, reason = "what was answered is worth a line")]
 
-use std::env;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use e2e::cluster::documents;
+use e2e::environment::number;
 use e2e::generate::value;
 use e2e::install::root;
 use etch::server::admission::{Asked, Phase, Served, review};
@@ -39,10 +39,6 @@ const ODD: [&str; 12] = [
 
 #[test]
 fn random_reviews_are_answered() -> Result<()> {
-    let number = |name: &str| {
-        let text = env::var(name).ok();
-        text.map(|text| text.parse::<u64>().context(name.to_owned())).transpose()
-    };
     let wanted = number("ADMISSION_REVIEWS")?.unwrap_or(REVIEWS);
     let seed = number("ADMISSION_SEED")?.unwrap_or_else(|| fastrand::u64(..));
     let mut rng = Rng::with_seed(seed);

@@ -18,8 +18,8 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer, Cluster, GUARD, Patch, documents, eventually, parse_documents};
-use e2e::install::{kustomize, root};
-use e2e::operator::{Operator, binary};
+use e2e::install::{kustomize, named, root};
+use e2e::operator::Operator;
 use e2e::permissions::{Differences, compare, granted, used};
 use e2e::scene::NAMESPACE;
 use etch_admission::{Declaration, Endpoint, Injection, KeyRing, configurations, is_applied};
@@ -236,12 +236,6 @@ fn aws() -> Value {
     json!({ "type": "AWS", "aws": { "region": "eu-west-1" } })
 }
 
-/// The object of an overlay that has this kind and name.
-fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> Result<&'o Value> {
-    let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-    found.with_context(|| format!("no {kind} {name}"))
-}
-
 fn is_of_cert_manager(object: &Value) -> bool {
     object["apiVersion"].as_str().is_some_and(|version| version.starts_with("cert-manager.io/"))
 }
@@ -452,13 +446,10 @@ async fn webhooks(cluster: &Cluster, which: usize) -> Result<usize> {
 }
 
 fn clean(stage: &Stage) -> Result<()> {
-    let mut command = std::process::Command::new(binary()?);
-    command.arg("clean").env("KUBECONFIG", stage.scene.control_plane.kubeconfig(0));
-    let output = command.output()?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let ended = stage.scene.etch(&["clean"])?;
+    ensure!(ended.code == Some(0), "{ended:?}");
     for kind in ["mutating", "validating"] {
-        ensure!(text.contains(&format!("{kind}webhookconfiguration/etch: removed")), "{text}");
+        ensure!(ended.out.contains(&format!("{kind}webhookconfiguration/etch: removed")), "{ended:?}");
     }
     Ok(())
 }

@@ -2,11 +2,10 @@
 //! numbers of `etch impact`.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Answer, CRDS, Cluster, GUARD, Patch, crd, eventually};
-use e2e::operator::{Operator, binary};
+use e2e::cluster::{Answer, CRDS, Cluster, GUARD, Patch, crd, eventually, with_spec};
+use e2e::operator::Operator;
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -81,8 +80,7 @@ fn told(operator: &Operator) -> String {
 }
 
 fn tabs(fields: &Value) -> Value {
-    let spec = json!({ "type": "object", "properties": fields });
-    crd(GROUP, "Tab", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+    crd(GROUP, "Tab", &[("v1", true, with_spec(fields))])
 }
 
 fn present() -> Value {
@@ -127,17 +125,7 @@ async fn what_impact_finds_is_warned_of(stage: &Stage) -> Result<()> {
 /// What `etch impact --live` finds about a CRD.
 pub(crate) fn impact(stage: &Stage, upgrade: &Value) -> Result<Value> {
     let file = stage.scene.file("upgrade.json", &upgrade.to_string())?;
-    Ok(etch(stage, &["impact", "-f", &file, "--live"])?["crds"][0].take())
-}
-
-/// What a command prints as JSON.
-fn etch(stage: &Stage, arguments: &[&str]) -> Result<Value> {
-    let mut command = Command::new(binary()?);
-    command.args(arguments).args(["-o", "json"]);
-    command.env("KUBECONFIG", stage.scene.control_plane.kubeconfig(0));
-    let output = command.output()?;
-    serde_json::from_slice(&output.stdout)
-        .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    Ok(stage.scene.etch_json(&["impact", "-f", &file, "--live"])?.1["crds"][0].take())
 }
 
 async fn what_takes_nothing_away_is_silent(cluster: &Cluster) -> Result<()> {
@@ -208,8 +196,8 @@ async fn denied_until_it_is_allowed(stage: &Stage) -> Result<()> {
 }
 
 fn the_plan_allows_exactly_this_upgrade(stage: &Stage, digest: &str) -> Result<()> {
-    let plan =
-        etch(stage, &["plan", "-f", &stage.scene.file("upgrade.json", &upgrade().to_string())?, "--live"])?;
+    let file = stage.scene.file("upgrade.json", &upgrade().to_string())?;
+    let (_, plan) = stage.scene.etch_json(&["plan", "-f", &file, "--live"])?;
     let command = format!("kubectl annotate crd {NAME} --overwrite etch-operator.io/allow-upgrade={digest}");
     let steps = plan["crds"][0]["steps"].as_array().context("steps")?;
     ensure!(steps.iter().any(|step| step["step"] == "review" && step["command"] == command), "{plan:#}");

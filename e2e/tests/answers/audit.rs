@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use e2e::paths::is_below;
+use e2e::process::Printed;
 use serde_json::Value;
 
-use crate::model::{Truth, within};
+use crate::model::Truth;
 use crate::notes::{Notes, number, of, sum, texts};
 use crate::random::Plan;
-use crate::stage::{Printed, Raw, Stage, id};
+use crate::stage::{Raw, Stage, id};
 
 /// Asks for an audit with access to etcd and without, and of one object of each cluster for an explanation.
 pub(crate) async fn check(stage: &Stage, phase: usize, when: &str, notes: &Notes) -> Result<()> {
@@ -29,7 +31,7 @@ pub(crate) async fn check(stage: &Stage, phase: usize, when: &str, notes: &Notes
                 None => {}
             }
         }
-        if printed.code == 0 && !is_clean {
+        if printed.code == Some(0) && !is_clean {
             notes.note("all", format!("{how}: exit status 0, and defaults are missing"));
         }
     }
@@ -74,7 +76,7 @@ fn judge(told: &Value, truths: &BTreeMap<String, Truth>, exact: bool, note: &dyn
             note(format!("{id}{alone} is called stored, and lacks {:?}", truth.missing));
         }
         for missing in truth.missing.iter().filter(|_| state != "stored") {
-            if !paths.iter().any(|path| within(missing, path)) {
+            if !paths.iter().any(|path| is_below(missing, path)) {
                 note(format!("{id} is told to store {missing}"));
             }
         }
@@ -131,7 +133,7 @@ fn explained(plan: &Plan, truth: &Truth, printed: &Printed, exact: bool, note: &
     for default in &defaults {
         let path = default["path"].as_str().unwrap_or_default();
         let state = default["state"].as_str().unwrap_or_default();
-        let is_missing = truth.missing.iter().any(|missing| within(path, missing));
+        let is_missing = truth.missing.iter().any(|missing| is_below(path, missing));
         if is_missing && state == "stored" {
             note(format!("{path} is called stored, and is missing: {}", default["reason"]));
         }
@@ -144,12 +146,12 @@ fn explained(plan: &Plan, truth: &Truth, printed: &Printed, exact: bool, note: &
     }
     for missing in &truth.missing {
         if !defaults.iter().any(|default| {
-            default["path"].as_str().is_some_and(|path| within(missing, path) || within(path, missing))
+            default["path"].as_str().is_some_and(|path| is_below(missing, path) || is_below(path, missing))
         }) {
             note(format!("{missing} is missing, and is not explained"));
         }
     }
-    if printed.code == 0 && !truth.is_stored() {
+    if printed.code == Some(0) && !truth.is_stored() {
         note(format!("exit status 0, and {:?} are missing in {}", truth.missing, plan.plural));
     }
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use e2e::paths::is_below;
+use e2e::process::Printed;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 
-use crate::model::{Difference, Truth, holds, is_claimed, parts, within};
+use crate::model::{Difference, Truth, holds, is_claimed, parts};
 use crate::notes::{Notes, number, of, texts};
 use crate::random::{GROUP, NEXT, NOW, Plan};
-use crate::stage::{Printed, Raw, Stage, id};
+use crate::stage::{Raw, Stage, id};
 
 /// What was predicted, and what readers saw and etcd held before.
 pub(crate) struct Prediction {
@@ -124,7 +126,7 @@ fn came_true(detail: &Value, came: &Difference, raw: &Value, note: &dyn Fn(Strin
         }
     }
     for path in disappears.iter().chain(&hidden) {
-        if !came.goes.iter().any(|gone| within(path, gone)) {
+        if !came.goes.iter().any(|gone| is_below(path, gone)) {
             note(format!("{path} does not go"));
         }
     }
@@ -148,7 +150,7 @@ fn missed(detail: &Value, came: &Difference, raw: &Value, truth: &Truth, note: &
         let taken_to_go = if keys == ["appears"] { told(&["changes", "disappears"]) } else { Vec::new() };
         let told = [told(keys), taken_to_go].concat();
         for path in paths {
-            if !told.iter().any(|told| within(path, told) || within(told, path))
+            if !told.iter().any(|told| is_below(path, told) || is_below(told, path))
                 && !is_claimed(raw, path, |_, _| true)
             {
                 note(format!("{path} {word}, which nobody owns: {truth:?}"));

@@ -1,8 +1,9 @@
 //! What no write of Etch's may do, whichever command or operator made it.
 
+use e2e::paths::{is_below, of_schema};
 use serde_json::Value;
 
-use crate::model::{Difference, is_claimed, within};
+use crate::model::{Difference, is_claimed, managers};
 use crate::random::Plan;
 use crate::stage::Raw;
 
@@ -36,7 +37,7 @@ pub(crate) fn judge(
     let difference = Difference::between((schema, &old.view), (schema, &new.view));
     let is_free = |path: &String| {
         let place = of_schema(path);
-        allowed.follow.iter().any(|follow| within(&place, follow) || within(follow, &place))
+        allowed.follow.iter().any(|follow| is_below(&place, follow) || is_below(follow, &place))
     };
     for path in difference.changes.iter().chain(&difference.goes).filter(|path| !is_free(path)) {
         note(format!("the value at {path} was changed"));
@@ -74,31 +75,4 @@ pub(crate) fn judge(
     if before["metadata"]["uid"] != after["metadata"]["uid"] {
         note("it is another object".to_owned());
     }
-}
-
-/// The managers of an object, each with its operation and subresource.
-fn managers(raw: &Value) -> Vec<String> {
-    let entries = raw["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let mut all: Vec<String> = entries
-        .map(|entry| {
-            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-            format!("{} {} {}", text("manager"), text("operation"), text("subresource"))
-        })
-        .collect();
-    all.sort();
-    // Entries that become the same at one version are united.
-    all.dedup();
-    all
-}
-
-/// The place in the schema of a place in an object.
-pub(crate) fn of_schema(path: &str) -> String {
-    let mut parts = path.split('[');
-    let mut place = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (step, rest) = part.split_once(']').unwrap_or((part, ""));
-        place.push_str(if step.starts_with('"') { "{}" } else { "[]" });
-        place.push_str(rest);
-    }
-    place
 }

@@ -14,10 +14,10 @@ mod random;
 mod stage;
 
 use std::collections::BTreeMap;
-use std::env;
 use std::io::Write as _;
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::environment::number;
 use notes::Notes;
 use random::{NEXT, NOW, Plan};
 use stage::Stage;
@@ -33,7 +33,7 @@ const FOUND: [u64; 7] = [3275628578, 3275628588, 3275628591, 3275628655, 3275628
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_answer_is_false() -> Result<()> {
-    let (clusters, seed) = (setting("ANSWERS_CLUSTERS")?, setting("ANSWERS_SEED")?);
+    let (clusters, seed) = (number("ANSWERS_CLUSTERS")?, number("ANSWERS_SEED")?);
     // The same clusters each time, unless the environment asks for others: what fails once must fail again.
     let found = if clusters.is_none() && seed.is_none() { &FOUND[..] } else { &[] };
     let chosen = if clusters.is_some() { fastrand::u64(..1 << 32) } else { USUAL };
@@ -168,12 +168,4 @@ fn described(plan: &Plan, findings: &[String]) -> String {
         plan.policy,
         schemas.concat()
     )
-}
-
-/// A number from the environment.
-fn setting<T: std::str::FromStr>(name: &str) -> Result<Option<T>> {
-    match env::var(name) {
-        Ok(text) => Ok(Some(text.parse().ok().with_context(|| format!("{name} is a number, not {text:?}"))?)),
-        Err(_) => Ok(None),
-    }
 }

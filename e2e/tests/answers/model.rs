@@ -109,9 +109,27 @@ pub(crate) fn parts(object: &Value) -> Value {
     Value::Object(parts.collect::<Map<_, _>>())
 }
 
-/// Whether a path is another one, or lies below it.
-pub(crate) fn within(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+/// The managers of an object, each with its operation and subresource.
+pub(crate) fn managers(raw: &Value) -> Vec<String> {
+    let entries = raw["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let mut all: Vec<String> = entries
+        .map(|entry| {
+            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+            format!("{} {} {}", text("manager"), text("operation"), text("subresource"))
+        })
+        .collect();
+    all.sort();
+    // Entries that become the same at one version are united.
+    all.dedup();
+    all
+}
+
+/// A schema with a default.
+pub(crate) fn with(mut schema: Value, default: Option<&Value>) -> Value {
+    if let Some(default) = default {
+        schema["default"] = default.clone();
+    }
+    schema
 }
 
 /// The step to a member of an object, as Etch writes it.

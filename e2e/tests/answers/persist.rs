@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
+use e2e::process::Printed;
 use serde_json::Value;
 
 use crate::laws::{self, Allowed};
 use crate::model::Truth;
 use crate::notes::{Notes, number, of, sum};
 use crate::random::{Partial, Plan};
-use crate::stage::{Printed, Raw, Stage, id};
+use crate::stage::{Raw, Stage, id};
 
 /// What a run may touch: the objects of a cluster by their ids.
 type Scope<'a> = &'a (dyn Fn(&Plan, &str) -> bool + Sync);
@@ -198,10 +199,10 @@ fn counted(told: &Value, truths: &BTreeMap<String, Truth>, parts: &[&str], note:
 }
 
 fn exited(printed: &Printed, is_whole: bool, how: &str, notes: &Notes) {
-    if (printed.code == 0) != is_whole {
+    if (printed.code == Some(0)) != is_whole {
         notes.note(
             "all",
-            format!("{how}: exit status {}, and is everything stored: {is_whole}", printed.code),
+            format!("{how}: exit status {:?}, and is everything stored: {is_whole}", printed.code),
         );
     }
 }

@@ -4,7 +4,7 @@
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use crate::model::Phase;
+use crate::model::{Phase, with};
 
 /// The API group of all CRDs.
 pub(crate) const GROUP: &str = "answers.example.com";
@@ -412,14 +412,6 @@ impl Field {
             Shape::Map { broken } => json!({ "k": inner(!broken), "other": inner(!broken) }),
         }
     }
-}
-
-/// A schema with a default.
-fn with(mut schema: Value, default: Option<&Value>) -> Value {
-    if let Some(default) = default {
-        schema["default"] = default.clone();
-    }
-    schema
 }
 
 /// The policy of a CRD; `None` if none selects it.

@@ -1,13 +1,12 @@
 //! A control plane with many random clusters on it, one CRD each, and what is asked of it.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::admission::deny_updates;
 use e2e::cluster::{CRDS, Patch, eventually};
-use e2e::operator;
+use e2e::process::{self, Printed};
 use e2e::scene::{self, Scene};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
@@ -29,13 +28,6 @@ pub(crate) struct Stage {
 
 /// The bytes of all objects: by the plural of their type, and then by `namespace/name` or `name`.
 pub(crate) type Raw = BTreeMap<String, BTreeMap<String, Value>>;
-
-/// What a command printed, and its exit status.
-#[derive(Debug)]
-pub(crate) struct Printed {
-    pub(crate) code: i32,
-    pub(crate) json: Value,
-}
 
 impl Stage {
     /// A control plane with the CRDs and objects in their first state.
@@ -229,19 +221,11 @@ impl Stage {
 
     /// Runs a command as the administrator, with its output in JSON.
     pub(crate) async fn etch(&self, arguments: &[&str]) -> Result<Printed> {
-        let mut command = Command::new(operator::binary()?);
-        command
-            .args(arguments)
-            .args(["-o", "json"])
-            .env("KUBECONFIG", self.scene.control_plane.kubeconfig(0));
-        let output =
-            tokio::task::spawn_blocking(move || command.output()).await?.context("etch cannot be started")?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let code = output.status.code().unwrap_or(-1);
-        ensure!(matches!(code, 0 | 1), "{arguments:?} ends with {code}: {said}");
-        let json =
-            serde_json::from_slice(&output.stdout).with_context(|| format!("{arguments:?}: {said}"))?;
-        Ok(Printed { code, json })
+        let json = [arguments, &["-o", "json"]].concat();
+        let command = process::command(&self.scene.control_plane.kubeconfig(0), &json)?;
+        let ended = tokio::task::spawn_blocking(|| process::ended(command)).await??;
+        ensure!(matches!(ended.code, Some(0 | 1)), "{arguments:?}: {ended:?}");
+        ended.try_into()
     }
 
     /// The same with access to etcd.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, crd};
+use e2e::cluster::{Cluster, crd, with_spec};
 use e2e::control_plane::{ControlPlane, Options, object_key};
 use e2e::operator::binary;
 use e2e::scene::apply;
@@ -81,8 +81,7 @@ impl Stage {
 }
 
 fn schema(a: &Value) -> Value {
-    let spec = json!({ "type": "object", "properties": { "a": a, "b": { "type": "string" } } });
-    json!({ "type": "object", "properties": { "spec": spec } })
+    with_spec(json!({ "a": a, "b": { "type": "string" } }))
 }
 
 fn widgets(a: &Value) -> Value {

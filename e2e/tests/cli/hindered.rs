@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, GUARD, Patch, crd, eventually, with_spec};
 use e2e::operator::binary;
 use e2e::scene::{Scene, apply};
 use serde_json::{Value, json};
@@ -22,8 +22,7 @@ fn etch(kubeconfig: &Path, line: &[&str]) -> Result<Ended> {
 }
 
 fn definition(kind: &str, a: &Value) -> Value {
-    let spec = json!({ "type": "object", "properties": { "a": a } });
-    crd(GROUP, kind, &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+    crd(GROUP, kind, &[("v1", true, with_spec(json!({ "a": a })))])
 }
 
 async fn widget_stores_a(cluster: &Cluster) -> Result<bool> {

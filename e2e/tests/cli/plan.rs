@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use e2e::cluster::crd;
+use e2e::cluster::{crd, with_spec};
 use e2e::operator::binary;
 use serde_json::{Value, json};
 
@@ -15,8 +15,7 @@ use crate::process::{Ended, git, run};
 const GROUP: &str = "stable.example.com";
 
 fn widgets(a: &Value) -> Value {
-    let spec = json!({ "type": "object", "properties": { "a": a } });
-    crd(GROUP, "Widget", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+    crd(GROUP, "Widget", &[("v1", true, with_spec(json!({ "a": a })))])
 }
 
 /// A repository with a revision of the CRDs, and their state after an upgrade in its work tree.
@@ -282,10 +281,7 @@ fn the_exit_status_says_whether_there_is_more_to_do_than_to_apply() -> Result<()
 #[test]
 fn what_comes_before_the_upgrade_of_any_crd_comes_before_that_of_all() -> Result<()> {
     let repository = Repository::new()?;
-    let gadgets = |a: &Value| {
-        let spec = json!({ "type": "object", "properties": { "a": a } });
-        crd(GROUP, "Gadget", &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
-    };
+    let gadgets = |a: &Value| crd(GROUP, "Gadget", &[("v1", true, with_spec(json!({ "a": a })))]);
     let plain = json!({ "type": "integer" });
     let (one, five) =
         (json!({ "type": "integer", "default": 1 }), json!({ "type": "integer", "default": 5 }));

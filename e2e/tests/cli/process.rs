@@ -7,23 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use e2e::operator::binary;
-use serde_json::Value;
-
-/// What a run left.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    /// Its exit status; `None` if a signal ended it.
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
-
-impl Ended {
-    /// Standard output as JSON.
-    pub(crate) fn json(&self) -> Result<Value> {
-        serde_json::from_str(&self.out).with_context(|| format!("no JSON: {self:?}"))
-    }
-}
+pub(crate) use e2e::process::Ended;
 
 /// Runs it and waits for its end.
 pub(crate) fn etch(arguments: &[&str]) -> Result<Ended> {
@@ -69,8 +53,7 @@ pub(crate) fn finish(mut command: Command, input: &[u8]) -> Result<Ended> {
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output()
     })?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Ended { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) })
+    Ok(output.into())
 }
 
 /// A file of this package.

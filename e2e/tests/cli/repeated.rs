@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use e2e::cluster::crd;
+use e2e::cluster::{crd, with_spec};
 use e2e::operator::binary;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -15,9 +16,9 @@ use crate::process::{Ended, git, run};
 
 const GROUP: &str = "stable.example.com";
 
-fn schema(default: &Value) -> Value {
-    let spec = json!({ "type": "object", "properties": { "a": { "type": "integer", "default": default } } });
-    json!({ "type": "object", "properties": { "spec": spec } })
+/// A schema with this default of an integer.
+pub(crate) fn schema(default: impl Serialize) -> Value {
+    with_spec(json!({ "a": { "type": "integer", "default": default } }))
 }
 
 fn widget(name: &str, a: i64) -> Value {
@@ -32,9 +33,9 @@ impl Folder {
         let this = Self(tempfile::tempdir()?);
         fs::create_dir(this.path("objects"))?;
         // A default of the wrong type is an error.
-        this.write("old.json", &crd(GROUP, "Widget", &[("v1", true, schema(&json!(1)))]))?;
-        this.write("new.json", &crd(GROUP, "Widget", &[("v1", true, schema(&json!("x")))]))?;
-        this.write("gadget.json", &crd(GROUP, "Gadget", &[("v1", true, schema(&json!(1)))]))?;
+        this.write("old.json", &crd(GROUP, "Widget", &[("v1", true, schema(1))]))?;
+        this.write("new.json", &crd(GROUP, "Widget", &[("v1", true, schema("x"))]))?;
+        this.write("gadget.json", &crd(GROUP, "Gadget", &[("v1", true, schema(1))]))?;
         this.write("objects/a.json", &widget("a", 1))?;
         this.write("objects/b.json", &widget("b", 1))?;
         std::os::unix::fs::symlink("objects/a.json", this.path("link.json"))?;

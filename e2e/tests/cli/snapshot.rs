@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::flags::is_one_line;
 use crate::pages::{PAGE, branch, database, leaf, version};
 use crate::process::{Ended, etch, text};
+use crate::repeated::schema;
 
 const GROUP: &str = "stable.example.com";
 /// What precedes the older values in the file: two meta pages, the root, a branch and the newest value.
@@ -25,11 +26,6 @@ fn saved(values: &[(String, Value)]) -> Vec<u8> {
     let (newest, older) = versions.split_last().expect("values");
     let newest = leaf(4, 0, std::slice::from_ref(newest));
     database(&[branch(3, &[5, 4]), newest, leaf(5, 0, older)], 9)
-}
-
-fn schema(default: i64) -> Value {
-    let spec = json!({ "type": "object", "properties": { "a": { "type": "integer", "default": default } } });
-    json!({ "type": "object", "properties": { "spec": spec } })
 }
 
 /// A CRD with the storage version `v1`, as etcd holds it.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{GUARD, crd};
+use e2e::cluster::{GUARD, crd, with_spec};
 use e2e::operator::binary;
 use e2e::scene::{Scene, apply};
 use serde_json::{Value, json};
@@ -22,8 +22,7 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> Result<Ended> {
 }
 
 fn of(group: &str, kind: &str, fields: &Value) -> Value {
-    let spec = json!({ "type": "object", "properties": fields });
-    crd(group, kind, &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+    crd(group, kind, &[("v1", true, with_spec(fields))])
 }
 
 #[tokio::test(flavor = "multi_thread")]

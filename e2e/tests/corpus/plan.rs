@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use e2e::cluster::{CRDS, Patch};
 use serde_json::Value;
 
-use crate::release::{Release, etch};
+use crate::release::Release;
 
 /// What is planned for one CRD.
 pub(crate) struct Plan(Value);
@@ -18,9 +18,7 @@ impl Plan {
     /// Plans what a file is about.
     pub(crate) fn of(release: &Release<'_>, file: &Path) -> Result<Self> {
         let file = file.to_str().context("a path")?;
-        let planned = etch(release.scene, &["plan", "--live", "-f", file, "-o", "json"])?;
-        let plan: Value = serde_json::from_slice(&planned.stdout)
-            .with_context(|| String::from_utf8_lossy(&planned.stderr).into_owned())?;
+        let (_, plan) = release.scene.etch_json(&["plan", "--live", "-f", file])?;
         Ok(Self(plan["crds"][0].clone()))
     }
 
@@ -84,11 +82,10 @@ fn command(step: &Value) -> Result<&str> {
 fn persist(release: &Release<'_>, command: &str, more: &[&str]) -> Result<Pass> {
     // It begins with the path of the program, which is not on the PATH.
     let words = command.split_whitespace().skip_while(|word| *word != "persist");
-    let arguments: Vec<&str> = words.chain(more.iter().copied()).chain(["-o", "json"]).collect();
-    let done = etch(release.scene, &arguments)?;
+    let arguments: Vec<&str> = words.chain(more.iter().copied()).collect();
+    let (code, document) = release.scene.etch_json(&arguments)?;
     // With 1 it lists objects that it has not written.
-    ensure!(matches!(done.status.code(), Some(0 | 1)), "{command}: {done:?}");
-    let document: Value = serde_json::from_slice(&done.stdout)?;
+    ensure!(matches!(code, Some(0 | 1)), "{command}: {document:#}");
     ensure!(document["crds"][0]["error"].is_null(), "{command}: {document:#}");
     Ok(Pass(document["crds"][0].clone()))
 }
@@ -96,8 +93,8 @@ fn persist(release: &Release<'_>, command: &str, more: &[&str]) -> Result<Pass> 
 /// Runs a command that is `kubectl patch crd NAME --subresource status`, once `etch audit` shows that the
 /// versions could go.
 async fn trim(release: &Release<'_>, command: &str) -> Result<()> {
-    let audit = ["audit", "--stored-versions", &release.name, "--objects", "-o", "json"];
-    let audit: Value = serde_json::from_slice(&etch(release.scene, &audit)?.stdout)?;
+    let audit = ["audit", "--stored-versions", &release.name, "--objects"];
+    let (_, audit) = release.scene.etch_json(&audit)?;
     let old = audit["crds"][0]["oldVersions"].as_array().context("old versions")?;
     ensure!(old.iter().all(|version| version["removable"] == true), "{audit:#}");
     let rest =

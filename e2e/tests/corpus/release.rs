@@ -1,13 +1,11 @@
 //! One project's CRD in a cluster, before and after its upgrade, with the objects that were made of it.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 use e2e::aged;
 use e2e::cluster::{CRDS, Cluster, GUARD, eventually};
 use e2e::corpus::{Made, load, storage_version, text};
-use e2e::operator::binary;
 use e2e::scene::Scene;
 use etch_core::crd::Crd;
 use kube_structural_schema::json::Json;
@@ -160,10 +158,4 @@ pub(crate) fn path_at(object: &Made, version: &str) -> String {
 /// Whether the storage version of a CRD has defaults.
 pub(crate) fn has_defaults(crd: &Value) -> Result<bool> {
     Ok(Crd::read(&Json::from(crd.clone()))?.compiled().has_defaults())
-}
-
-/// Runs a command as the administrator.
-pub(crate) fn etch(scene: &Scene, arguments: &[&str]) -> Result<Output> {
-    let mut command = Command::new(binary()?);
-    Ok(command.args(arguments).env("KUBECONFIG", scene.control_plane.kubeconfig(0)).output()?)
 }

@@ -5,16 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
-use e2e::cluster::crd;
+use e2e::cluster::{crd, with_spec};
 use serde_json::{Value, json};
 
 /// The objects of the cluster, with their paths.
 pub(crate) const OBJECTS: [fn() -> (String, Value); 4] =
     [|| crontab("nightly"), || crontab("hourly"), certificate, widget];
-
-fn spec(properties: &Value) -> Value {
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
-}
 
 /// CronTabs, whose `replicas` may have a default.
 pub(crate) fn crontabs(replicas: Option<i64>) -> Value {
@@ -22,7 +18,7 @@ pub(crate) fn crontabs(replicas: Option<i64>) -> Value {
     if let Some(replicas) = replicas {
         fields["replicas"]["default"] = json!(replicas);
     }
-    crd("stable.example.com", "CronTab", &[("v1", true, spec(&fields))])
+    crd("stable.example.com", "CronTab", &[("v1", true, with_spec(&fields))])
 }
 
 /// Certificates, of which a field may have a default.
@@ -31,20 +27,20 @@ pub(crate) fn certificates(policy: Option<&str>) -> Value {
     if let Some(policy) = policy {
         fields["rotation"]["default"] = json!(policy);
     }
-    crd("cert-manager.io", "Certificate", &[("v1", true, spec(&fields))])
+    crd("cert-manager.io", "Certificate", &[("v1", true, with_spec(&fields))])
 }
 
 /// Widgets, which have a field that can be taken out.
 pub(crate) fn widgets() -> Value {
     let fields = json!({ "field": { "type": "string" }, "image": { "type": "string", "default": "registry.example.com/widget" } });
-    crd("example.com", "Widget", &[("v1", true, spec(&fields))])
+    crd("example.com", "Widget", &[("v1", true, with_spec(&fields))])
 }
 
 /// CronTabs with a default about which a check has a finding.
 fn checked() -> Value {
     let fields =
         json!({ "schedule": { "type": "string" }, "image": { "type": "string", "default": "busybox:1.37" } });
-    crd("stable.example.com", "CronTab", &[("v1", true, spec(&fields))])
+    crd("stable.example.com", "CronTab", &[("v1", true, with_spec(&fields))])
 }
 
 /// A Machine of which a provider's schema sets what is missing.

@@ -16,10 +16,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use e2e::cluster::{Patch, crd};
 use e2e::install::root;
+use e2e::process::Ended;
 use known::{COMMANDS, JSON, Manner, PLACEHOLDERS};
 use pages::{Example, Kind, Page};
 use serde_json::{Value, json};
-use stage::{Ended, Stage};
+use stage::Stage;
 
 /// The page that ends with taking Etch away.
 const LAST: &str = "docs/operations.md";

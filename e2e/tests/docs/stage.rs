@@ -11,6 +11,7 @@ use e2e::cluster::{Cluster, Patch, eventually};
 use e2e::control_plane::{ControlPlane, Kubernetes, Options, kubectl};
 use e2e::install::{helm_program, root};
 use e2e::operator::{Operator, binary};
+use e2e::process::Ended;
 use e2e::scene::{AGGREGATION, NAMESPACE, verify_now};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -30,14 +31,6 @@ pub(crate) struct Stage {
     dir: TempDir,
     exports: Vec<String>,
     operator: Option<Operator>,
-}
-
-/// How a command ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
 }
 
 impl Stage {
@@ -106,8 +99,7 @@ impl Stage {
         shell.env("KUBECONFIG", self.control_plane.kubeconfig(0)).env("ETCD", self.control_plane.etcd_url());
         shell.stdin(Stdio::null()).kill_on_drop(true);
         let output = tokio::time::timeout(PATIENCE, shell.output()).await.context("it does not end")??;
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        let ended = Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) };
+        let ended = Ended::from(output);
         self.play_node().await?;
         Ok(ended)
     }

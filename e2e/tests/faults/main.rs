@@ -24,6 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use e2e::environment::number;
 
 use crate::learning::Learned;
 use crate::plan::Plan;
@@ -43,7 +44,7 @@ async fn no_fault_breaks_a_law() -> Result<()> {
     let mut rig = Rig::start().await?;
     let learned = learn(&mut rig).await?;
     let mut tally = Tally::default();
-    play(Some(rig), learning::share(&learned, seed()), &mut tally).await?;
+    play(Some(rig), learning::share(&learned, seed()?), &mut tally).await?;
     tally.conclude()
 }
 
@@ -53,7 +54,7 @@ async fn no_fault_at_any_request_breaks_a_law() -> Result<()> {
     let mut rig = Rig::start().await?;
     let learned = learn(&mut rig).await?;
     drop(rig);
-    let (mut plans, mut stalls) = learning::all(&learned, seed());
+    let (mut plans, mut stalls) = learning::all(&learned, seed()?);
     if let Ok(only) = std::env::var("FAULTS_ONLY") {
         [&mut plans, &mut stalls].into_iter().for_each(|plans| plans.retain(|plan| has_parts(plan, &only)));
     }
@@ -63,8 +64,8 @@ async fn no_fault_at_any_request_breaks_a_law() -> Result<()> {
     tally.conclude()
 }
 
-fn seed() -> u64 {
-    std::env::var("FAULTS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_default()
+fn seed() -> Result<u64> {
+    Ok(number("FAULTS_SEED")?.unwrap_or_default())
 }
 
 fn has_parts(plan: &Plan, parts: &str) -> bool {
@@ -184,7 +185,7 @@ impl Tally {
             println!("{class:<24}{row}");
             all += counts.values().sum::<usize>();
         }
-        println!("{all} plans of {} classes; FAULTS_SEED={}", self.counts.len(), seed());
+        println!("{all} plans of {} classes; FAULTS_SEED={}", self.counts.len(), seed()?);
         ensure!(self.broken.is_empty(), "{} findings:\n{}", self.broken.len(), self.broken.join("\n"));
         Ok(())
     }

@@ -9,11 +9,11 @@ mod inputs;
 mod mangle;
 mod readers;
 
-use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use e2e::environment::number;
 use fastrand::Rng;
 
 /// Inputs of each reader, unless `FUZZ_SECONDS` sets how long to go on.
@@ -23,10 +23,6 @@ const INPUTS: u64 = 3_000;
 struct Reader {
     corpus: fn() -> Result<Vec<Vec<u8>>>,
     read: fn(&[u8]) -> Result<bool>,
-}
-
-fn number(name: &str) -> Result<Option<u64>> {
-    env::var(name).ok().map(|text| text.parse().context(name.to_owned())).transpose()
 }
 
 fn fuzz(name: &str, reader: &Reader) -> Result<()> {

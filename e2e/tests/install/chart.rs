@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{documents, parse_documents};
-use e2e::install::{Generated, helm, helm_template, kustomize, root};
+use e2e::install::{Generated, helm, helm_template, kustomize, named, root};
 use etch_core::rbac::{Access, Grant, role};
 use serde_json::{Value, json};
 
@@ -56,11 +56,6 @@ fn without_empty(object: &mut Value, field: &str) {
     {
         fields.remove(field);
     }
-}
-
-fn named<'o>(objects: &'o [Value], kind: &str, name: &str) -> Result<&'o Value> {
-    let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-    found.with_context(|| format!("no {kind} {name}"))
 }
 
 #[test]

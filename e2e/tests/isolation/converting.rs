@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anyhow::{Result, ensure};
-use e2e::cluster::{Patch, crd, eventually};
+use e2e::cluster::{Patch, crd, eventually, with_spec};
 use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
@@ -138,10 +138,10 @@ fn converted(request: &Value, change: impl Fn(bool, &mut Value)) -> Value {
 
 /// A schema with a field of this name, and maybe with a default.
 fn schema(name: &str, has_default: bool) -> Value {
-    let mut schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+    let mut schema = with_spec(json!({
         "secret": { "type": "string" }, "number": { "type": "integer" }, "stamp": { "type": "integer" },
         name: { "type": "string" },
-    }}}});
+    }));
     if has_default {
         schema["properties"]["spec"]["properties"]["size"] = json!({ "type": "integer", "default": 3 });
     }

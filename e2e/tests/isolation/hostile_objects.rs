@@ -1,13 +1,12 @@
 //! Objects that are odd in themselves: very deep, or with owners that the API server cannot read. They stop
 //! no other object. The test writes them into etcd, since no API server would accept them.
 
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Patch, eventually};
 use e2e::control_plane::object_key;
-use e2e::operator::binary;
+use e2e::process;
 use serde_json::{Value, json};
 
 use crate::cases;
@@ -58,17 +57,10 @@ async fn nested_five_thousand_levels(stage: &Stage, name: &'static str) -> Resul
     ensure!(report["counts"]["tooDeep"] == 1 && report["tooDeep"][0]["name"] == "deep", "{report}");
 
     let etch = |arguments: &[&str]| {
-        let mut command = Command::new(binary()?);
-        command.args(arguments).env("KUBECONFIG", stage.scene.kubeconfig()).env_remove("RUST_MIN_STACK");
-        let output = command.output()?;
-        let printed = String::from_utf8(output.stdout)?;
-        ensure!(
-            output.status.code() == Some(1),
-            "{arguments:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        ensure!(!printed.contains(CANARY), "{arguments:?} prints a value");
-        Ok(printed)
+        let ended = process::etch(stage.scene.kubeconfig(), arguments)?;
+        ensure!(!ended.out.contains(CANARY), "{arguments:?} prints a value");
+        ensure!(ended.code == Some(1), "{arguments:?}: {ended:?}");
+        Ok(ended.out)
     };
     let audited: Value = serde_json::from_str(&etch(&["audit", &widgets.crd(), "--objects", "-o", "json"])?)?;
     let details = audited["crds"][0]["details"].as_array().context("objects")?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Condition, GUARD, Patch, crd, eventually};
+use e2e::cluster::{CRDS, Cluster, Condition, GUARD, Patch, crd, eventually, with_spec};
 use e2e::logs;
 use e2e::operator::Operator;
 use e2e::scene::Scene;
@@ -217,9 +217,9 @@ fn without_defaults(mut document: Value) -> Value {
 
 /// A schema without defaults.
 pub(crate) fn plain() -> Value {
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+    with_spec(json!({
         "secret": { "type": "string" }, "number": { "type": "integer" },
-    }}}})
+    }))
 }
 
 /// The same with a default, `spec.size`.

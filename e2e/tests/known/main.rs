@@ -3,13 +3,12 @@
 mod random;
 
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::aged::{self, BEFORE, DEFINITIONS};
-use e2e::cluster::{Patch, crd, eventually, plural};
-use e2e::operator;
+use e2e::cluster::{Patch, crd, eventually, plural, with_spec};
+use e2e::process;
 use e2e::scene::{self, Scene};
 use serde_json::{Value, json};
 
@@ -26,8 +25,7 @@ fn of_type(kind: &str, is_new: bool) -> Value {
     if is_new {
         properties["d"]["default"] = 5.into();
     }
-    let spec = json!({ "type": "object", "properties": properties });
-    crd(GROUP, kind, &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+    crd(GROUP, kind, &[("v1", true, with_spec(properties))])
 }
 
 fn collection(kind: &str) -> String {
@@ -91,11 +89,8 @@ async fn scene(group: &str) -> Result<Scene> {
 
 /// What a command prints on standard output, and on standard error.
 fn etch(scene: &Scene, arguments: &[&str]) -> Result<(Value, String)> {
-    let mut command = Command::new(operator::binary()?);
-    let output =
-        command.args(arguments).args(["-o", "json"]).env("KUBECONFIG", scene.kubeconfig()).output()?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    Ok((serde_json::from_slice(&output.stdout).with_context(|| said.clone())?, said))
+    let ended = process::etch(scene.kubeconfig(), &[arguments, &["-o", "json"]].concat())?;
+    Ok((ended.json()?, ended.err))
 }
 
 /// How many objects an audit calls stored, and how many phantom; no such claim is false.

@@ -4,12 +4,12 @@
 //! `TYPES` sets how many types (the usual run has 12), and `TYPES_SEED` which come first.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::io::Write as _;
 
 use anyhow::{Context, Result, ensure};
 use e2e::aged::{self, BEFORE, DEFINITIONS};
 use e2e::cluster::{Cluster, Patch, crd, plural};
+use e2e::environment::number;
 use e2e::scene::Scene;
 use fastrand::Rng;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -314,8 +314,7 @@ async fn play(types: &[Type], known: &mut BTreeMap<Situation, Known>) -> Result<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_false_is_told_of_random_types() -> Result<()> {
-    let setting = |name| env::var(name).ok().map(|text| text.parse::<u64>().context(name)).transpose();
-    let (count, seed) = (setting("TYPES")?, setting("TYPES_SEED")?);
+    let (count, seed) = (number::<u64>("TYPES")?, number("TYPES_SEED")?);
     let seed = seed.unwrap_or(if count.is_some() { fastrand::u64(..1 << 32) } else { 1 });
     let count = usize::try_from(count.unwrap_or(USUAL as u64))?;
     writeln!(std::io::stderr(), "TYPES={count} TYPES_SEED={seed}")?;

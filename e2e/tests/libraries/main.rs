@@ -12,14 +12,11 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use e2e::cargo::forget_package;
+use e2e::install::root;
 
 /// Packages that await, log, read clocks or use the network.
 const IMPURE: [&str; 9] =
     ["chrono", "etch", "hyper", "kube-client", "log", "reqwest", "time", "tokio", "tracing"];
-
-pub(crate) fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-}
 
 pub(crate) fn libraries() -> Result<Vec<String>> {
     let folders = fs::read_dir(root().join("crates"))?;

@@ -21,12 +21,18 @@ const EXAMPLE_LINES: usize = 15;
 /// Larger packages are refused by crates.io.
 const LARGEST: u64 = 10 << 20;
 
-/// What cargo knows about the libraries that are published.
-fn published() -> Result<Vec<Value>> {
+/// What cargo knows about all packages.
+fn packages() -> Result<Vec<Value>> {
     let known: Value =
         serde_json::from_str(&cargo(root(), &["metadata", "--no-deps", "--format-version", "1"])?)?;
-    let packages = known["packages"].as_array().context("packages")?;
-    Ok(packages.iter().filter(|package| package["publish"] != serde_json::json!([])).cloned().collect())
+    Ok(known["packages"].as_array().context("packages")?.clone())
+}
+
+/// What cargo knows about the libraries that are published.
+fn published() -> Result<Vec<Value>> {
+    let mut packages = packages()?;
+    packages.retain(|package| package["publish"] != serde_json::json!([]));
+    Ok(packages)
 }
 
 fn name(package: &Value) -> Result<&str> {
@@ -86,6 +92,24 @@ fn the_oldest_rust_is_the_one_that_is_tested() -> Result<()> {
     for package in published()? {
         let oldest = package["rust_version"].as_str().context("rust-version")?;
         ensure!(toolchain.contains(&format!("\nchannel = \"{oldest}.0\"\n")), "{oldest}: {toolchain}");
+    }
+    Ok(())
+}
+
+/// Cargo reads the manifests of all packages, also of those that it does not build.
+#[test]
+fn the_image_is_built_with_all_manifests() -> Result<()> {
+    let dockerfile = fs::read_to_string(root().join("Dockerfile"))?;
+    let sent = fs::read_to_string(root().join(".dockerignore"))?;
+    let root = root().canonicalize()?;
+    for package in packages()? {
+        let manifest = package["manifest_path"].as_str().context("a manifest")?;
+        let manifest = PathBuf::from(manifest).strip_prefix(&root)?.to_string_lossy().into_owned();
+        let folder = manifest.trim_end_matches("Cargo.toml");
+        let is_copied = |line: &str| line == format!("COPY {manifest} {folder}") || folder.is_empty();
+        ensure!(dockerfile.lines().any(is_copied), "the Dockerfile does not copy {manifest}");
+        let is_sent = |line: &str| line.strip_prefix('!').is_some_and(|path| manifest.starts_with(path));
+        ensure!(sent.lines().any(is_sent), ".dockerignore leaves out {manifest}");
     }
     Ok(())
 }

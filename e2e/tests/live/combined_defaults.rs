@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, documents};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::operator;
+use e2e::process::{self, Ended};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -50,8 +49,7 @@ async fn check(cluster: &Cluster, case: &Path, expected: &Expected) -> Result<()
     let file = case.join("crd.yaml");
     let crd = documents(&file)?.remove(0);
     cluster.apply_crd(&crd).await.context("the server refuses the CRD")?;
-    let found = etch(&["lint", "-o", "json", text(&file)?])?;
-    let found: Value = serde_json::from_slice(&found.stdout)?;
+    let found = etch(&["lint", "-o", "json", text(&file)?])?.json()?;
     let findings = found["findings"].as_array().or(found.as_array()).context("findings")?;
     for wanted in &expected.lint {
         let is_it = |finding: &Value| {
@@ -92,15 +90,12 @@ async fn create(cluster: &Cluster, crd: &Value, file: &Path) -> Result<(u16, Str
 fn problems(crd: &Path, object: &Path) -> Result<Vec<Value>> {
     let crd = text(crd)?;
     let told = etch(&["impact", "--old", crd, "-f", crd, "--objects", text(object)?, "-o", "json"])?;
-    let told: Value = serde_json::from_slice(&told.stdout)
-        .with_context(|| String::from_utf8_lossy(&told.stderr).into_owned())?;
-    let details = told["crds"][0]["details"].as_array().cloned().unwrap_or_default();
+    let details = told.first()?["details"].as_array().cloned().unwrap_or_default();
     Ok(details.iter().flat_map(|detail| detail["problems"].as_array().cloned().unwrap_or_default()).collect())
 }
 
-fn etch(arguments: &[&str]) -> Result<Output> {
-    let mut command = Command::new(operator::binary()?);
-    Ok(command.args(arguments).env("NO_COLOR", "1").output()?)
+fn etch(arguments: &[&str]) -> Result<Ended> {
+    process::etch(Path::new("/nonexistent"), arguments)
 }
 
 fn text(path: &Path) -> Result<&str> {

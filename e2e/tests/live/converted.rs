@@ -2,8 +2,9 @@
 //! it makes of the bytes.
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, Patch, crd, eventually};
+use e2e::cluster::{Cluster, Patch, crd, eventually, with_spec};
 use e2e::control_plane::{ControlPlane, Options};
+use e2e::process::Ended;
 use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,7 +39,7 @@ async fn behind_a_webhook_every_answer_is_exact_as_well() -> Result<()> {
 
     let arguments = ["audit", HOSTS, "--objects", "--etcd-endpoints", control_plane.etcd_url()];
     let kubeconfig = control_plane.kubeconfig(0);
-    let exact = told(&etch(&kubeconfig, &arguments)?.stdout)?;
+    let exact = told(&etch(&kubeconfig, &arguments)?)?;
     let expected = json!([
         ["open", [[".spec.port", "phantom"], [".spec.retries", "gap"]]],
         ["ported", [[".spec.retries", "gap"]]],
@@ -47,7 +48,7 @@ async fn behind_a_webhook_every_answer_is_exact_as_well() -> Result<()> {
 
     // While no webhook converts, nothing is reported that is not known.
     webhook.go_down();
-    let (counts, details) = told(&etch(&kubeconfig, &arguments)?.stdout)?;
+    let (counts, details) = told(&etch(&kubeconfig, &arguments)?)?;
     ensure!(counts == json!([4, 1, 1, 2]), "{counts} {details}");
     Ok(())
 }
@@ -76,17 +77,15 @@ async fn what_a_webhook_renames_is_not_taken_from_its_owner() -> Result<()> {
     let before = owners().await?;
 
     let ended = etch(&control_plane.kubeconfig(0), &["persist", HOSTS])?;
-    let shown = String::from_utf8_lossy(&ended.stdout).into_owned();
-    ensure!(ended.status.code() == Some(1) && shown.contains(".spec.host"), "{ended:?}");
+    ensure!(ended.code == Some(1) && ended.out.contains(".spec.host"), "{ended:?}");
     let after = owners().await?;
     ensure!(after == before, "the owner of .spec.host has lost it: {after}");
     Ok(())
 }
 
 /// The counts, and what is missing in which object.
-fn told(output: &[u8]) -> Result<(Value, Value)> {
-    let audit: Value = serde_json::from_slice(output).context("the audit")?;
-    let crd = &audit["crds"][0];
+fn told(audit: &Ended) -> Result<(Value, Value)> {
+    let crd = audit.first()?;
     let counts = ["objects", "stored", "phantom", "unknown"].map(|state| &crd[state]);
     let details = crd["details"].as_array().context("details")?.iter().map(|detail| {
         let defaults = detail["defaults"].as_array().into_iter().flatten();
@@ -127,18 +126,14 @@ fn old(default: bool) -> Value {
     if default {
         port["default"] = 80.into();
     }
-    schema(json!({ "host": { "type": "string" }, "port": port }))
+    with_spec(json!({ "host": { "type": "string" }, "port": port }))
 }
 
 fn new() -> Value {
-    schema(json!({
+    with_spec(json!({
         "address": { "type": "string" }, "port": { "type": "integer" },
         "retries": { "type": "integer", "default": 3 },
     }))
-}
-
-fn schema(fields: Value) -> Value {
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": fields } } })
 }
 
 async fn create(cluster: &Cluster, version: &str, name: &str, spec: Value) -> Result<()> {

@@ -1,12 +1,12 @@
 //! Etcd behind TLS, and values that the API server encrypts: they are named as unreadable, and never guessed.
 
 use std::path::Path;
-use std::process::Output;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, crd, eventually};
+use e2e::cluster::{Cluster, crd, eventually, with_spec};
 use e2e::control_plane::{ControlPlane, EtcdPki, Options, object_key};
+use e2e::process::Ended;
 use serde_json::{Value, json};
 
 use crate::stage::etch;
@@ -160,10 +160,10 @@ fn strangers_are_told_why(kubeconfig: &Path, control_plane: &ControlPlane) -> Re
     for (case, access, certificates, hint) in cases {
         for command in [&["audit", VAULTS, SAFES][..], &["explain", "vaults", "plain"]] {
             let begun = std::time::Instant::now();
-            let output = etch(kubeconfig, &[command, &access[..], certificates].concat())?;
+            let ended = etch(kubeconfig, &[command, &access[..], certificates].concat())?;
             // A file that cannot be read is no endpoint's affair.
             let endpoint = if hint.contains("/no/such") { "" } else { access[1] };
-            refused(&output, &[endpoint, hint]).with_context(|| format!("{case}: {command:?}"))?;
+            refused(&ended, &[endpoint, hint]).with_context(|| format!("{case}: {command:?}"))?;
             ensure!(begun.elapsed() < Duration::from_secs(60), "{case}: {:?}", begun.elapsed());
         }
     }
@@ -171,19 +171,17 @@ fn strangers_are_told_why(kubeconfig: &Path, control_plane: &ControlPlane) -> Re
 }
 
 /// What a command found.
-fn found(output: &Output) -> Result<Value> {
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.code() == Some(1), "{}: {said}", output.status);
-    serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())
+fn found(ended: &Ended) -> Result<Value> {
+    ensure!(ended.code == Some(1), "{ended:?}");
+    ended.json()
 }
 
 /// The command failed, and printed why in one line that contains these words.
-fn refused(output: &Output, words: &[&str]) -> Result<()> {
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.code() == Some(2), "{}: {said}", output.status);
+fn refused(ended: &Ended, words: &[&str]) -> Result<()> {
+    let said = &ended.err;
+    ensure!(ended.code == Some(2) && ended.out.is_empty(), "{ended:?}");
     ensure!(said.lines().count() == 1 && said.starts_with("error: "), "not one line: {said}");
     ensure!(words.iter().all(|word| said.contains(word)), "{words:?} are not in: {said}");
-    ensure!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
     Ok(())
 }
 
@@ -214,8 +212,7 @@ fn schema(default: Option<i64>) -> Value {
     if let Some(default) = default {
         size["default"] = default.into();
     }
-    let spec = json!({ "type": "object", "properties": { "note": { "type": "string" }, "size": size } });
-    json!({ "type": "object", "properties": { "spec": spec } })
+    with_spec(json!({ "note": { "type": "string" }, "size": size }))
 }
 
 fn object(kind: &str, name: &str, spec: Value) -> Value {

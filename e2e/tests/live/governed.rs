@@ -2,12 +2,10 @@
 //! operator does.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, plural};
-use e2e::operator;
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, plural, with_spec};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -74,8 +72,7 @@ impl Governed {
         if phase == 2 && self.loses {
             fields.as_object_mut().expect("fields").remove("note");
         }
-        let spec = json!({ "type": "object", "properties": fields });
-        crd(GROUP, self.kind, &[("v1", true, json!({ "type": "object", "properties": { "spec": spec } }))])
+        crd(GROUP, self.kind, &[("v1", true, with_spec(fields))])
     }
 
     async fn raw(&self, cluster: &Cluster, name: &str) -> Result<Value> {
@@ -150,7 +147,7 @@ fn explained(scene: &Scene, all: &[Governed]) -> Result<BTreeMap<(&'static str, 
     let mut explained = BTreeMap::new();
     for governed in all {
         for name in OBJECTS {
-            let (_, said) = etch(scene, &["explain", &governed.crd(), name])?;
+            let (_, said) = scene.etch_json(&["explain", &governed.crd(), name])?;
             let policy = governed.policy.as_ref().map(|_| governed.plural());
             ensure!(said["policy"]["name"] == json!(policy), "{said:#}");
             let reason = said["defaults"][0]["reason"].as_str().context("a reason")?;
@@ -189,7 +186,7 @@ fn came_true(reason: &str, raw: &Value) -> Result<()> {
 
 /// What `audit` reports as held, the operator's report has too.
 async fn held_is_reported(scene: &Scene, governed: &Governed) -> Result<()> {
-    let (_, audit) = etch(scene, &["audit", &governed.crd(), "--objects"])?;
+    let (_, audit) = scene.etch_json(&["audit", &governed.crd(), "--objects"])?;
     let audit = &audit["crds"][0];
     let report =
         scene.report(&governed.crd()).await.map(|report| report["status"].clone()).unwrap_or_default();
@@ -205,7 +202,7 @@ async fn upgraded(scene: &Scene, all: &[Governed]) -> Result<()> {
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": list }).to_string();
     let file = scene.file("next.json", &list)?;
     let etcd = scene.control_plane.etcd_url();
-    let (code, impact) = etch(scene, &["impact", "-f", &file, "--live", "--etcd-endpoints", etcd])?;
+    let (code, impact) = scene.etch_json(&["impact", "-f", &file, "--live", "--etcd-endpoints", etcd])?;
     ensure!(code == Some(1), "{impact:#}");
     for governed in all {
         governed.upgrade(cluster, 2).await?;
@@ -248,14 +245,4 @@ async fn upgraded(scene: &Scene, all: &[Governed]) -> Result<()> {
     let crd = &cluster.get(&format!("{CRDS}/follows.{GROUP}")).await?;
     ensure!(crd["metadata"]["generation"] == 3, "three phases");
     Ok(())
-}
-
-/// The exit status of a command, and what it printed.
-fn etch(scene: &Scene, arguments: &[&str]) -> Result<(Option<i32>, Value)> {
-    let mut command = Command::new(operator::binary()?);
-    command.args(arguments).args(["-o", "json"]).env("KUBECONFIG", scene.control_plane.kubeconfig(0));
-    let output = command.output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let printed = serde_json::from_slice(&output.stdout).with_context(|| format!("{arguments:?}: {said}"))?;
-    Ok((output.status.code(), printed))
 }

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use e2e::cluster::{Cluster, crd, eventually};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::operator::binary;
+use e2e::process::{self, Ended};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -21,26 +21,6 @@ pub(crate) struct Hand {
     pub(crate) cluster: Cluster,
     pub(crate) control_plane: ControlPlane,
     pub(crate) dir: TempDir,
-}
-
-/// How a command ended.
-#[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
-}
-
-impl Ended {
-    /// Standard output as JSON.
-    pub(crate) fn json(&self) -> Result<Value> {
-        serde_json::from_str(&self.out).with_context(|| format!("no JSON: {self:?}"))
-    }
-
-    /// What the output has about the first CRD.
-    pub(crate) fn first(&self) -> Result<Value> {
-        Ok(self.json()?["crds"][0].clone())
-    }
 }
 
 impl Hand {
@@ -113,10 +93,7 @@ impl Hand {
 
     /// A command, as the administrator.
     pub(crate) fn command(&self, arguments: &[&str]) -> Result<Command> {
-        let mut command = Command::new(binary()?);
-        command.args(arguments).env("KUBECONFIG", self.kubeconfig()).env("NO_COLOR", "1");
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Ok(command)
+        process::command(&self.kubeconfig(), arguments)
     }
 
     pub(crate) fn kubeconfig(&self) -> PathBuf {
@@ -125,7 +102,7 @@ impl Hand {
 
     /// Runs a command to its end, as the administrator.
     pub(crate) fn etch(&self, arguments: &[&str]) -> Result<Ended> {
-        ended(self.command(arguments)?)
+        process::etch(&self.kubeconfig(), arguments)
     }
 
     /// Runs a command that is to fail without output; returns its error.
@@ -135,13 +112,6 @@ impl Hand {
         ensure!(ended.err.lines().count() == 1, "{arguments:?}: one line: {}", ended.err);
         Ok(ended.err)
     }
-}
-
-/// Runs a command to its end.
-pub(crate) fn ended(mut command: Command) -> Result<Ended> {
-    let output = command.output().context("it cannot be started")?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Ended { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) })
 }
 
 /// The CRD, with this default for `spec.size`, or none.

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
+use e2e::paths::is_below;
 use serde_json::{Value, json};
 
 use crate::objects::{GROUP, Made, collection, objects, pair_schema, pairs, tab_schema, tabs};
@@ -180,10 +181,6 @@ fn told<'a>(impact: &'a Value, made: &Made) -> &'a Value {
     let crds = impact["crds"].as_array().into_iter().flatten();
     let details = crds.filter(|crd| crd["crd"] == name).filter_map(|crd| crd["details"].as_array());
     details.flatten().find(|detail| detail["name"] == made.name).unwrap_or(&Value::Null)
-}
-
-fn is_below(path: &str, place: &str) -> bool {
-    path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// The values that hold no others, by their places.

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::eventually;
+use e2e::process::{self, Ended};
 use serde_json::Value;
 
-use crate::hand::{Ended, Hand};
+use crate::hand::Hand;
 
 /// More than a page.
 const OBJECTS: usize = 520;
@@ -52,7 +53,7 @@ async fn it_goes_on_as_it_was_from_where_it_came_to() -> Result<()> {
     ensure!(resume.contains("--after=web/t05"), "{resume}");
     let mut command = Command::new("sh");
     command.args(["-c", &format!("exec {resume}")]).env_remove("KUBECONFIG");
-    let last = crate::hand::ended(command)?;
+    let last = process::ended(command)?;
     ensure!(last.code == Some(1), "some were left out: {last:?}");
     for index in 498..OBJECTS {
         let raw =
@@ -112,7 +113,5 @@ async fn interrupt(hand: &Hand, child: Child, stored: usize) -> Result<Ended> {
     .await?;
     let sent = Command::new("kill").args(["-s", "INT", &child.id().to_string()]).status()?;
     ensure!(sent.success(), "it has ended already");
-    let output = child.wait_with_output()?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Ended { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) })
+    Ok(child.wait_with_output()?.into())
 }

@@ -2,13 +2,12 @@
 //! permissions.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, crd, documents, eventually};
+use e2e::cluster::{CRDS, Cluster, crd, documents, eventually, with_spec};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::operator;
+use e2e::process::{self, Ended};
 use serde_json::{Value, json};
 
 /// A real CRD without findings, and one with findings at two of its versions.
@@ -38,11 +37,11 @@ async fn a_cluster_is_checked_as_its_files_are() -> Result<()> {
 
     let kubeconfig = control_plane.kubeconfig(0);
     let live = lint(&kubeconfig, &["--live", "-o", "json"])?;
-    ensure!(live.status.code() == Some(1), "{}", said(&live));
+    ensure!(live.code == Some(1), "{live:?}");
     let mut arguments = vec!["-o", "json"];
     arguments.extend(files.iter().filter_map(|path| path.to_str()));
     let filed = lint(&kubeconfig, &arguments)?;
-    ensure!(filed.status.code() == Some(1), "{}", said(&filed));
+    ensure!(filed.code == Some(1), "{filed:?}");
     let (live, filed) = (findings(&live)?, findings(&filed)?);
     ensure!(live == filed, "the cluster: {live:#?}\nfiles: {filed:#?}");
     for code in ["ETCH001", "ETCH004", "ETCH006", "ETCH010"] {
@@ -50,14 +49,13 @@ async fn a_cluster_is_checked_as_its_files_are() -> Result<()> {
     }
     ensure!(!live.iter().any(|finding| finding["crd"] == "certificates.cert-manager.io"), "{live:#?}");
 
-    let table = lint(&kubeconfig, &["--live", "--severity", "error"])?;
-    let table = String::from_utf8_lossy(&table.stdout).into_owned();
+    let table = lint(&kubeconfig, &["--live", "--severity", "error"])?.out;
     ensure!(table.contains("ETCH001") && table.contains("\n4 CRDs: 3 errors\n"), "{table}");
 
     let stranger = with_token(&dir.path().join("stranger"), &kubeconfig, "expired")?;
     let refused = lint(&stranger, &["--live"])?;
-    let said = said(&refused);
-    ensure!(refused.status.code() == Some(2) && said.lines().count() == 1, "{said}");
+    let said = &refused.err;
+    ensure!(refused.code == Some(2) && said.lines().count() == 1, "{said}");
     ensure!(said.contains("401") && said.contains("credentials"), "{said}");
     Ok(())
 }
@@ -66,11 +64,10 @@ async fn a_cluster_is_checked_as_its_files_are() -> Result<()> {
 fn planted() -> Value {
     let low =
         json!({ "type": "object", "properties": { "n": { "type": "integer", "minimum": 1, "default": 0 } } });
-    let spec = json!({ "type": "object", "properties": {
+    let schema = with_spec(json!({
         "none": { "type": "string", "nullable": true, "default": "x" },
         "map": { "type": "object", "additionalProperties": low },
-    } });
-    let schema = json!({ "type": "object", "properties": { "spec": spec } });
+    }));
     crd("planted.example.com", "Planted", &[("v1", true, schema)])
 }
 
@@ -96,9 +93,8 @@ async fn legacy(cluster: &Cluster) -> Result<Value> {
 
 /// The findings without their places in files, which a cluster has not, and without what a file cannot have:
 /// what is published.
-fn findings(output: &Output) -> Result<Vec<Value>> {
-    let document: Value = serde_json::from_slice(&output.stdout).with_context(|| said(output))?;
-    let mut findings = document["findings"].as_array().context("findings")?.clone();
+fn findings(ended: &Ended) -> Result<Vec<Value>> {
+    let mut findings = ended.json()?["findings"].as_array().context("findings")?.clone();
     findings.retain(|finding| finding["code"] != "ETCH021");
     for finding in &mut findings {
         let finding = finding.as_object_mut().context("a finding")?;
@@ -108,13 +104,8 @@ fn findings(output: &Output) -> Result<Vec<Value>> {
     Ok(findings)
 }
 
-fn lint(kubeconfig: &Path, arguments: &[&str]) -> Result<Output> {
-    let mut command = Command::new(operator::binary()?);
-    Ok(command.arg("lint").args(arguments).env("KUBECONFIG", kubeconfig).env("NO_COLOR", "1").output()?)
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+fn lint(kubeconfig: &Path, arguments: &[&str]) -> Result<Ended> {
+    process::etch(kubeconfig, &[&["lint"], arguments].concat())
 }
 
 fn write(folder: &Path, name: &str, document: &Value) -> Result<PathBuf> {

@@ -1,7 +1,7 @@
 //! A thousand objects in ten states: how each is made, and what etcd lacks of it for that reason.
 //! The tests ask Etch and look at results.
 
-use e2e::cluster::crd;
+use e2e::cluster::{crd, with_spec};
 use serde_json::{Value, json};
 
 pub(crate) const GROUP: &str = "live.example.com";
@@ -255,7 +255,7 @@ pub(crate) fn tab_schema(defaults: bool) -> Value {
         schema
     };
     let integer = || json!({ "type": "integer" });
-    let mut schema = json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": {
+    let mut schema = with_spec(json!({
         "schedule": { "type": "string" },
         "note": { "type": "string" },
         "legacy": { "type": "string" },
@@ -275,7 +275,7 @@ pub(crate) fn tab_schema(defaults: bool) -> Value {
         "odd": { "type": "object", "additionalProperties": { "type": "object", "properties": {
             "n": with(json!({ "type": "integer", "maximum": 5 }), json!(9)),
         } } },
-    } } } });
+    }));
     let fields = &mut schema["properties"]["spec"]["properties"];
     for (place, name) in [("", "legacy"), ("/o/properties", "old")] {
         if let Some(fields) = fields.pointer_mut(place).and_then(Value::as_object_mut).filter(|_| defaults) {
@@ -293,5 +293,5 @@ pub(crate) fn pair_schema(defaults: &[(&str, Value)]) -> Value {
         let kind = if value.is_string() { "string" } else { "integer" };
         properties[*name] = json!({ "type": kind, "default": value });
     }
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
+    with_spec(properties)
 }

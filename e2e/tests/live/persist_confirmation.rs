@@ -6,9 +6,10 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Patch;
 use e2e::operator::binary;
+use e2e::process::Ended;
 use serde_json::{Value, json};
 
-use crate::hand::{Ended, GROUP, Hand, collection, things};
+use crate::hand::{GROUP, Hand, collection, things};
 
 const OBJECTS: usize = 12;
 
@@ -115,6 +116,5 @@ fn on_terminal(hand: &Hand, arguments: &[&str], typed: &str) -> Result<Ended> {
     writeln!(stdin, "{typed}")?;
     let output = child.wait_with_output()?;
     drop(stdin);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Ended { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) })
+    Ok(output.into())
 }

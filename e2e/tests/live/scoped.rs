@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
+use e2e::process;
 use serde_json::{Value, json};
 
-use crate::hand::{Ended, GROUP, Hand, ended, things};
+use crate::hand::{GROUP, Hand, things};
 
 /// Bytes of objects by namespace and name, apart for the one that is meant and the others.
 type Bytes = BTreeMap<String, Vec<u8>>;
@@ -181,11 +182,7 @@ async fn restricted(hand: &Hand, before: &Bytes) -> Result<()> {
         hand.cluster.create(&path, "admin", &document).await?;
     }
     let kubeconfig = hand.control_plane.service_account_kubeconfig(0, "web", "clerk").await?;
-    let clerk = |arguments: &[&str]| -> Result<Ended> {
-        let mut command = hand.command(arguments)?;
-        command.env("KUBECONFIG", &kubeconfig);
-        ended(command)
-    };
+    let clerk = |arguments: &[&str]| process::etch(&kubeconfig, arguments);
     for scope in [&[][..], &["-n", "shop"]] {
         for more in [&[][..], &["--dry-run"]] {
             let told = clerk(&[&["persist", "things"], scope, more].concat())?;

@@ -1,12 +1,10 @@
 //! Objects that Etch does not write, and fields that it drops: what the operator and the commands report of
 //! them, compared with etcd and with what happens next.
 
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, plural};
-use e2e::operator;
+use e2e::cluster::{CRDS, Cluster, Patch, crd, eventually, plural, with_spec};
 use e2e::scene::Scene;
 use serde_json::{Value, json};
 
@@ -58,11 +56,11 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
 
     let etcd = ["--etcd-endpoints", scene.control_plane.etcd_url()];
     for (access, lacking) in [(&[][..], "unknown"), (&etcd[..], "phantom")] {
-        let (code, audit) = etch(scene, &[&["audit", THINGS, "--objects"], access].concat())?;
+        let (code, audit) = scene.etch_json(&[&["audit", THINGS, "--objects"], access].concat())?;
         let crd = &audit["crds"][0];
         let counts = ["objects", "stored", lacking, "ignored", "terminating"].map(|field| &crd[field]);
         ensure!(code == Some(1) && json!(counts) == json!([4, 1, 3, 2, 1]), "{audit:#}");
-        let (code, explained) = etch(scene, &[&["explain", "things", "a"], access].concat())?;
+        let (code, explained) = scene.etch_json(&[&["explain", "things", "a"], access].concat())?;
         let default = &explained["defaults"][0];
         ensure!(
             code == Some(1) && default["state"] == lacking && explained["ignored"] == true,
@@ -71,7 +69,7 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
         let reason = default["reason"].as_str().unwrap_or_default();
         ensure!(reason.contains("Etch skips the object"), "{reason}");
     }
-    let (code, persisted) = etch(scene, &["persist", THINGS])?;
+    let (code, persisted) = scene.etch_json(&["persist", THINGS])?;
     let crd = &persisted["crds"][0];
     ensure!(code == Some(1) && crd["ignored"] == 2 && crd["terminating"] == 1, "{persisted:#}");
     ensure!(stored(cluster).await? == ["plain"], "persist leaves them alone");
@@ -86,7 +84,7 @@ async fn what_is_skipped_is_never_said_to_be_stored(scene: &Scene) -> Result<()>
     })
     .await?;
     ensure!(stored(cluster).await? == ["a", "plain"], "what is said to be stored is");
-    let (_, audit) = etch(scene, &["audit", THINGS])?;
+    let (_, audit) = scene.etch_json(&["audit", THINGS])?;
     let counts = ["objects", "stored", "unknown", "ignored"].map(|field| &audit["crds"][0][field]);
     ensure!(json!(counts) == json!([4, 2, 2, 1]), "{audit:#}");
     Ok(())
@@ -101,15 +99,14 @@ async fn what_is_predicted_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> R
     let mut predicted = Vec::new();
     for access in [&[][..], etcd] {
         let arguments = [&["impact", "-f", &file, "--live"], access].concat();
-        let (_, impact) = etch(scene, &arguments)?;
+        let (_, impact) = scene.etch_json(&arguments)?;
         let objects = &impact["crds"][0]["objects"];
         let counts =
             ["changing", "protectedByPersist", "ignored", "terminating"].map(|field| &objects[field]);
         ensure!(json!(counts) == json!([3, 0, 2, 1]), "{impact:#}");
         predicted
             .push(names(&impact["crds"][0]["details"]).into_iter().map(str::to_owned).collect::<Vec<_>>());
-        let table = command(scene).args(&arguments).output()?;
-        let table = String::from_utf8(table.stdout)?;
+        let table = scene.etch(&arguments)?.out;
         ensure!(
             table.contains("2 objects are ignored by annotation") && !table.contains("keeps values of"),
             "{table}"
@@ -136,7 +133,7 @@ async fn what_is_predicted_of_them_comes_true(scene: &Scene, etcd: &[&str]) -> R
 async fn what_is_freed_is_stored_when_it_is_said_to_be(scene: &Scene) -> Result<()> {
     let cluster = &scene.cluster;
     let note = json!({ "note": { "type": "string" } });
-    cluster.apply_crd(&crd(GROUP, "Free", &[("v1beta1", true, schema(note.clone()))])).await?;
+    cluster.apply_crd(&crd(GROUP, "Free", &[("v1beta1", true, with_spec(note.clone()))])).await?;
     let at = |version: &str| format!("/apis/{GROUP}/{version}/namespaces/default/frees/f");
     let object = |version: &str, metadata: Value, spec: Value| json!({ "apiVersion": format!("{GROUP}/{version}"), "kind": "Free", "metadata": metadata, "spec": spec });
     let kept = object("v1beta1", json!({ "name": "f" }), json!({ "note": "n" }));
@@ -146,7 +143,8 @@ async fn what_is_freed_is_stored_when_it_is_said_to_be(scene: &Scene) -> Result<
     cluster.patch(&at("v1beta1"), Patch::Apply, "owner", &asking).await?.ok()?;
     let mut colored = note.clone();
     colored["color"] = json!({ "type": "string", "default": "red" });
-    let mut both = crd(GROUP, "Free", &[("v1beta1", false, schema(note)), ("v1", true, schema(colored))]);
+    let mut both =
+        crd(GROUP, "Free", &[("v1beta1", false, with_spec(note)), ("v1", true, with_spec(colored))]);
     both["spec"]["versions"][0]["served"] = json!(false);
     cluster.apply_crd(&both).await?;
     let said = cluster.persisted(FREES, "AllPersisted", SOON).await?;
@@ -174,7 +172,7 @@ async fn what_was_dropped_is_known_to_be_gone(scene: &Scene) -> Result<()> {
     let with = |fields: Value| {
         let mut fields = fields;
         fields["note"] = json!({ "type": "string" });
-        schema(fields)
+        with_spec(fields)
     };
     let old = with(json!({ "legacy": { "type": "string" } }));
     cluster.apply_crd(&crd(GROUP, "Drop", &[("v1", true, old)])).await?;
@@ -237,7 +235,7 @@ async fn what_was_dropped_is_known_to_be_gone(scene: &Scene) -> Result<()> {
     .await?;
     ensure!(status["state"] == "AllPersisted" && status["counts"]["dropped"] == 2, "{status:#}");
     is_as_it_should_be(json!({ "note": "n", "a": 1, "b": 2 })).await?;
-    let (_, audit) = etch(scene, &["audit", DROPS])?;
+    let (_, audit) = scene.etch_json(&["audit", DROPS])?;
     ensure!(audit["crds"][0]["stored"] == 2 && audit["crds"][0]["held"] == 0, "{audit:#}");
     ensure!(
         cluster.get(&format!("{CRDS}/{DROPS}")).await?["metadata"]["generation"] == generation,
@@ -246,12 +244,8 @@ async fn what_was_dropped_is_known_to_be_gone(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
-fn schema(fields: Value) -> Value {
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": fields } } })
-}
-
 fn things(a: &Value) -> Value {
-    crd(GROUP, "Thing", &[("v1", true, schema(json!({ "a": a, "note": { "type": "string" } })))])
+    crd(GROUP, "Thing", &[("v1", true, with_spec(json!({ "a": a, "note": { "type": "string" } })))])
 }
 
 fn path(plural: &str, name: &str) -> String {
@@ -280,18 +274,4 @@ async fn stored(cluster: &Cluster) -> Result<Vec<&'static str>> {
 
 fn names(list: &Value) -> Vec<&str> {
     list.as_array().into_iter().flatten().filter_map(|object| object["name"].as_str()).collect()
-}
-
-fn command(scene: &Scene) -> Command {
-    let mut command = Command::new(operator::binary().expect("it runs as the operator already"));
-    command.env("KUBECONFIG", scene.control_plane.kubeconfig(0));
-    command
-}
-
-/// The exit status of a command, and what it printed.
-fn etch(scene: &Scene, arguments: &[&str]) -> Result<(Option<i32>, Value)> {
-    let output = command(scene).args(arguments).args(["-o", "json"]).output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    let printed = serde_json::from_slice(&output.stdout).with_context(|| format!("{arguments:?}: {said}"))?;
-    Ok((output.status.code(), printed))
 }

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, Patch, eventually};
 use e2e::control_plane::{ControlPlane, Options, object_key};
-use e2e::operator;
+use e2e::process::{self, Ended, Printed};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,12 +24,6 @@ pub(crate) struct Stage {
     pub(crate) endpoint: String,
     dir: TempDir,
     _control_plane: ControlPlane,
-}
-
-/// What a command printed, and its exit status.
-pub(crate) struct Printed {
-    pub(crate) code: Option<i32>,
-    pub(crate) json: Value,
 }
 
 impl Stage {
@@ -134,12 +127,9 @@ impl Stage {
 
     /// Runs a command as the administrator, with its output in JSON.
     pub(crate) fn etch(&self, arguments: &[&str]) -> Result<Printed> {
-        let output = etch(&self.dir.path().join("cluster/kubeconfig"), arguments)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {said}");
-        let json =
-            serde_json::from_slice(&output.stdout).with_context(|| format!("{arguments:?}: {said}"))?;
-        Ok(Printed { code: output.status.code(), json })
+        let ended = etch(&self.dir.path().join("cluster/kubeconfig"), arguments)?;
+        ensure!(matches!(ended.code, Some(0 | 1)), "{arguments:?}: {ended:?}");
+        ended.try_into()
     }
 
     /// A file in the directory of the stage.
@@ -156,10 +146,8 @@ impl Stage {
 }
 
 /// Runs a command as the holder of a kubeconfig, with its output in JSON.
-pub(crate) fn etch(kubeconfig: &Path, arguments: &[&str]) -> Result<Output> {
-    let mut command = Command::new(operator::binary()?);
-    command.args(arguments).args(["-o", "json"]).env("KUBECONFIG", kubeconfig);
-    command.output().context("etch cannot be started")
+pub(crate) fn etch(kubeconfig: &Path, arguments: &[&str]) -> Result<Ended> {
+    process::etch(kubeconfig, &[arguments, &["-o", "json"]].concat())
 }
 
 /// Does something with each object, with several at a time.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
+use e2e::paths::of_schema;
 use serde_json::{Value, json};
 
 use crate::objects::{Form, Made, missing, objects};
@@ -143,8 +144,8 @@ fn exact(audit: &Value) -> Result<()> {
             phantoms += u64::from(!lacks.is_empty());
             held += u64::from(form.held.is_some());
             hidden += u64::from(!form.hidden.is_empty());
-            let of_schema: BTreeSet<String> = lacks.iter().map(|(path, _)| schema_path(path)).collect();
-            for place in of_schema {
+            let lacking: BTreeSet<String> = lacks.iter().map(|(path, _)| of_schema(path)).collect();
+            for place in lacking {
                 *places.entry(place).or_default() += 1;
             }
             let Some(told) = told.get(name) else {
@@ -173,18 +174,6 @@ fn exact(audit: &Value) -> Result<()> {
         ensure!(paths == places, "{plural}: {paths:?}, not {places:?}");
     }
     Ok(())
-}
-
-/// The place in the schema of a place in an object.
-fn schema_path(path: &str) -> String {
-    let mut parts = path.split('[');
-    let mut schema = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (step, rest) = part.split_once(']').unwrap_or((part, ""));
-        schema.push_str(if step.starts_with('"') { "{}" } else { "[]" });
-        schema.push_str(rest);
-    }
-    schema
 }
 
 /// No object that lacks a default is reported as stored.

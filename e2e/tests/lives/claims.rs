@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use e2e::paths::is_below;
+use e2e::process::Printed;
 use serde_json::Value;
 
 use crate::model;
 use crate::notes::{number, sum};
 use crate::schema::Conversion;
-use crate::stage::{Living, Printed, Said, Snapshot};
+use crate::stage::{Living, Said, Snapshot};
 use crate::webhooks::STRIPPED;
 
 /// The numbers that the objects of a report come apart into.
@@ -164,8 +166,7 @@ pub(crate) fn audited(
         let defaults = detail["defaults"].as_array().into_iter().flatten();
         let paths: Vec<&str> = defaults.filter_map(|default| default["path"].as_str()).collect();
         for missing in truth.missing.iter().filter(|_| state != "stored") {
-            let names =
-                |path: &&str| *path == "." || model::within(missing, path) || model::within(path, missing);
+            let names = |path: &&str| *path == "." || is_below(missing, path) || is_below(path, missing);
             if !paths.iter().any(names) {
                 note(format!("{name} is told to store {missing}: {detail}"));
             }
@@ -187,7 +188,7 @@ pub(crate) fn explained(truth: &Truth, printed: &Printed, note: &dyn Fn(String))
     for default in &defaults {
         let path = default["path"].as_str().unwrap_or_default();
         let state = default["state"].as_str().unwrap_or_default();
-        let is_missing = truth.missing.iter().any(|missing| model::within(path, missing));
+        let is_missing = truth.missing.iter().any(|missing| is_below(path, missing));
         if is_missing && state == "stored" {
             note(format!("{path} is called stored, and is missing: {}", default["reason"]));
         }
@@ -195,7 +196,7 @@ pub(crate) fn explained(truth: &Truth, printed: &Printed, note: &dyn Fn(String))
             note(format!("{path} is called {state}, and is stored"));
         }
     }
-    if printed.code == 0 && !truth.is_stored() {
+    if printed.code == Some(0) && !truth.is_stored() {
         note(format!("exit status 0, and {:?} are missing", truth.missing));
     }
 }
@@ -236,7 +237,7 @@ pub(crate) fn kept(living: &Living, before: &Snapshot, after: &Snapshot, note: &
             }
         }
         hidden(living, &schema, name, was, now, note);
-        let (had, has) = (managers(was), managers(now));
+        let (had, has) = (model::managers(was), model::managers(now));
         let others = |managers: &[String]| -> Vec<String> {
             managers.iter().filter(|manager| !manager.starts_with("etch ")).cloned().collect()
         };
@@ -302,19 +303,4 @@ fn hidden(living: &Living, schema: &Value, name: &str, was: &Value, now: &Value,
     if !lost.is_empty() {
         note(format!("{name}: {lost:?} were destroyed"));
     }
-}
-
-/// The managers of an object, each with its operation and subresource.
-fn managers(raw: &Value) -> Vec<String> {
-    let entries = raw["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let mut all: Vec<String> = entries
-        .map(|entry| {
-            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-            format!("{} {} {}", text("manager"), text("operation"), text("subresource"))
-        })
-        .collect();
-    all.sort();
-    // Entries that become the same at one version are united.
-    all.dedup();
-    all
 }

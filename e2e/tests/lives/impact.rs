@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use e2e::paths::is_below;
 use serde_json::{Value, json};
 
-use crate::model::{self, Difference, holds, is_claimed, within};
+use crate::model::{self, Difference, holds, is_claimed};
 use crate::notes::{Notes, of, texts};
 use crate::schema::{Conversion, Crd};
 use crate::stage::{Living, Snapshot, Stage};
@@ -106,7 +107,7 @@ fn came_true(
         ] {
             let told = told(keys);
             for path in paths {
-                let is_told = told.iter().any(|told| within(path, told) || within(told, path));
+                let is_told = told.iter().any(|told| is_below(path, told) || is_below(told, path));
                 // Without access to etcd a claim may have outlived its field, and a hidden field may have no
                 // owner.
                 let is_unclear =

@@ -18,11 +18,11 @@ mod story;
 mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::io::Write as _;
 
 use anyhow::{Context, Result, bail};
 use claims::truths;
+use e2e::environment::number;
 use notes::{Notes, of};
 use stage::{Living, Said, Stage};
 use story::{Life, is_down};
@@ -39,7 +39,7 @@ const BY_HAND: (usize, u64) = (5, 4);
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes; `just lives` runs it"]
 async fn no_claim_is_false_in_any_life() -> Result<()> {
-    let (lives, seed) = (setting("LIVES")?, setting("LIVES_SEED")?);
+    let (lives, seed) = (number("LIVES")?, number("LIVES_SEED")?);
     let chosen = if lives.is_some() { fastrand::u64(..1 << 32) } else { USUAL.1 };
     let (lives, seed): (usize, u64) = (lives.unwrap_or(USUAL.0), seed.unwrap_or(chosen));
     writeln!(std::io::stderr(), "LIVES_SEED={seed} LIVES={lives}")?;
@@ -248,8 +248,8 @@ async fn by_hand(stage: &Stage, all: &[Living], notes: &Notes) -> Result<()> {
     for (living, printed) in &told {
         let note = |finding: String| notes.note(&living.life.plural, format!("by hand: {finding}"));
         // Where admission takes away what the object had, the pass stops.
-        if printed.code > 1 && !living.strips {
-            note(format!("exit status {}: {}", printed.code, printed.json));
+        if !matches!(printed.code, Some(0 | 1)) && !living.strips {
+            note(format!("exit status {:?}: {}", printed.code, printed.json));
         }
         match of(&printed.json, &living.name()) {
             // A pass that stopped claims nothing about what it has not reached.
@@ -290,12 +290,4 @@ async fn smaller(mut failure: Failure) -> Result<Failure> {
         }
     }
     Ok(failure)
-}
-
-/// A number from the environment.
-fn setting<T: std::str::FromStr>(name: &str) -> Result<Option<T>> {
-    match env::var(name) {
-        Ok(text) => Ok(Some(text.parse().ok().with_context(|| format!("{name} is a number, not {text:?}"))?)),
-        Err(_) => Ok(None),
-    }
 }

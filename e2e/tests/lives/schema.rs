@@ -3,6 +3,8 @@
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
+use crate::model::with;
+
 /// The API group of all lives.
 pub(crate) const GROUP: &str = "lives.example.com";
 
@@ -434,12 +436,4 @@ impl Shape {
         };
         rng.bool().then(|| values[rng.usize(..2)].clone())
     }
-}
-
-/// A schema with a default.
-fn with(mut schema: Value, default: Option<&Value>) -> Value {
-    if let Some(default) = default {
-        schema["default"] = default.clone();
-    }
-    schema
 }

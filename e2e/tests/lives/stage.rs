@@ -1,11 +1,11 @@
 //! A control plane on which many lives go on at once, and what happens to each of them.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer, CRDS, Condition, GUARD, eventually};
-use e2e::operator::{self, Operator};
+use e2e::operator::Operator;
+use e2e::process::{self, Printed};
 use e2e::scene::Scene;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde_json::{Value, json};
@@ -51,13 +51,6 @@ pub(crate) struct Said {
 pub(crate) struct Snapshot {
     pub(crate) raw: BTreeMap<String, BTreeMap<String, Value>>,
     pub(crate) views: BTreeMap<String, BTreeMap<String, Value>>,
-}
-
-/// What a command printed, and its exit status.
-#[derive(Debug)]
-pub(crate) struct Printed {
-    pub(crate) code: i32,
-    pub(crate) json: Value,
 }
 
 impl Living {
@@ -420,20 +413,12 @@ impl Stage {
 
     /// Runs a command as the administrator, with its output in JSON.
     pub(crate) async fn etch(&self, arguments: &[&str], exact: bool) -> Result<Printed> {
-        let mut command = Command::new(operator::binary()?);
-        command
-            .args(arguments)
-            .args(["-o", "json"])
-            .env("KUBECONFIG", self.scene.control_plane.kubeconfig(0));
+        let json = [arguments, &["-o", "json"]].concat();
+        let mut command = process::command(&self.scene.control_plane.kubeconfig(0), &json)?;
         if exact {
             command.args(["--etcd-endpoints", &self.endpoint]);
         }
-        let output =
-            tokio::task::spawn_blocking(move || command.output()).await?.context("etch cannot be started")?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        let code = output.status.code().unwrap_or(-1);
-        let json =
-            serde_json::from_slice(&output.stdout).with_context(|| format!("{arguments:?}: {said}"))?;
-        Ok(Printed { code, json })
+        let ended = tokio::task::spawn_blocking(|| process::ended(command)).await??;
+        ended.try_into()
     }
 }

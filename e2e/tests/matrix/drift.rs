@@ -1,9 +1,9 @@
 //! Some worlds, observed again: what is kept is what the server does.
 
-use std::env;
 use std::io::Write as _;
 
 use anyhow::{Context, Result, bail};
+use e2e::environment::number;
 use e2e::matrix::{Data, Observer, Parts, World};
 use futures::stream::{self, StreamExt};
 
@@ -12,10 +12,7 @@ const SHARE: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_do_what_is_kept() -> Result<()> {
-    let seed = match env::var("MATRIX_SEED") {
-        Ok(seed) => seed.parse().context("MATRIX_SEED")?,
-        Err(_) => fastrand::u64(..),
-    };
+    let seed = number("MATRIX_SEED")?.unwrap_or_else(|| fastrand::u64(..));
     writeln!(std::io::stderr(), "MATRIX_SEED={seed}")?;
     let observer = Observer::start(None).await?;
     let release = observer.kubernetes().to_string();

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::crd::Crd;
+use crate::crd::sample::with_spec;
 use crate::decode::{Decoder, Undecodable};
 use crate::object::Object;
 use crate::plan::{
@@ -12,10 +13,6 @@ use crate::plan::{
 use kube_structural_schema::json::{DEPTH, Json};
 
 const CHANGED: &str = "2026-01-01T12:00:00Z";
-
-fn spec(properties: Value) -> Value {
-    json!({ "type": "object", "properties": { "spec": { "type": "object", "properties": properties } } })
-}
 
 fn document(versions: &[(&str, bool, Value)]) -> Json {
     let versions: Vec<Value> = versions
@@ -38,7 +35,8 @@ fn document(versions: &[(&str, bool, Value)]) -> Json {
 }
 
 fn one_version() -> Crd {
-    let schema = spec(json!({ "a": { "type": "integer", "default": 1 }, "l": { "type": "array", "items": {
+    let schema =
+        with_spec(json!({ "a": { "type": "integer", "default": 1 }, "l": { "type": "array", "items": {
         "type": "object", "properties": { "p": { "type": "string", "default": "TCP" } } } } }));
     Crd::read(&document(&[("v1", true, schema)])).expect("a CRD")
 }
@@ -93,7 +91,7 @@ fn a_write_after_the_schema_was_served_everywhere_is_proof() {
 
 #[test]
 fn a_write_proves_nothing_where_versions_disagree() {
-    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "a": { "default": 1 } })));
+    let (plain, color) = (with_spec(json!({ "a": {} })), with_spec(json!({ "a": { "default": 1 } })));
     let crd = Crd::read(&document(&[("v1beta1", false, plain), ("v1", true, color)])).expect("a CRD");
     let late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z");
     assert_eq!(told(&by_view(&late, &crd, &record(), false)), [".spec.a unknown"]);
@@ -111,7 +109,7 @@ fn what_is_on_record_is_proved() {
 
 #[test]
 fn a_write_is_due_only_where_a_default_is_known_to_be_missing_or_owners_change() {
-    let older = document(&[("v1", true, spec(json!({ "l": { "type": "array" } })))]);
+    let older = document(&[("v1", true, with_spec(json!({ "l": { "type": "array" } })))]);
     let state = |document: &Json, revision: u64, generation: i64| {
         let mut document = document.clone();
         document["metadata"]["generation"] = json!(generation);
@@ -168,8 +166,9 @@ fn nothing_on_record_covers_what_was_skipped() {
 
 #[test]
 fn a_write_proves_nothing_where_an_owner_speaks_at_a_version_without_the_default() {
-    let (plain, color) = (spec(json!({ "a": {} })), spec(json!({ "b": {}, "a": { "default": 1 } })));
-    let mut document = document(&[("v1beta1", false, spec(json!({ "b": {} }))), ("v1", true, color)]);
+    let (plain, color) =
+        (with_spec(json!({ "a": {} })), with_spec(json!({ "b": {}, "a": { "default": 1 } })));
+    let mut document = document(&[("v1beta1", false, with_spec(json!({ "b": {} }))), ("v1", true, color)]);
     document["spec"]["versions"][0]["served"] = json!(false);
     let crd = Crd::read(&document).expect("a CRD");
     let mut late = object(json!({ "a": 1 }), json!({}), "2026-02-01T00:00:00Z").json().clone();
@@ -364,8 +363,8 @@ fn bytes_leave_nothing_open() {
 
 #[test]
 fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
-    let beta = spec(json!({ "a": { "default": 1 }, "only": {} }));
-    let stable = spec(json!({ "a": { "default": 1 }, "color": { "default": "red" } }));
+    let beta = with_spec(json!({ "a": { "default": 1 }, "only": {} }));
+    let stable = with_spec(json!({ "a": { "default": 1 }, "color": { "default": "red" } }));
     let crd = Crd::read(&document(&[("v1beta1", false, beta), ("v1", true, stable)])).expect("a CRD");
     let stored = json!({ "apiVersion": "example.com/v1beta1", "spec": { "only": 1, "color": "blue" } });
     let exact = by_bytes(&stored.into(), &crd, &Decoder::new(&crd)).expect("readable");
@@ -379,8 +378,8 @@ fn bytes_at_another_version_show_that_versions_defaults_and_lack_the_others() {
 fn a_default_of_another_version_is_seen_through_the_pruning_for_the_storage_version() {
     let map = json!({ "type": "object", "default": { "k": {} }, "additionalProperties": { "properties": { "n": { "default": 1 } } } });
     let mut crd = document(&[
-        ("v1", false, spec(json!({ "f": map, "a": {} }))),
-        ("v2", true, spec(json!({ "f": { "type": "string" }, "a": { "default": 1 } }))),
+        ("v1", false, with_spec(json!({ "f": map, "a": {} }))),
+        ("v2", true, with_spec(json!({ "f": { "type": "string" }, "a": { "default": 1 } }))),
     ]);
     crd["status"]["storedVersions"] = json!(["v1", "v2"]);
     let crd = Crd::read(&crd).expect("a CRD");
@@ -394,7 +393,7 @@ fn a_default_of_another_version_is_seen_through_the_pruning_for_the_storage_vers
 
 #[test]
 fn a_default_that_only_another_version_has_is_explained() {
-    let size = |default: Value| spec(json!({ "a": { "type": "integer" }, "b": default }));
+    let size = |default: Value| with_spec(json!({ "a": { "type": "integer" }, "b": default }));
     let mut crd = document(&[
         ("v1", false, size(json!({ "type": "integer", "default": 1 }))),
         ("v2", true, size(json!({ "type": "integer" }))),
@@ -410,8 +409,8 @@ fn a_default_that_only_another_version_has_is_explained() {
 
 #[test]
 fn what_a_webhook_made_of_the_bytes_closes_what_they_leave_open() {
-    let beta = spec(json!({ "host": {}, "port": { "default": 80 } }));
-    let stable = spec(json!({ "address": {}, "port": {}, "retries": { "default": 3 } }));
+    let beta = with_spec(json!({ "host": {}, "port": { "default": 80 } }));
+    let stable = with_spec(json!({ "address": {}, "port": {}, "retries": { "default": 3 } }));
     let mut converted = document(&[("v1beta1", false, beta), ("v1", true, stable)]);
     converted["spec"]["conversion"] = json!({ "strategy": "Webhook" });
     let crd = Crd::read(&converted).expect("a CRD");
@@ -435,7 +434,7 @@ fn what_a_webhook_made_of_the_bytes_closes_what_they_leave_open() {
 
 #[test]
 fn a_place_that_lacks_the_default_of_both_versions_is_listed_once() {
-    let schema = || spec(json!({ "mode": { "type": "string", "default": "fast" } }));
+    let schema = || with_spec(json!({ "mode": { "type": "string", "default": "fast" } }));
     let mut converted = document(&[("v1beta1", false, schema()), ("v1", true, schema())]);
     converted["spec"]["conversion"] = json!({ "strategy": "Webhook" });
     let crd = Crd::read(&converted).expect("a CRD");

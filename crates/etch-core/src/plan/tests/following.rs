@@ -4,11 +4,11 @@
 use serde_json::{Value, json};
 
 use super::case::Case;
-use super::texts;
+use super::{texts, with_metadata};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::plan::{Change, Following, Held, Plan, Record, Strategy, Terms, Write, follow, has_followed};
-use kube_structural_schema::json::{Json, same};
+use kube_structural_schema::json::same;
 use kube_structural_schema::path::{Path, Step};
 
 pub(super) fn assert_case(case: &Case, crd: &Crd, changes: &[Change]) {
@@ -131,11 +131,5 @@ fn patched(object: &Object, body: &Value) -> Object {
             parent.remove(&name).expect("it is there");
         }
     }
-    Object::from(document)
-}
-
-fn with_metadata(object: &Object, field: &str, value: Value) -> Object {
-    let mut document: Json = object.json().clone();
-    document["metadata"][field] = value;
     Object::from(document)
 }

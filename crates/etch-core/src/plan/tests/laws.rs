@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::model;
+use super::{model, with_metadata};
 use crate::crd::Crd;
 use crate::object::Object;
 use crate::ownership::{MANAGER, Owner, owners};
@@ -12,7 +12,7 @@ use crate::plan::{
     Exceptions, Held, HiddenFields, Hold, Ownership, Plan, Record, Skip, Strategy, Terms, Write,
     ahead_of_rewrite, decide, release, repeat, unproved,
 };
-use kube_structural_schema::json::{Json, same};
+use kube_structural_schema::json::same;
 use kube_structural_schema::path::Path;
 
 /// Asserts the laws on the decision about one object.
@@ -247,10 +247,4 @@ fn paths(fields: &Value, at: &str, found: &mut BTreeSet<String>) {
 
 fn entries(document: &Value) -> impl Iterator<Item = &Value> {
     document["metadata"]["managedFields"].as_array().into_iter().flatten()
-}
-
-fn with_metadata(object: &Object, field: &str, value: Value) -> Object {
-    let mut document: Json = object.json().clone();
-    document["metadata"][field] = value;
-    Object::from(document)
 }

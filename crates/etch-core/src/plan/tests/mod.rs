@@ -13,8 +13,11 @@ mod model;
 mod recorded;
 
 use case::{Case, Expected, File};
+use kube_structural_schema::json::Json;
+use serde_json::Value;
 
 use super::{Held, Plan, decide};
+use crate::object::Object;
 
 #[test]
 fn passes_over_what_is_not_ours() {
@@ -120,6 +123,12 @@ fn assert_plan(case: &Case, crd: &crate::crd::Crd, plan: &Plan) {
         }
         (expected, plan) => panic!("{name}: expected {expected:?}, decided {plan:?}"),
     }
+}
+
+fn with_metadata(object: &Object, field: &str, value: Value) -> Object {
+    let mut document: Json = object.json().clone();
+    document["metadata"][field] = value;
+    Object::from(document)
 }
 
 fn texts(paths: &[kube_structural_schema::path::Path]) -> Vec<String> {

@@ -6,6 +6,8 @@ use std::path::{self, Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::root;
+
 /// Cargo's target folder: `CARGO_TARGET_DIR`, else the one that this program was built into. Always absolute.
 pub fn target_folder() -> anyhow::Result<PathBuf> {
     if let Some(told) = env::var_os("CARGO_TARGET_DIR").filter(|told| !told.is_empty()) {
@@ -14,5 +16,5 @@ pub fn target_folder() -> anyhow::Result<PathBuf> {
     let program = env::current_exe().context("find this program")?;
     // Cargo marks the root of every target folder with this file.
     let built_into = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
-    Ok(built_into.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), Path::to_owned))
+    Ok(built_into.map_or_else(|| root().join("target"), Path::to_owned))
 }
