@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, RwLock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
@@ -48,6 +48,8 @@ pub(crate) struct ObjectReconciler {
     /// Whether the CRD is still the one that this was made for.
     pub(crate) generation_check: Arc<GenerationCheck>,
     pub(crate) refusal_log: Arc<RefusalLog>,
+    /// Read by each write until its end: what locks it waits for those under way, and lets none begin.
+    pub(crate) writes: Arc<RwLock<()>>,
 }
 
 /// What has objects driven.
@@ -90,6 +92,7 @@ impl ObjectReconciler {
             generation_check: Arc::new(GenerationCheck::new(&rules.crd, None)),
             rules,
             refusal_log: Arc::default(),
+            writes: Arc::default(),
         }
     }
 

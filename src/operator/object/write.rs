@@ -40,9 +40,17 @@ impl ObjectReconciler {
                 Some(pace) => Some(pace.admit().await),
                 None => None,
             };
-            (own, self.pace.admit().await)
+            let permit = self.pace.admit().await;
+            match self.writes.try_read() {
+                Ok(lock) => (own, permit, lock),
+                // This task is about to be ended, and others may need the place.
+                Err(_) => {
+                    drop((own, permit));
+                    pending().await
+                }
+            }
         };
-        let (mut own, mut permit) = tokio::select! {
+        let (mut own, mut permit, _lock) = tokio::select! {
             biased;
             stop = caller.stopped() => return Err(stop),
             places = places => places,
