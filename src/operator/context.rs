@@ -218,6 +218,7 @@ impl Context {
             own_pace,
             generation_check,
             refusal_log: Arc::default(),
+            writes: Arc::default(),
             turn,
         }
     }

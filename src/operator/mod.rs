@@ -54,7 +54,7 @@ pub use admission::{Admission, SelfManaged, UpgradeGuard};
 pub use options::{Clock, Options};
 pub use persist::{Pass, Passed, Progress, Stopped, persist};
 pub use policy_lookup::{GoverningPolicy, PolicyLookup};
-pub use revert::{Failure, Reversion, RevertError, Reverted, revert};
+pub use revert::{Reversion, RevertError, revert};
 pub use spans::TRACED;
 
 /// Changes of what policies do are gathered for this long.

@@ -230,15 +230,9 @@ async fn drive(
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> (Result<Box<Verified>, Box<Interrupted>>, Ledger) {
     let reconciler = ObjectReconciler {
-        cluster: cluster.clone(),
-        pace: pass.pace.clone(),
-        own_pace: None,
-        pause_watch: None,
-        scope: pass.scope.clone(),
-        rules: rules.clone(),
         cancelled: Some(pass.ended.clone()),
         generation_check: check.clone(),
-        refusal_log: Arc::default(),
+        ..ObjectReconciler::of_command(cluster, rules.clone(), &pass.scope, &pass.pace)
     };
     let mut objects = ObjectDriver::new(reconciler, true);
     let mut shown = tokio::time::interval(SHOWN_EVERY);

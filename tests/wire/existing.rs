@@ -1,6 +1,8 @@
 //! What an EmbeddedSchema means for objects that exist: the leader looks at them when something asks for it,
 //! and never else.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -361,15 +363,27 @@ async fn who_is_faster_keeps_what_he_wrote() {
 async fn a_write_that_is_forbidden_or_rejected_is_in_the_status() {
     let world = world(&[("a", 5)]);
     world.put(SCHEMAS, persisting(1));
-    world.fails(|request| is_write(request).then(|| {
-        Answer::status(403, "Forbidden", "things.example.com \"a\" is forbidden: User \"etch\" cannot patch resource \"things\" in API group \"example.com\" in the namespace \"ns\"")
-    }));
+    let may_write_others = Arc::new(AtomicBool::new(false));
+    let allowed = may_write_others.clone();
+    world.fails(move |request| {
+        if request.path.ends_with("/selfsubjectaccessreviews") {
+            return Some(Answer::json(json!({ "status": { "allowed": allowed.load(Ordering::Relaxed) } })));
+        }
+        let text = "things.example.com \"a\" is forbidden: User \"etch\" cannot patch resource \"things\" in API group \"example.com\" in the namespace \"ns\"";
+        is_write(request).then(|| Answer::status(403, "Forbidden", text))
+    });
     let replica = Replica::start(&world, signed());
     sleep(MINUTE).await;
     assert_eq!(persisted(&world), "Forbidden");
-    world.fails(|request| is_write(request).then(|| Answer::invalid("canary")));
+    assert!(message(&world).contains("a permission is missing: {apiGroups:"), "{}", message(&world));
+    may_write_others.store(true, Ordering::Relaxed);
     sleep(10 * MINUTE).await;
     assert_eq!(persisted(&world), "ObjectsRejected");
+    assert!(message(&world).contains("does not let Etch patch this object"), "{}", message(&world));
+    world.fails(|request| is_write(request).then(|| Answer::invalid("canary")));
+    sleep(70 * MINUTE).await;
+    assert_eq!(persisted(&world), "ObjectsRejected");
+    assert!(message(&world).contains("the object is invalid"), "{}", message(&world));
     let status = world.stored(SCHEMAS, "one").expect("it is there").to_string();
     assert!(!status.contains("canary"), "{status}");
     drop(replica);

@@ -1,6 +1,8 @@
 //! A changed default that is followed, where the answer gets lost or another client writes between two
 //! requests.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::pass_status::{set_default, set_policy};
@@ -77,6 +79,31 @@ async fn a_followed_value_whose_answer_is_lost_is_not_moved_again_and_is_left_to
     let rewrites = log.count(|request| is_rewrite(request) && request.path.ends_with("/things/a"));
     assert_eq!(rewrites, 1, "the entry that nobody has seen is found, and taken out");
     is_over(&world).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_move_under_way_is_completed_where_the_policy_asks_for_no_writes_any_more() {
+    for mode in ["Audit", "Ignore"] {
+        let world = changed().await;
+        let mut is_first = true;
+        world.loses(move |world, request| {
+            let is_late = is_move("a")(request) && std::mem::take(&mut is_first);
+            let moved = is_late.then(|| world.stored(THINGS, "a").expect("it is there"));
+            moved.map(|moved| Answer::json(moved).after(Duration::from_secs(5)))
+        });
+        let (operator, log) = world.operates(10 * MINUTE);
+        while log.count(is_move("a")) == 0 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        set_policy(&world, 3, json!({ "mode": mode }));
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert_eq!(state(&world, "a").1, ["user", "etch"], "the answer is under way");
+        tokio::time::sleep(MINUTE).await;
+        assert_eq!(state(&world, "a"), of_user(5), "{mode}");
+        let writes = log.count(is_write);
+        operator.await.expect("it ends by itself");
+        assert_eq!(log.count(is_write), writes, "{mode}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

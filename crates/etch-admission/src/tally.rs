@@ -10,6 +10,7 @@ use crate::existing::Existing;
 use etch_core::condition::first_of;
 use etch_core::crd::Resource;
 use etch_core::object::Identity;
+use etch_core::object_machine::Kept;
 use etch_core::plan::Withheld;
 use kube_structural_schema::json::DEPTH;
 
@@ -26,29 +27,6 @@ pub const FORBIDDEN: &str = "Forbidden";
 pub const OWNERS_LOST: &str = "OwnersLost";
 /// A policy keeps objects from being written.
 pub const WITHHELD: [&str; 3] = ["Paused", "AuditOnly", "Ignored"];
-
-/// The outcome for the defaults of an object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// It holds its defaults.
-    Stored,
-    /// It is gone, or being deleted: it does not count.
-    Gone,
-    /// Its annotation has Etch ignore it.
-    Ignored,
-    /// The policy does not select it.
-    NotSelected,
-    /// A write would do harm.
-    Held(Withheld),
-    /// With its defaults it would break this rule of the schema.
-    Breaks(String),
-    /// It was refused, for this reason.
-    Rejected(String),
-    /// A webhook did not answer about it, for this reason, which may pass.
-    Unanswered(String),
-    /// It could not be found out.
-    Unknown,
-}
 
 /// Why nothing more is written to the objects of a resource: one word, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]

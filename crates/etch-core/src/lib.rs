@@ -9,7 +9,7 @@
 //! | [`stored_versions`] | which versions could go out of `status.storedVersions` |
 //! | [`plan`] | what to do about one object, and the requests of its write |
 //! | [`impact`], [`upgrade`] | what an upgrade of a CRD does to its objects, and whether the guard admits it |
-//! | [`object_machine`] | how one object goes from its read to its state |
+//! | [`object_machine`] | how one object goes from its read to its end, whatever is written |
 //! | [`engine`] | the life of one CRD: passes, the steady state, conditions and report |
 //! | [`report`] | what is known of a CRD's objects, and its DefaultsReport |
 //! | [`prediction`], [`obstacle`] | what the operator is going to do, by what it reported |

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Answer as Real, CRDS, Cluster, GUARD, eventually};
 use etch_core::api::Mode;
 use etch_core::object::Object;
-use etch_core::object_machine::{Again, ObjectMachine, Rules, Step};
+use etch_core::object_machine::{Again, Machine as _, ObjectMachine, Rules, Step};
 use etch_core::plan::{self, Outcome, Record, WriteMachine, changes, past, past_of};
 use etch_core::report::ledger::ObjectLedger;
 use fastrand::Rng;

@@ -184,8 +184,8 @@ impl CrdRevert {
 
 #[cfg(test)]
 mod tests {
-    use etch::operator::Reverted;
     use etch_core::object::Object;
+    use etch_core::object_machine::Reverted;
     use etch_core::plan::{Exceptions, KeptBecause, StoredDefault, Unstoring};
     use kube_structural_schema::json::Json;
     use serde_json::json;

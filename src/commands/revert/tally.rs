@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use etch::operator::{Failure, Reverted};
 use etch_core::object::Identity;
+use etch_core::object_machine::{Failure, Reverted};
 use etch_core::plan::{KeptBecause, Plan};
 use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ impl Tally {
             }
             (Some(_), Some(Failure::Unknown(why))) => {
                 counts.unknown += 1;
-                entry("unknown", "Unknown", left.removed, why);
+                entry("unknown", "Unknown", left.removed, why.to_owned());
             }
             (Some(Plan::Hold(held)), None) => {
                 counts.held += 1;

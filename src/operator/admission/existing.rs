@@ -31,10 +31,11 @@ use crate::cluster::{Backoff, Cluster, ObjectSource, ReadError, Scope};
 use crate::operator::options::now;
 use crate::operator::policy_lookup::{PolicyLookup, changed};
 use etch_admission::api::{ExistingObjects, ObjectName, SETTLING};
-use etch_admission::tally::{FORBIDDEN, INCOMPLETE, Kept, OWNERS_LOST, Tally};
+use etch_admission::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Tally};
 use etch_admission::{Compiled, Endpoint, Existing, existing};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
+use etch_core::object_machine::Kept;
 use etch_core::plan::Withheld;
 
 /// How long a schema and its facts have to stay unchanged before Etch stores defaults by them.

@@ -1,66 +1,59 @@
 //! Storing the defaults of embedded extensions in objects that exist, where a schema asks for it.
-//! `etch_core` decides what is missing, and which write stores it.
-//!
-//! ```text
-//! lacking ─> embed ─> dry run, write, release (`WriteMachine`) ─> read again: are they there, and are the owners as they were?
-//! ```
+//! [`EmbedMachine`] decides which write stores what is missing, and whether a read proves it.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
-use tokio::time::{Instant, sleep};
-use tracing::{debug, error, info, warn};
+use tokio::time::Instant;
+use tracing::{debug, info};
 
 use super::checked_schema::CheckedSchema;
-use crate::cluster::{Backoff, Cluster, GenerationCheck, Pace, PaceMode};
-use crate::operator::object::outcome::{counted, pressure};
+use crate::cluster::{Cluster, GenerationCheck, Pace, PaceMode, Scope};
+use crate::operator::object::reconcile::{Caller, DriveState, ObjectReconciler};
 use crate::operator::policy_lookup::PolicyLookup;
-use crate::operator::spans::in_words;
 use etch_admission::Lacking;
-use etch_admission::tally::{INCOMPLETE, Kept, Stop};
+use etch_admission::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Stop};
+use etch_core::api::Mode;
 use etch_core::call_error::CallError;
 use etch_core::crd::{Crd, Resource};
+use etch_core::engine::stop_reason::StopReason;
 use etch_core::object::Object;
-use etch_core::plan::{
-    Embedding, FormerDefault, Outcome, RejectionKind, Skip, Terms, Withheld, Write, embed, harmed,
-};
+use etch_core::object_machine::{EmbedMachine, Kept, Machine, Rest, Rules};
+use etch_core::plan::{HiddenEvidence, Outcome, RejectionKind, Terms, Write};
 use etch_core::prediction::record_of;
-
-/// How often an object is decided about again.
-const ATTEMPTS: u32 = 6;
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// How long the objects of a resource wait for webhooks and API servers that do not answer, in one check: the
 /// checks of all other objects wait meanwhile.
 const UNANSWERED_AT_MOST: Duration = Duration::from_secs(30);
 
-const NOT_KEPT: &str = "the API server does not keep the defaults: the CRD prunes them, or they are in a \
-                        subresource, or admission removes them";
-
 /// What writes need, whichever the resource.
 pub(super) struct Store {
     pub(super) cluster: Cluster,
     pub(super) policies: Option<PolicyLookup>,
-    pub(super) pace: Pace,
+    pub(super) pace: Arc<Pace>,
 }
 
 /// The objects of one resource, as they may be written now.
 pub(super) struct Writer<'s> {
     store: &'s Store,
     resource: Resource,
-    crd: Crd,
-    generation_check: GenerationCheck,
-    /// Fields of its objects that had a default once: etcd may hold it.
-    former: Vec<FormerDefault>,
+    reconciler: ObjectReconciler,
+    hidden: Arc<HiddenEvidence>,
     /// Name and labels of the CRD: policies select by them.
     about: Value,
-    /// What the policy allows, beside the pace of all resources.
-    own_pace: Pace,
     unanswered: Mutex<Unanswered>,
+}
+
+/// What may end the writes by one schema.
+struct Limits<'w, F> {
+    writer: &'w Writer<'w>,
+    schema: &'w CheckedSchema,
+    is_current: &'w F,
 }
 
 /// The writes of a resource without an answer.
@@ -104,19 +97,24 @@ impl Store {
             message: format!("cannot read the DefaultsReport {name}: {error}"),
         })?;
         let status = report.and_then(|report| report.status);
-        let former = record_of(status.as_ref(), &document, &crd).hidden.former.clone();
-        let generation_check = GenerationCheck::new(&crd, Some(asked));
+        let hidden = record_of(status.as_ref(), &document, &crd).hidden;
         let policy = self.policies.as_ref().and_then(|policies| policies.of(&about));
         let per_second = policy.and_then(|governing| governing.settings.max_writes_per_second);
         let own_pace = Pace::of_one_crd(1, per_second, PaceMode::Gentle);
+        let generation_check = Arc::new(GenerationCheck::new(&crd, Some(asked)));
+        let (terms, since) = (Terms::default(), Arc::default());
+        let rules = Rules { crd: Arc::new(crd), terms, mode: Mode::Persist, since };
+        let reconciler = ObjectReconciler {
+            own_pace: Some(Arc::new(own_pace)),
+            generation_check,
+            ..ObjectReconciler::of_command(&self.cluster, rules, &Scope::All, &self.pace)
+        };
         let writer = Writer {
             store: self,
             resource: resource.clone(),
-            crd,
-            generation_check,
-            former,
+            reconciler,
+            hidden,
             about,
-            own_pace,
             unanswered: Mutex::default(),
         };
         match writer.withheld() {
@@ -127,18 +125,14 @@ impl Store {
 }
 
 impl Writer<'_> {
-    /// Counts a write without an answer.
-    ///
-    /// # Errors
-    /// They have taken too long together.
-    fn unanswered(&self, why: &str, took: Duration) -> Result<(), Stop> {
+    /// Notes that a write had no answer: no further one is sent once they have taken too long together.
+    fn unanswered(&self, why: &str, took: Duration) {
         let mut unanswered = self.unanswered.lock();
         unanswered.took += took;
-        if unanswered.took < UNANSWERED_AT_MOST {
-            return Ok(());
+        if unanswered.took >= UNANSWERED_AT_MOST {
+            let message = format!("{why}; Etch writes no further {} until the next check", self.resource);
+            unanswered.stop = Some(Stop { reason: INCOMPLETE, message });
         }
-        let message = format!("{why}; Etch writes no further {} until the next check", self.resource);
-        Err(unanswered.stop.insert(Stop { reason: INCOMPLETE, message }).clone())
     }
 
     /// Why no write may begin now.
@@ -166,102 +160,34 @@ impl Writer<'_> {
         object: &mut Object,
         is_current: &(impl Fn(&CheckedSchema) -> bool + Sync),
     ) -> Result<Kept, Stop> {
-        let may_write = || match self.withheld() {
-            Some(stop) => Err(stop),
-            None if is_current(schema) => Ok(()),
-            None => {
-                let message = "the schema or a fact has changed meanwhile".to_owned();
-                Err(Stop { reason: INCOMPLETE, message })
+        let limits = Limits { writer: self, schema, is_current };
+        let (crd, read) = (self.reconciler.rules.crd.clone(), std::mem::take(object));
+        let (mut machine, mut step) = EmbedMachine::begin(crd, self.hidden.clone(), read);
+        let mut state = DriveState::new(Instant::now(), None);
+        let ended = loop {
+            match self.reconciler.drive(&mut machine, step, &mut state, &limits).await {
+                Ok(Rest::Kept(kept)) => break Ok(kept),
+                Ok(Rest::Lacking) if !self.selects(machine.object()) => break Ok(Kept::NotSelected),
+                Ok(Rest::Lacking) => {}
+                Err(StopReason::Ended) if let Some(stop) = limits.stop() => break Err(stop),
+                Err(reason) => break Err(in_words(&reason)),
             }
+            let Some(lacking) = self.lacking(schema, machine.object()).await else {
+                break Ok(Kept::Unknown);
+            };
+            step = machine.lacks(&lacking.changes, lacking.breaks);
         };
-        let mut backoff = Backoff::new(FIRST_WAIT, LAST_WAIT);
-        for _ in 0..ATTEMPTS {
-            may_write()?;
-            if !self.selects(object) {
-                return Ok(Kept::NotSelected);
+        match &ended {
+            Ok(Kept::Stored) if machine.has_written() => {
+                info!(object = %machine.object().identity(), schema = schema.name, "stored defaults of an extension");
             }
-            let Some(lacking) = self.lacking(schema, object).await else { return Ok(Kept::Unknown) };
-            let write = match embed(object, &self.crd, &lacking.changes, &self.former) {
-                Embedding::Skip(Skip::Terminating) => return Ok(Kept::Gone),
-                Embedding::Skip(Skip::Ignored | Skip::IgnoredUnclear) => return Ok(Kept::Ignored),
-                Embedding::Skip(Skip::NotSelected) => return Ok(Kept::NotSelected),
-                Embedding::Skip(Skip::TooDeep) => return Ok(Kept::Unknown),
-                Embedding::Stored => return Ok(Kept::Stored),
-                Embedding::Hold(why) => return Ok(Kept::Held(why)),
-                Embedding::Write(write) => match lacking.breaks {
-                    Some(rule) => return Ok(Kept::Breaks(rule)),
-                    None => write,
-                },
-            };
-            let own = self.own_pace.admit().await;
-            let permit = self.store.pace.admit().await;
-            may_write()?;
-            let begun = Instant::now();
-            let outcome = self.perform(object, &write).await;
-            self.store.cluster.metrics().write(counted(&outcome));
-            permit.finish_both(pressure(&outcome), own, pressure(&outcome));
-            let changed_nothing = matches!(outcome, Ok(Outcome::AlreadyStored(_)));
-            let asked = match outcome {
-                Ok(Outcome::Written { resource_version, .. }) => {
-                    match self.proved(schema, object, &resource_version).await? {
-                        Some(kept) => return Ok(kept),
-                        None => None,
-                    }
-                }
-                Ok(Outcome::Gone) => return Ok(Kept::Gone),
-                Ok(Outcome::Harmful { managers }) => {
-                    debug!(object = %object.identity(), managers = managers.join(", "), "held");
-                    return Ok(Kept::Held(Withheld::Owned));
-                }
-                Ok(Outcome::NeedsRewrite) => return Ok(Kept::Held(Withheld::Owned)),
-                Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
-                    warn!(object = %object.identity(), reason = %rejection.message, "write not answered");
-                    self.unanswered(&rejection.message, begun.elapsed())?;
-                    return Ok(Kept::Unanswered(rejection.message));
-                }
-                Ok(Outcome::Rejected(rejection)) => {
-                    warn!(object = %object.identity(), reason = %rejection.message, "write rejected");
-                    return Ok(Kept::Rejected(rejection.message));
-                }
-                Ok(Outcome::Forbidden { verb }) => return Err(self.forbidden(verb.as_str())),
-                Ok(Outcome::OwnersLost { managers }) => return Err(owners_lost(object, &managers)),
-                Ok(Outcome::FieldsDropped { paths }) => {
-                    return Err(fields_dropped(object, &in_words(&paths)));
-                }
-                Ok(Outcome::CrdChanged) => return Err(crd_changed()),
-                Ok(
-                    Outcome::Followed(_)
-                    | Outcome::AlreadyStored(_)
-                    | Outcome::Conflict
-                    | Outcome::IdentityWritten
-                    | Outcome::Unproved
-                    | Outcome::Altered
-                    | Outcome::Mutated { .. },
-                ) => None,
-                Err(error) => {
-                    self.unanswered("the API server does not answer writes", begun.elapsed())?;
-                    error.retry_after()
-                }
-            };
-            sleep(backoff.failed(asked)).await;
-            match self.read(object).await? {
-                // It lacks the defaults as before: no other client has stored them.
-                Ok(Some(fresh))
-                    if changed_nothing && fresh.resource_version() == object.resource_version() =>
-                {
-                    return Ok(Kept::Rejected(NOT_KEPT.to_owned()));
-                }
-                Ok(Some(fresh)) => *object = fresh,
-                Ok(None) => return Ok(Kept::Gone),
-                Err(error) => debug!(object = %object.identity(), %error, "cannot read again"),
+            Ok(Kept::Held(why)) => {
+                debug!(object = %machine.object().identity(), reason = why.as_str(), "held");
             }
+            _ => {}
         }
-        Ok(Kept::Unknown)
-    }
-
-    async fn perform(&self, object: &Object, write: &Write) -> Result<Outcome, CallError> {
-        let Self { store, crd, generation_check, .. } = self;
-        store.cluster.perform(crd, object, Instant::now(), write, &Terms::default(), generation_check).await
+        *object = machine.into_object();
+        ended
     }
 
     /// What an object lacks by a schema; `None` if that failed. Rules may cost some time.
@@ -272,75 +198,50 @@ impl Writer<'_> {
         // It fails only by a panic, which was logged.
         found.await.ok()
     }
+}
 
-    /// Reads an object from etcd again after its write, and returns the outcome; `None` if another client has
-    /// written it meanwhile.
-    async fn proved(
-        &self,
-        schema: &CheckedSchema,
-        object: &mut Object,
-        revision: &str,
-    ) -> Result<Option<Kept>, Stop> {
-        let fresh = match self.read(object).await? {
-            Ok(Some(fresh)) => fresh,
-            Ok(None) => return Ok(Some(Kept::Gone)),
-            Err(_) => return Ok(None),
+impl<F: Fn(&CheckedSchema) -> bool> Limits<'_, F> {
+    /// Why nothing more may begin.
+    fn stop(&self) -> Option<Stop> {
+        let changed = || {
+            let message = "the schema or a fact has changed meanwhile".to_owned();
+            (!(self.is_current)(self.schema)).then_some(Stop { reason: INCOMPLETE, message })
         };
-        let is_ours = fresh.resource_version() == revision;
-        let managers = if is_ours { harmed(object, &fresh) } else { Vec::new() };
-        if !managers.is_empty() {
-            return Err(owners_lost(object, &managers));
-        }
-        *object = fresh;
-        match self.lacking(schema, object).await.map(|lacking| lacking.is_nothing()) {
-            None => Ok(Some(Kept::Unknown)),
-            Some(true) => {
-                info!(object = %object.identity(), schema = schema.name, "stored defaults of an extension");
-                Ok(Some(Kept::Stored))
+        self.writer.withheld().or_else(changed)
+    }
+}
+
+impl<F: Fn(&CheckedSchema) -> bool + Sync> Caller for Limits<'_, F> {
+    /// Nothing wakes it: what it depends on counts when a write is about to begin, and it is polled then.
+    async fn stopped(&self) -> StopReason {
+        poll_fn(|_| match self.stop() {
+            Some(_) => Poll::Ready(StopReason::Ended),
+            None => Poll::Pending,
+        })
+        .await
+    }
+
+    fn wrote(&self, _: &Object, _: &Write, outcome: &Result<Outcome, CallError>, took: Duration) {
+        match outcome {
+            Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
+                self.writer.unanswered(&rejection.message, took);
             }
-            Some(false) if is_ours => Ok(Some(Kept::Rejected(NOT_KEPT.to_owned()))),
-            Some(false) => Ok(None),
-        }
-    }
-
-    /// A read of what etcd holds now: one that names no resource version goes to a quorum.
-    async fn read(&self, object: &Object) -> Result<Result<Option<Object>, CallError>, Stop> {
-        match self.store.cluster.object(&self.resource, &object.identity()).await {
-            Err(error) if error.code() == Some(403) => Err(self.forbidden("get")),
-            answer => Ok(answer),
-        }
-    }
-
-    fn forbidden(&self, verb: &str) -> Stop {
-        let Resource { group, plural, .. } = &self.resource;
-        Stop {
-            reason: "Forbidden",
-            message: format!("Etch may not {verb} {plural}.{group}, see `etch rbac`"),
+            Ok(_) => {}
+            Err(_) => self.writer.unanswered("the API server does not answer writes", took),
         }
     }
 }
 
-fn owners_lost(object: &Object, managers: &[String]) -> Stop {
-    let owners = managers.join(", ");
-    error!(object = %object.identity(), owners, "owners lost");
-    let object = object.identity();
-    let message = format!(
-        "a write to {object} made the API server change fields of the owners {owners}; Etch writes nothing more"
-    );
-    Stop { reason: "OwnersLost", message }
-}
-
-fn fields_dropped(object: &Object, paths: &str) -> Stop {
-    let object = object.identity();
-    error!(%object, paths, "dropped fields that the schema no longer has");
-    let message = format!(
-        "a write to {object} made the API server drop the fields {paths}, which its schema no longer has"
-    );
-    Stop { reason: "Incomplete", message }
-}
-
-fn crd_changed() -> Stop {
-    Stop { reason: "Incomplete", message: "the CRD changed while its objects were written".to_owned() }
+/// Why no further object may be written, as the status shows it.
+fn in_words(reason: &StopReason) -> Stop {
+    let word = match reason {
+        StopReason::Forbidden(_) => FORBIDDEN,
+        StopReason::OwnersLost { .. } => OWNERS_LOST,
+        StopReason::Pause | StopReason::Ended | StopReason::CrdChanged | StopReason::FieldsDropped { .. } => {
+            INCOMPLETE
+        }
+    };
+    Stop { reason: word, message: reason.to_string() }
 }
 
 impl Store {
@@ -350,6 +251,7 @@ impl Store {
         policies: Option<PolicyLookup>,
         per_second: Option<u32>,
     ) -> Arc<Self> {
-        Arc::new(Self { cluster, policies, pace: Pace::new(1, per_second, PaceMode::Gentle) })
+        let pace = Arc::new(Pace::new(1, per_second, PaceMode::Gentle));
+        Arc::new(Self { cluster, policies, pace })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{RwLock, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -114,6 +114,8 @@ pub(super) enum WaitReason {
 pub(crate) struct RunningTask {
     task: JoinHandle<()>,
     outcome: oneshot::Receiver<Option<(Box<CrdTask>, Next)>>,
+    /// See [`CrdTask::writes`].
+    writes: Arc<RwLock<()>>,
 }
 
 impl Slot {
@@ -134,15 +136,20 @@ impl Slot {
     /// Whether what is under way is for this target. A CRD that was read later than the index saw it is not
     /// older.
     pub(super) fn is_current(&self, target: &Target) -> bool {
+        let same_settings = |begun: &Target| match (&begun.settings, &target.settings) {
+            (Some(begun), Some(target)) => begun.same_apart_from_pause(target),
+            (begun, target) => begun == target,
+        };
+        self.is_of(target) && self.target.as_ref().is_some_and(same_settings)
+    }
+
+    /// Whether what is under way is for the CRD as it is, under whichever policy.
+    pub(super) fn is_of(&self, target: &Target) -> bool {
         self.target.as_ref().is_some_and(|begun| {
-            let same_settings = match (&begun.settings, &target.settings) {
-                (Some(begun), Some(target)) => begun.same_apart_from_pause(target),
-                (begun, target) => begun == target,
-            };
             let is_this = begun.uid == target.uid
                 && begun.generation_falls == target.generation_falls
                 && begun.version_edits == target.version_edits;
-            is_this && begun.generation >= target.generation && same_settings
+            is_this && begun.generation >= target.generation
         })
     }
 
@@ -232,6 +239,17 @@ impl Slot {
         self.target = None;
     }
 
+    /// Ends what is under way after its writes: no further one begins, and those under way come to their end.
+    /// Under another policy, none may follow that completes them.
+    pub(super) async fn stop_after_writes(&mut self) {
+        let writes = match &self.phase {
+            Phase::Running(work) => work.writes.clone(),
+            _ => Arc::default(),
+        };
+        let _none = writes.write().await;
+        self.stop().await;
+    }
+
     /// Ends what is under way, and waits until it has ended: no write of it follows.
     pub(crate) async fn stop(&mut self) {
         self.forget();
@@ -288,6 +306,7 @@ impl RunningTask {
     ) -> Self {
         use tracing::Instrument as _;
         let (sender, outcome) = oneshot::channel();
+        let writes = task.writes.clone();
         let work = async move {
             let worked = AssertUnwindSafe(async {
                 let next = task.run().await;
@@ -297,7 +316,7 @@ impl RunningTask {
             let _ = sender.send(worked.catch_unwind().await.ok());
             ended();
         };
-        Self { task: tokio::spawn(work.instrument(span)), outcome }
+        Self { task: tokio::spawn(work.instrument(span)), outcome, writes }
     }
 
     /// The task, and what is to be done next; `None` while it works.

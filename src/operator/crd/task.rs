@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, RwLock, watch};
 use tokio::time::Instant;
 use tracing::{Span, debug, info, warn};
 
@@ -55,6 +55,8 @@ pub(crate) struct CrdTask {
     pub(crate) own_pace: Arc<Pace>,
     pub(crate) generation_check: Arc<GenerationCheck>,
     pub(crate) refusal_log: Arc<RefusalLog>,
+    /// See [`ObjectReconciler::writes`].
+    pub(crate) writes: Arc<RwLock<()>>,
     /// Its turn to be read, kept until its first conditions are written; `None` if it has some, or has
     /// defaults.
     pub(crate) turn: Option<OwnedSemaphorePermit>,
@@ -255,6 +257,7 @@ impl CrdTask {
             rules,
             generation_check: self.generation_check.clone(),
             refusal_log: self.refusal_log.clone(),
+            writes: self.writes.clone(),
         }
     }
 

@@ -1,9 +1,10 @@
-//! Reconciles one object: performs what its [`ObjectMachine`] asks for, and logs the outcome.
+//! Drives the [`Machine`] of one object: performs its steps, and logs the outcome. The operator, `etch persist`,
+//! `existing: Persist` and `etch revert` have their objects driven here, each by a machine of its own.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, RwLock};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
@@ -18,10 +19,14 @@ use etch_core::engine::Ended;
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::namespaces::Namespaces;
 use etch_core::object::Object;
-use etch_core::object_machine::{Again, ObjectMachine, Reconciled, Rules, Step, Stop};
+use etch_core::object_machine::{Again, Machine, ObjectMachine, Rules, Step, Stop};
 use etch_core::object_state::ObjectState;
-use etch_core::plan::{Outcome, RejectionKind, Strategy, Write};
+use etch_core::plan::{Outcome, RejectionKind, Write};
 use etch_core::rbac::{MissingPermissions, Verb};
+
+/// The waits before an object is read again.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// The turn of an object to be decided about, which passes to the next one as soon as its first write begins
 /// or it needs none. `None` if it has not waited for one.
@@ -43,9 +48,54 @@ pub(crate) struct ObjectReconciler {
     /// Whether the CRD is still the one that this was made for.
     pub(crate) generation_check: Arc<GenerationCheck>,
     pub(crate) refusal_log: Arc<RefusalLog>,
+    /// Read by each write until its end: what locks it waits for those under way, and lets none begin.
+    pub(crate) writes: Arc<RwLock<()>>,
+}
+
+/// What has objects driven.
+pub(crate) trait Caller: Sync {
+    /// Is ready as soon as nothing more may begin. It is polled before each write begins, and may be dropped
+    /// at any time.
+    fn stopped(&self) -> impl Future<Output = StopReason> + Send;
+
+    /// Handles the outcome of a write, and how long it took.
+    fn wrote(&self, _: &Object, _: &Write, _: &Result<Outcome, CallError>, _took: Duration) {}
+}
+
+/// How far an object has come, beside its machine.
+pub(crate) struct DriveState {
+    /// When the object was read, at the latest.
+    pub(super) read: Instant,
+    pub(super) turn: Turn,
+    backoff: Backoff,
+    /// How long the server asked Etch to wait.
+    asked: Option<Duration>,
+}
+
+impl DriveState {
+    /// Of an object that had been read by `read`.
+    pub(crate) fn new(read: Instant, turn: Turn) -> Self {
+        Self { read, turn, backoff: Backoff::new(FIRST_WAIT, LAST_WAIT), asked: None }
+    }
 }
 
 impl ObjectReconciler {
+    /// For a command, whose writes no policy paces or pauses.
+    pub(crate) fn of_command(cluster: &Cluster, rules: Rules, scope: &Scope, pace: &Arc<Pace>) -> Self {
+        Self {
+            cluster: cluster.clone(),
+            pace: pace.clone(),
+            own_pace: None,
+            pause_watch: None,
+            cancelled: None,
+            scope: scope.clone(),
+            generation_check: Arc::new(GenerationCheck::new(&rules.crd, None)),
+            rules,
+            refusal_log: Arc::default(),
+            writes: Arc::default(),
+        }
+    }
+
     /// Drives the machine of an object to its end, from this step on; the object had been read by `read`.
     pub(crate) async fn reconcile(
         &self,
@@ -54,101 +104,107 @@ impl ObjectReconciler {
         read: Instant,
         turn: Turn,
     ) -> Ended {
-        let result = self.drive(&mut machine, step, read, turn).await;
-        if result.is_err() {
-            machine.interrupt();
+        let result = self.drive(&mut machine, step, &mut DriveState::new(read, turn), self).await;
+        match &result {
+            Ok(reconciled) => self.log_end(machine.object(), &reconciled.state),
+            Err(_) => machine.interrupt(),
         }
         Ended { result, found: machine.into_found() }
     }
 
+    /// Drives a machine until it is done, from this step on.
+    ///
     /// # Errors
-    /// [`StopReason`], if no further object may be processed. Any other failure is the object's state.
-    async fn drive(
+    /// [`StopReason`], if no further object may be processed. Any other failure is a part of the machine's end.
+    pub(crate) async fn drive<M: Machine>(
         &self,
-        machine: &mut ObjectMachine,
-        mut step: Step,
-        mut read: Instant,
-        mut turn: Turn,
-    ) -> Result<Reconciled, StopReason> {
-        let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
-        let mut asked = None;
+        machine: &mut M,
+        mut step: Step<M::End>,
+        state: &mut DriveState,
+        caller: &impl Caller,
+    ) -> Result<M::End, StopReason> {
         loop {
-            let next = match step {
-                Step::Write => self.write(machine, &mut read, &mut asked, &mut turn).await,
+            step = match step {
+                Step::Write => self.write(machine, state, caller).await?,
                 Step::ReadAgain { waits } => {
-                    let wait = if waits { backoff.failed(asked.take()) } else { Duration::ZERO };
-                    self.read_again(machine, &mut read, wait).await
+                    let wait = if waits { state.backoff.failed(state.asked.take()) } else { Duration::ZERO };
+                    self.read_again(machine, state, wait, caller).await?
                 }
                 Step::AskOthers(verb) => {
                     let may = self.may_write_others(machine.object(), verb).await;
                     if may == Some(true) {
                         self.log_refusal(machine.object(), verb.as_str(), "forbidden for this object");
                     }
-                    Ok(machine.may_write_others(verb, may))
+                    machine.may_write_others(verb, may)
                 }
-                Step::Done(reconciled) => {
-                    self.log_end(machine.object(), &reconciled.state);
-                    return Ok(reconciled);
-                }
+                Step::Done(end) => return Ok(end),
                 Step::Stop(stop) => return Err(self.stop_reason(machine.object(), stop)),
             };
-            step = next?;
         }
     }
 
-    /// Performs the write that is planned; `read` is when the object was, and `asked` how long the server
-    /// asked Etch to wait.
-    async fn write(
+    /// Performs the write that is planned.
+    async fn write<M: Machine>(
         &self,
-        machine: &mut ObjectMachine,
-        read: &mut Instant,
-        asked: &mut Option<Duration>,
-        turn: &mut Turn,
-    ) -> Result<Step, StopReason> {
+        machine: &mut M,
+        state: &mut DriveState,
+        caller: &impl Caller,
+    ) -> Result<Step<M::End>, StopReason> {
         let object = machine.object();
         let Some(write) = machine.planned() else { return Ok(machine.wrote(None)) };
-        let outcome = self.perform(object, *read, write, machine.attempts(), turn).await?;
-        self.log_outcome(object, write, &outcome);
+        let outcome = self.perform(object, write, machine.attempts(), state, caller).await?;
         let dropped = outcome.as_ref().map_or(&[][..], |outcome| machine.dropped(outcome));
         if !dropped.is_empty() {
             let paths = in_words(dropped);
             info!(object = %object.identity(), paths, "dropped what etcd may have held of these fields");
         }
-        if let Ok(Outcome::Followed(_)) = &outcome {
-            *read = Instant::now();
+        if let Ok(Outcome::Rejected(rejection)) = &outcome {
+            self.log_refusal(object, &rejection.message, "write rejected");
         }
-        *asked = outcome.as_ref().err().and_then(CallError::retry_after);
-        Ok(machine.wrote(outcome.ok()))
+        if let Ok(Outcome::Followed(_)) = &outcome {
+            state.read = Instant::now();
+        }
+        state.asked = outcome.as_ref().err().and_then(CallError::retry_after);
+        let (counted, reason) = (counted(&outcome), outcome.as_ref().err().map(ToString::to_string));
+        let step = machine.wrote(outcome.ok());
+        if let Step::ReadAgain { waits: true } = step {
+            debug!(object = %machine.object().identity(), outcome = counted.as_str(), reason, "deciding again");
+        }
+        Ok(step)
     }
 
     /// Reads an object again after a wait, and notes when it was.
-    async fn read_again(
+    async fn read_again<M: Machine>(
         &self,
-        machine: &mut ObjectMachine,
-        read: &mut Instant,
+        machine: &mut M,
+        state: &mut DriveState,
         wait: Duration,
-    ) -> Result<Step, StopReason> {
+        caller: &impl Caller,
+    ) -> Result<Step<M::End>, StopReason> {
         if !wait.is_zero() {
             tokio::select! {
-                stop = self.stopped() => return Err(stop),
+                biased;
+                stop = caller.stopped() => return Err(stop),
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        let again = match self.cluster.object(&self.rules.crd.resource(), &machine.object().identity()).await
-        {
-            Ok(Some(fresh)) => Again::Read(Box::new(fresh)),
+        let identity = machine.object().identity();
+        let again = match self.cluster.object(&self.rules.crd.resource(), &identity).await {
+            Ok(Some(fresh)) => {
+                state.read = Instant::now();
+                Again::Read(Box::new(fresh))
+            }
             Ok(None) => Again::Gone,
+            Err(error) if error.code() == Some(403) => return Ok(Step::AskOthers(Verb::Get)),
             Err(error) => {
-                debug!(object = %machine.object().identity(), %error, "cannot read again");
+                debug!(object = %identity, %error, "cannot read again");
                 Again::Unanswered
             }
         };
-        if let Again::Read(_) = again {
-            *read = Instant::now();
-        }
         Ok(machine.read(again))
     }
 
+    /// Why no further object may be processed, in words and in the log.
     fn stop_reason(&self, object: &Object, stop: Stop) -> StopReason {
         match stop {
             Stop::Forbidden(verb) => {
@@ -158,45 +214,15 @@ impl ObjectReconciler {
                 StopReason::Forbidden(missing.in_namespaces(namespaces))
             }
             Stop::OwnersLost(managers) => {
+                error!(object = %object.identity(), owners = managers.join(", "), "owners lost");
                 StopReason::OwnersLost { object: object.identity().to_string(), managers }
             }
             Stop::FieldsDropped(paths) => {
-                StopReason::FieldsDropped { object: object.identity().to_string(), paths: in_words(&paths) }
+                let (object, paths) = (object.identity().to_string(), in_words(&paths));
+                error!(object, paths, "dropped fields that the schema no longer has");
+                StopReason::FieldsDropped { object, paths }
             }
             Stop::CrdChanged => StopReason::CrdChanged,
-        }
-    }
-
-    /// Logs the outcome of a write.
-    fn log_outcome(&self, object: &Object, write: &Write, outcome: &Result<Outcome, CallError>) {
-        match outcome {
-            Ok(Outcome::Followed(_)) => {
-                debug!(object = %object.identity(), values = write.missing.len(), "followed changed defaults");
-            }
-            Ok(Outcome::Rejected(rejection)) => {
-                let what =
-                    if write.strategy == Strategy::Follow { "following rejected" } else { "write rejected" };
-                self.log_refusal(object, &rejection.message, what);
-            }
-            Ok(Outcome::OwnersLost { managers }) => {
-                error!(object = %object.identity(), owners = managers.join(", "), "owners lost");
-            }
-            Ok(Outcome::FieldsDropped { paths }) => {
-                let paths = in_words(paths);
-                error!(object = %object.identity(), paths, "dropped fields that the schema no longer has");
-            }
-            Ok(
-                Outcome::Written { .. }
-                | Outcome::AlreadyStored(_)
-                | Outcome::Gone
-                | Outcome::Mutated { .. }
-                | Outcome::Forbidden { .. }
-                | Outcome::CrdChanged,
-            ) => {}
-            Ok(_) | Err(_) => {
-                let reason = outcome.as_ref().err().map(ToString::to_string);
-                debug!(object = %object.identity(), outcome = counted(outcome).as_str(), reason, "deciding again");
-            }
         }
     }
 
@@ -254,18 +280,33 @@ impl ObjectReconciler {
             None => std::future::pending().await,
         }
     }
+}
 
+impl Caller for ObjectReconciler {
     /// Waits until a pause begins or ends, or the work is cancelled.
-    pub(crate) async fn stopped(&self) -> StopReason {
-        let ended = async {
+    async fn stopped(&self) -> StopReason {
+        let cancelled = async {
             match &self.cancelled {
-                Some(ended) => ended.cancelled().await,
+                Some(cancelled) => cancelled.stopped().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             () = self.pause_changed() => StopReason::Pause,
-            () = ended => StopReason::Ended,
+            stopped = cancelled => stopped,
         }
+    }
+
+    fn wrote(&self, object: &Object, write: &Write, outcome: &Result<Outcome, CallError>, _: Duration) {
+        if let Ok(Outcome::Followed(_)) = outcome {
+            debug!(object = %object.identity(), values = write.missing.len(), "followed changed defaults");
+        }
+    }
+}
+
+impl Caller for CancellationToken {
+    async fn stopped(&self) -> StopReason {
+        self.cancelled().await;
+        StopReason::Ended
     }
 }

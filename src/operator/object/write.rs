@@ -11,7 +11,7 @@ use tracing::Instrument as _;
 use crate::cluster::{Permit, Pressure};
 use crate::metrics::Metrics;
 use crate::operator::object::outcome::{counted, pressure};
-use crate::operator::object::reconcile::{ObjectReconciler, Turn};
+use crate::operator::object::reconcile::{Caller, DriveState, ObjectReconciler};
 use crate::operator::spans;
 use etch_core::call_error::CallError;
 use etch_core::engine::stop_reason::StopReason;
@@ -26,33 +26,42 @@ const SLOT_TIMEOUT: Duration = Duration::from_secs(1);
 const OWN_SLOT_TIMEOUT: Duration = Duration::from_secs(12);
 
 impl ObjectReconciler {
-    /// Writes, unless a pause has begun before there is a place for it. A write that has begun is finished.
+    /// Writes, unless the caller stops it before there is a place for it. A write that has begun is finished.
     pub(super) async fn perform(
         &self,
         object: &Object,
-        read: Instant,
         write: &Write,
         attempt: u32,
-        turn: &mut Turn,
+        state: &mut DriveState,
+        caller: &impl Caller,
     ) -> Result<Result<Outcome, CallError>, StopReason> {
         let places = async {
             let own = match &self.own_pace {
                 Some(pace) => Some(pace.admit().await),
                 None => None,
             };
-            (own, self.pace.admit().await)
+            let permit = self.pace.admit().await;
+            match self.writes.try_read() {
+                Ok(lock) => (own, permit, lock),
+                // This task is about to be ended, and others may need the place.
+                Err(_) => {
+                    drop((own, permit));
+                    pending().await
+                }
+            }
         };
-        let (mut own, mut permit) = tokio::select! {
+        let (mut own, mut permit, _lock) = tokio::select! {
             biased;
-            stop = self.stopped() => return Err(stop),
+            stop = caller.stopped() => return Err(stop),
             places = places => places,
         };
-        *turn = None;
+        state.turn = None;
         let Rules { crd, terms, .. } = &self.rules;
         own.as_mut().map(Permit::begin);
         let under_way = UnderWay::new(self.cluster.metrics());
         let span = spans::write(crd, object, write, attempt);
-        let work = self.cluster.perform(crd, object, read, write, terms, &self.generation_check);
+        let work = self.cluster.perform(crd, object, state.read, write, terms, &self.generation_check);
+        let begun = Instant::now();
         let outcome = {
             let work = pin!(work.instrument(span.clone()));
             let making_room = async {
@@ -73,6 +82,7 @@ impl ObjectReconciler {
         drop(under_way);
         self.cluster.metrics().write(counted(&outcome));
         spans::conclude(&span, &outcome, counted(&outcome));
+        caller.wrote(object, write, &outcome, begun.elapsed());
         let own_pressure = match &outcome {
             Ok(Outcome::Rejected(rejection)) if rejection.kind == RejectionKind::Unavailable => {
                 Pressure::Overload(None)

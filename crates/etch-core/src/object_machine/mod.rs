@@ -1,6 +1,12 @@
 //! One object without I/O, from its read to its state: decide, modify, write, classify, and decide again for
 //! as long as others write too.
 //!
+//! | [`Machine`] | the write | of |
+//! |---|---|---|
+//! | [`ObjectMachine`] | stores what [`decide`] finds missing | the operator, `etch persist` |
+//! | [`EmbedMachine`] | stores what an embedded extension lacks | `existing: Persist` |
+//! | [`RevertMachine`] | removes what passes have stored | `etch revert` |
+//!
 //! ```text
 //! begin ──> decide ──> Step::Write ── wrote(outcome) ──┬──> Step::Done, Step::Stop
 //!             ^  └───> Step::Done                      ├──> Step::AskOthers ── may_write_others ──> Step::Done, Step::Stop
@@ -20,6 +26,9 @@
 //!
 //! Where admission refuses it, [`through_status`] may come in its place, once.
 
+mod embed;
+mod machine;
+mod revert;
 #[cfg(test)]
 mod tests;
 
@@ -35,13 +44,15 @@ use crate::plan::{
     Write, decide, has_gap, hidden, likely, pinned, renamed, rewritten, shows_past, through_status, unproved,
     with_lag_check,
 };
-use crate::rbac::Verb;
 use crate::report::changed_defaults::version_of;
 use crate::report::ledger::{Found, ObjectLedger};
 use kube_structural_schema::path::Path;
+use machine::Meaning;
 
-/// How often an object is decided about again, or a write repeated that the server could not answer.
-pub const ATTEMPTS: u32 = 6;
+pub use embed::{EmbedMachine, Kept, Rest};
+pub use machine::{ATTEMPTS, Again, Machine, Reconciled, Step, Stop};
+pub use revert::{Failure, RevertMachine, Reverted};
+
 /// How many answers without a default that the object shows mean that admission takes it away.
 pub const STRIPPED: u32 = 3;
 
@@ -58,67 +69,7 @@ pub struct Rules {
     pub since: Arc<Since>,
 }
 
-/// The state of an object, and what was missing in it.
-#[derive(Clone, Debug)]
-pub struct Reconciled {
-    /// The state.
-    pub state: ObjectState,
-    /// The places that were missing, in the object's own terms.
-    pub missing: Vec<Path>,
-    /// The resource version in which it was rejected.
-    pub left_at: Option<String>,
-}
-
-impl Reconciled {
-    /// An object that has come to this without a write.
-    pub fn of(state: ObjectState, missing: Vec<Path>) -> Self {
-        Self { state, missing, left_at: None }
-    }
-}
-
-/// What is to be done next.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// Perform [`ObjectMachine::planned`].
-    Write,
-    /// Read the object again; where it `waits`, after a wait that grows each time.
-    ReadAgain {
-        /// Whether others write too, or the server could not answer.
-        waits: bool,
-    },
-    /// Ask whether other objects of the resource may be written than this one, which may not.
-    AskOthers(Verb),
-    /// Nothing: the object is reconciled.
-    Done(Reconciled),
-    /// Nothing, and no further object of the CRD may be written.
-    Stop(Stop),
-}
-
-/// Why no further object of a CRD may be written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// No object may be written with this verb.
-    Forbidden(Verb),
-    /// A write made the server forget these owners.
-    OwnersLost(Vec<String>),
-    /// A write has dropped these fields, which the object showed.
-    FieldsDropped(Vec<Path>),
-    /// The CRD is another one by now.
-    CrdChanged,
-}
-
-/// The object as it was read again.
-#[derive(Clone, Debug)]
-pub enum Again {
-    /// It is this by now.
-    Read(Box<Object>),
-    /// It is gone.
-    Gone,
-    /// The server could not answer: it is decided about as it was read before.
-    Unanswered,
-}
-
-/// One object on its way.
+/// One object on its way to have its defaults stored.
 #[derive(Clone, Debug)]
 pub struct ObjectMachine {
     rules: Rules,
@@ -184,159 +135,6 @@ impl ObjectMachine {
     /// What it is decided by.
     pub fn rules(&self) -> &Rules {
         &self.rules
-    }
-
-    /// The object as it was read last, or as a move left it.
-    pub fn object(&self) -> &Object {
-        &self.object
-    }
-
-    /// The write that is to be performed; none but at [`Step::Write`].
-    pub fn planned(&self) -> Option<&Write> {
-        self.planned.as_ref()
-    }
-
-    /// How often the object was decided about.
-    pub fn attempts(&self) -> u32 {
-        self.attempts
-    }
-
-    /// The fields that a write with this outcome has dropped under `hiddenFields: Drop`.
-    pub fn dropped(&self, outcome: &Outcome) -> &[Path] {
-        if has_dropped(outcome) == Some(true) { &self.at_risk } else { &[] }
-    }
-
-    /// Handles the outcome of the write; `None` if the server could not answer, and nothing is known.
-    pub fn wrote(&mut self, outcome: Option<Outcome>) -> Step {
-        let Some(write) = self.planned.take() else { return self.decide() };
-        if let Some(dropped) = outcome.as_ref().and_then(has_dropped)
-            && !self.at_risk.is_empty()
-        {
-            self.found.cleared.push((self.at_risk.clone(), dropped));
-            self.known.cleared.extend(self.at_risk.iter().map(Path::to_schema));
-        }
-        let read = |object: &Object| object.resource_version().to_owned();
-        let state = match outcome {
-            // A repeat that changed nothing shows that admission leaves the object as it is.
-            Some(Outcome::Written { resource_version, proof })
-                if self.suspicion.altered && proof != Proof::RepeatChangedNothing =>
-            {
-                return self.mutated(Rejection::mutated(), resource_version);
-            }
-            Some(Outcome::Written { resource_version, .. }) => {
-                if self.missing.is_empty() {
-                    // A default that seemed to be stored was not; the answer does not show which.
-                    self.missing.clone_from(&write.missing);
-                }
-                ObjectState::Written { resource_version }
-            }
-            // Proved now, by a repeat that changed nothing (Proof::RepeatChangedNothing).
-            Some(Outcome::AlreadyStored(_)) if self.stored.is_some() || self.is_unproved => {
-                ObjectState::Written { resource_version: read(&self.object) }
-            }
-            Some(Outcome::AlreadyStored(_)) => {
-                self.missing.clear();
-                ObjectState::AlreadyStored
-            }
-            Some(Outcome::Followed(after)) => {
-                self.following.iter_mut().for_each(|following| following.moved(&after, &write));
-                self.object = *after;
-                return self.decide();
-            }
-            Some(Outcome::Mutated { resource_version }) => {
-                return self.mutated(Rejection::mutated(), resource_version);
-            }
-            Some(Outcome::Gone) => ObjectState::Gone,
-            Some(Outcome::Rejected(rejection)) if write.strategy == Strategy::Follow => {
-                self.following.iter_mut().for_each(|following| following.rejected(rejection.clone()));
-                return self.decide();
-            }
-            Some(Outcome::Rejected(rejection)) => match self.refused.take() {
-                Some(refused) => ObjectState::Rejected(refused),
-                None => match self.through_status(&write, &rejection) {
-                    Some(write) => {
-                        (self.planned, self.refused) = (Some(write), Some(rejection));
-                        return Step::Write;
-                    }
-                    None => ObjectState::Rejected(rejection),
-                },
-            },
-            Some(Outcome::Forbidden { verb }) => match self.refused.take() {
-                Some(refused) => {
-                    let plural = &self.rules.crd.resource().plural;
-                    ObjectState::Rejected(refused.without_status(plural))
-                }
-                None => return Step::AskOthers(verb),
-            },
-            Some(Outcome::OwnersLost { managers }) => return self.stop(Stop::OwnersLost(managers)),
-            Some(Outcome::FieldsDropped { paths }) => return self.stop(Stop::FieldsDropped(paths)),
-            Some(Outcome::CrdChanged) => return self.stop(Stop::CrdChanged),
-            again @ (None
-            | Some(
-                Outcome::Conflict
-                | Outcome::IdentityWritten
-                | Outcome::Unproved
-                | Outcome::Altered
-                | Outcome::NeedsRewrite
-                | Outcome::Harmful { .. },
-            )) => {
-                self.lacked = matches!(again, Some(Outcome::Unproved));
-                self.suspicion.altered |= matches!(again, Some(Outcome::Altered));
-                // What the next write finds stored, this one may have stored.
-                self.is_unproved |=
-                    matches!(again, Some(Outcome::IdentityWritten | Outcome::Unproved | Outcome::Altered));
-                if self.is_unproved || again.is_none() {
-                    self.record = Arc::new(self.record.of_nothing());
-                }
-                self.needs_rewrite = Some(write).filter(|_| matches!(again, Some(Outcome::NeedsRewrite)));
-                return Step::ReadAgain { waits: true };
-            }
-        };
-        let follows = self.following.as_ref().is_some_and(FollowChanges::is_open);
-        if write.strategy == Strategy::Rewrite && state.is_stored() && follows {
-            let version = match &state {
-                ObjectState::Written { resource_version } => resource_version.clone(),
-                _ => read(&self.object),
-            };
-            self.stored = Some((version, state));
-            self.lacked = false;
-            return Step::ReadAgain { waits: false };
-        }
-        self.conclude(state)
-    }
-
-    /// Records whether other objects may be written, where this one may not; `None` if that is unknown, and
-    /// with it whether the permission for all of them is missing.
-    pub fn may_write_others(&mut self, verb: Verb, may: Option<bool>) -> Step {
-        match may {
-            Some(true) => self.conclude(ObjectState::Rejected(Rejection::forbidden(verb))),
-            Some(false) => self.stop(Stop::Forbidden(verb)),
-            None => self.conclude(ObjectState::Unknown),
-        }
-    }
-
-    /// Handles the object as it was read again.
-    pub fn read(&mut self, again: Again) -> Step {
-        match again {
-            Again::Read(object) => self.object = *object,
-            Again::Gone => {
-                let missing = std::mem::take(&mut self.missing);
-                return self.done(Reconciled::of(ObjectState::Gone, missing));
-            }
-            Again::Unanswered => {}
-        }
-        if self.lacked && self.suspicion.is_stripped(&self.object, &self.rules.crd) {
-            let left_at = self.object.resource_version().to_owned();
-            return self.mutated(Rejection::stripped(), left_at);
-        }
-        self.decide()
-    }
-
-    /// Records that nothing more may begin.
-    pub fn interrupt(&mut self) {
-        if let Some(following) = self.following.take() {
-            self.found.followed = following.interrupted();
-        }
     }
 
     /// What was found, once it has ended.
@@ -415,6 +213,20 @@ impl ObjectMachine {
         Step::Write
     }
 
+    /// Has the object read again after an outcome that means another attempt.
+    fn again(&mut self, write: Write, why: Option<&Outcome>) -> Step {
+        self.lacked = matches!(why, Some(Outcome::Unproved));
+        self.suspicion.altered |= matches!(why, Some(Outcome::Altered));
+        // What the next write finds stored, this one may have stored.
+        self.is_unproved |=
+            matches!(why, Some(Outcome::IdentityWritten | Outcome::Unproved | Outcome::Altered));
+        if self.is_unproved || why.is_none() {
+            self.record = Arc::new(self.record.of_nothing());
+        }
+        self.needs_rewrite = Some(write).filter(|_| matches!(why, Some(Outcome::NeedsRewrite)));
+        Step::ReadAgain { waits: true }
+    }
+
     /// The write through the status in place of one that was rejected.
     fn through_status(&self, write: &Write, rejection: &Rejection) -> Option<Write> {
         let Rules { crd, terms, .. } = &self.rules;
@@ -465,10 +277,132 @@ impl ObjectMachine {
         };
         Step::Done(Reconciled { state, ..reconciled })
     }
+}
 
-    fn stop(&mut self, stop: Stop) -> Step {
-        self.interrupt();
-        Step::Stop(stop)
+impl Machine for ObjectMachine {
+    type End = Reconciled;
+
+    fn object(&self) -> &Object {
+        &self.object
+    }
+
+    fn planned(&self) -> Option<&Write> {
+        self.planned.as_ref()
+    }
+
+    fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    fn dropped(&self, outcome: &Outcome) -> &[Path] {
+        if has_dropped(outcome) == Some(true) { &self.at_risk } else { &[] }
+    }
+
+    fn wrote(&mut self, outcome: Option<Outcome>) -> Step {
+        let Some(write) = self.planned.take() else { return self.decide() };
+        if let Some(dropped) = outcome.as_ref().and_then(has_dropped)
+            && !self.at_risk.is_empty()
+        {
+            self.found.cleared.push((self.at_risk.clone(), dropped));
+            self.known.cleared.extend(self.at_risk.iter().map(Path::to_schema));
+        }
+        let read = |object: &Object| object.resource_version().to_owned();
+        let state = match Meaning::from(outcome) {
+            // A repeat that changed nothing shows that admission leaves the object as it is.
+            Meaning::Written { resource_version, proof }
+                if self.suspicion.altered && proof != Proof::RepeatChangedNothing =>
+            {
+                return self.mutated(Rejection::mutated(), resource_version);
+            }
+            Meaning::Written { resource_version, .. } => {
+                if self.missing.is_empty() {
+                    // A default that seemed to be stored was not; the answer does not show which.
+                    self.missing.clone_from(&write.missing);
+                }
+                ObjectState::Written { resource_version }
+            }
+            // Proved now, by a repeat that changed nothing (Proof::RepeatChangedNothing).
+            Meaning::AlreadyStored if self.stored.is_some() || self.is_unproved => {
+                ObjectState::Written { resource_version: read(&self.object) }
+            }
+            Meaning::AlreadyStored => {
+                self.missing.clear();
+                ObjectState::AlreadyStored
+            }
+            Meaning::Followed(after) => {
+                self.following.iter_mut().for_each(|following| following.moved(&after, &write));
+                self.object = *after;
+                return self.decide();
+            }
+            Meaning::Mutated { resource_version } => {
+                return self.mutated(Rejection::mutated(), resource_version);
+            }
+            Meaning::Gone => ObjectState::Gone,
+            Meaning::Rejected(rejection) if write.strategy == Strategy::Follow => {
+                self.following.iter_mut().for_each(|following| following.rejected(rejection.clone()));
+                return self.decide();
+            }
+            Meaning::Rejected(rejection) => match self.refused.take() {
+                Some(refused) => ObjectState::Rejected(refused),
+                None => match self.through_status(&write, &rejection) {
+                    Some(write) => {
+                        (self.planned, self.refused) = (Some(write), Some(rejection));
+                        return Step::Write;
+                    }
+                    None => ObjectState::Rejected(rejection),
+                },
+            },
+            Meaning::Forbidden(verb) => match self.refused.take() {
+                Some(refused) => {
+                    let plural = &self.rules.crd.resource().plural;
+                    ObjectState::Rejected(refused.without_status(plural))
+                }
+                None => return Step::AskOthers(verb),
+            },
+            Meaning::Stop(stop) => return self.stop(stop),
+            Meaning::Again(why) => return self.again(write, why.as_ref()),
+        };
+        let follows = self.following.as_ref().is_some_and(FollowChanges::is_open);
+        if write.strategy == Strategy::Rewrite && state.is_stored() && follows {
+            let version = match &state {
+                ObjectState::Written { resource_version } => resource_version.clone(),
+                _ => read(&self.object),
+            };
+            self.stored = Some((version, state));
+            self.lacked = false;
+            return Step::ReadAgain { waits: false };
+        }
+        self.conclude(state)
+    }
+
+    fn read(&mut self, again: Again) -> Step {
+        match again {
+            Again::Read(object) => self.object = *object,
+            Again::Gone => {
+                let missing = std::mem::take(&mut self.missing);
+                return self.done(Reconciled::of(ObjectState::Gone, missing));
+            }
+            Again::Unanswered => {}
+        }
+        if self.lacked && self.suspicion.is_stripped(&self.object, &self.rules.crd) {
+            let left_at = self.object.resource_version().to_owned();
+            return self.mutated(Rejection::stripped(), left_at);
+        }
+        self.decide()
+    }
+
+    fn rejected(&mut self, rejection: Rejection) -> Step {
+        self.conclude(ObjectState::Rejected(rejection))
+    }
+
+    fn unknown(&mut self) -> Step {
+        self.conclude(ObjectState::Unknown)
+    }
+
+    fn interrupt(&mut self) {
+        if let Some(following) = self.following.take() {
+            self.found.followed = following.interrupted();
+        }
     }
 }
 

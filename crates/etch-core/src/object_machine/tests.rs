@@ -4,6 +4,7 @@ use super::*;
 use crate::crd::sample::{things, things_document, with_spec};
 use crate::object_state::StateKind;
 use crate::plan::RejectionKind;
+use crate::rbac::Verb;
 
 fn crd() -> Crd {
     things(with_spec(json!({ "size": { "type": "integer", "default": 5 } })))

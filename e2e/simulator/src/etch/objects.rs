@@ -6,7 +6,7 @@ use etch_core::engine::crd::task::Task as Assignment;
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::engine::{Ended, Work};
 use etch_core::object::{Identity, Object};
-use etch_core::object_machine::{Again, Reconciled, Step, Stop};
+use etch_core::object_machine::{Again, Machine as _, Reconciled, Step, Stop};
 use etch_core::object_state::ObjectState;
 use etch_core::plan::{self, Outcome, Proof, Strategy, WriteMachine};
 
