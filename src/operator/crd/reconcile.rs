@@ -4,8 +4,8 @@
 //! Level-triggered: it reads the index and the CRD's [`Slot`], never the event that called for it.
 //!
 //! 1. Which policy governs the CRD? None: remove our conditions, and be idle.
-//! 2. Has the CRD or its policy changed? Stop what is under way, writes only if the CRD has; read the CRD again,
-//!    and check it.
+//! 2. Has the CRD or its policy changed? Stop what is under way, writes only if the CRD has; read the CRD
+//!    again, and check it.
 //! 3. Is there anything to do for its objects? Settling and missing permissions are waits, that is requeues.
 //! 4. Start the task that makes a pass over the objects and watches them; its end asks for the next
 //!    reconciliation.

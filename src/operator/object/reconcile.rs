@@ -1,5 +1,5 @@
-//! Drives the [`Machine`] of one object: performs its steps, and logs the outcome. The operator, `etch persist`,
-//! `existing: Persist` and `etch revert` have their objects driven here, each by a machine of its own.
+//! Drives the [`Machine`] of one object: performs its steps, and logs the outcome. The operator,
+//! `etch persist`, `existing: Persist` and `etch revert` have their objects driven here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,7 +115,7 @@ impl ObjectReconciler {
     /// Drives a machine until it is done, from this step on.
     ///
     /// # Errors
-    /// [`StopReason`], if no further object may be processed. Any other failure is a part of the machine's end.
+    /// [`StopReason`], if no further object may be processed. Any other failure is part of the machine's end.
     pub(crate) async fn drive<M: Machine>(
         &self,
         machine: &mut M,

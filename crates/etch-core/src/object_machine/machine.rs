@@ -9,7 +9,8 @@ use kube_structural_schema::path::Path;
 /// How often an object is decided about again, or a write repeated that the server could not answer.
 pub const ATTEMPTS: u32 = 6;
 
-/// One object on its way from its read to its end: the caller performs each [`Step`], and hands in the result.
+/// One object on its way from its read to its end: the caller performs each [`Step`], and hands in what
+/// results.
 pub trait Machine {
     /// What the object comes to.
     type End;
@@ -70,7 +71,7 @@ pub enum Step<E = Reconciled> {
         /// Whether others write too, or the server could not answer.
         waits: bool,
     },
-    /// Ask whether this verb is permitted for other objects of the resource than this one, for which it is not.
+    /// Ask whether this verb is permitted for other objects of the resource, which it is not for this one.
     AskOthers(Verb),
     /// Nothing: the machine has come to its end.
     Done(E),
