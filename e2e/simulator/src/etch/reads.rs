@@ -156,6 +156,7 @@ impl Driver {
         Ok(Page {
             keys: shown.iter().map(list_key).collect(),
             resource_version: revision.to_string(),
+            latest: revision.to_string(),
             next: (end < objects.len()).then(|| end.to_string()),
             total: None,
             read: at.now.at,

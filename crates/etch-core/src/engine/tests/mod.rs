@@ -29,6 +29,7 @@ use crate::plan::{Held, Hold, Record, Rejection, RejectionKind, Terms};
 use crate::refusal::Refusal;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::ledger::Ledger;
+use crate::report::rejected::Rejected;
 use crate::report::state::Times;
 use crate::report::tally::Tally;
 use crate::report::versions::{ObjectVersions, list_key};
@@ -106,6 +107,7 @@ pub(super) fn page(objects: Vec<Object>, revision: u64, next: Option<usize>) -> 
     Page {
         keys: objects.iter().map(list_key).collect(),
         resource_version: revision.to_string(),
+        latest: revision.to_string(),
         next: next.map(|next| next.to_string()),
         total: None,
         read: start(),
@@ -518,6 +520,61 @@ fn what_happens_while_a_list_is_read_in_parts_counts_once() {
 }
 
 #[test]
+fn what_happens_between_the_lists_of_one_page_counts_once() {
+    let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
+    let mut pass: Pass<()> = Pass::begin(rules(), limits, Checkpoint::empty(&rules().crd), Ledger::default());
+    let verified = loop {
+        match pass.poll().expect("something to do") {
+            // Other namespaces were empty at 10.
+            pass::Command::List(_) => {
+                let page = Page { latest: "20".to_owned(), ..page(vec![object("b", 15)], 10, None) };
+                pass.page(Ok(page));
+            }
+            pass::Command::Admit(_) => pass.admitted(()),
+            pass::Command::Reconcile(work) => {
+                let stored = Ok(Reconciled::of(ObjectState::Stored, Vec::new()));
+                pass.reconciled(work.index, work.identity, stored.into());
+            }
+            pass::Command::End(ended) => break ended.expect("it comes to its end"),
+            _ => {}
+        }
+    };
+    assert_eq!((verified.last.watch_from.as_str(), verified.through), ("10", Some(10)));
+    let mut counted = verified.last.counted.for_watch();
+    assert!(counted.has_created(&object("b", 15)) && counted.never_had(&object("gone", 16)));
+}
+
+#[test]
+fn one_unknown_object_is_read_again_beside_thousands_that_were_rejected() {
+    let names: Vec<&'static str> = (0..1_501).map(|index| &*String::leak(format!("{index:04}"))).collect();
+    let mut server = Server::of(&names);
+    let rejected = |name: &str| {
+        let rejection =
+            Rejection { kind: RejectionKind::Mutated, message: format!("{name} it is"), fields: Vec::new() };
+        ObjectState::Rejected(rejection)
+    };
+    let ends = |name: &str| {
+        let state = if name == "1500" { ObjectState::Unknown } else { rejected(name) };
+        Some(Ok(Reconciled::of(state, Vec::new())))
+    };
+    let verified = server.run(Checkpoint::empty(&rules().crd), ends).expect("it comes to its end");
+    let tally = &verified.last.tally;
+    assert!(tally.overflows_with_rejected() && !tally.overflows_with_unknown());
+    assert_eq!(tally.unanswered().len(), 1);
+    // A pass that follows sends nothing for the others, and knows why.
+    let checkpoint = Checkpoint { rejected: Rejected::of_tally(tally), ..verified.checkpoint };
+    let mut asked = Vec::new();
+    let again = server.run(checkpoint, |name| {
+        asked.push(name.to_owned());
+        ends(name)
+    });
+    let again = again.expect("it comes to its end");
+    assert_eq!((asked.as_slice(), again.postponed), (&["1500".to_owned()][..], 1_500));
+    let known = again.last.tally.problems().find(|(identity, _)| identity.name == "0700");
+    assert_eq!(known.map(|(_, state)| state.clone()), Some(rejected("0700")));
+}
+
+#[test]
 fn what_has_begun_is_waited_for_and_what_has_not_is_not() {
     let (mut watching, now) = (watch(), start());
     watching.changed(now, Change::Applied(received("a", 11)));
@@ -588,8 +645,12 @@ fn a_report_that_is_gone_before_it_has_a_status_is_another_one() {
     assert!(matches!(status.poll(now), Some(status::Command::OpenReport)));
     status.report_written(now.at, Ok("1".to_owned()));
     let Some(status::Command::SetReport(..)) = status.poll(now) else { panic!("it is not written") };
-    let gone = CallError::Refused(Box::new(Refusal::read(404, None, b"{}")));
-    status.report_written(now.at, Err(gone));
+    let answer = |body: &[u8]| CallError::Refused(Box::new(Refusal::read(404, None, body)));
+    status.report_written(now.at, Err(answer(b"404 page not found")));
+    assert!(!status.take_other(), "a server has answered that serves no reports");
+    let now = Now { at: status.timeout().expect("it is written again"), ..now };
+    let Some(status::Command::SetReport(..)) = status.poll(now) else { panic!("it is not written") };
+    status.report_written(now.at, Err(answer(br#"{ "details": { "name": "things.example.com" } }"#)));
     assert!(status.take_other() && status.is_idle(), "a restore of etcd has taken it away");
 }
 
