@@ -310,7 +310,7 @@ impl Driver {
             }
             match command {
                 Command::Log(Note::PassVerifies) => self.verifies = true,
-                Command::Status(status::Command::Emit(_) | status::Command::Count(_)) | Command::Log(_) => {}
+                Command::Status(status::Command::Emit(_) | status::Command::Count { .. }) | Command::Log(_) => {}
                 Command::Status(command) => self.tasks.push(Task::Status(command)),
                 Command::Ask(question) => self.tasks.push(Task::Ask(question)),
                 Command::Begin(_) => (self.snapshot, self.verifies) = (None, false),
@@ -351,7 +351,7 @@ impl Driver {
         }
         let mut has_asked = false;
         while let Some(command) = status.poll(at.now) {
-            if !matches!(command, status::Command::Emit(_) | status::Command::Count(_)) {
+            if !matches!(command, status::Command::Emit(_) | status::Command::Count { .. }) {
                 self.tasks.push(Task::Status(command));
             }
             has_asked = true;

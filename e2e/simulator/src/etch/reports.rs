@@ -58,7 +58,7 @@ impl Driver {
                 let is_same = resource.generation() == self.knows;
                 self.machine.status().generation_read(now, if is_lost { Err(lost()) } else { Ok(is_same) });
             }
-            status::Command::Emit(_) | status::Command::Count(_) => {}
+            status::Command::Emit(_) | status::Command::Count { .. } => {}
         }
     }
 
