@@ -1,7 +1,7 @@
 //! The metrics; alerts and dashboards rely on their names.
 //! No label may grow with the number of objects, or hold a value of one (law 9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use parking_lot::Mutex;
 use prometheus_client::encoding::text::encode;
@@ -38,6 +38,11 @@ pub struct Metrics {
     reasons: Mutex<BTreeMap<String, &'static str>>,
     /// CRDs whose objects Etch does not write because a policy has paused writes.
     pub paused: Gauge,
+    /// CRDs whose objects Etch does not write any more because a write lost owners, and their names.
+    owners_lost: Gauge,
+    owners_lost_of: Mutex<BTreeSet<String>>,
+    /// Policies with values that this version does not support.
+    pub unreadable_policies: Gauge,
     /// Writes under way.
     pub in_flight: Gauge,
     /// Whether this process leads.
@@ -199,6 +204,9 @@ impl Default for Metrics {
             states: Family::default(),
             reasons: Mutex::default(),
             paused: Gauge::default(),
+            owners_lost: Gauge::default(),
+            owners_lost_of: Mutex::default(),
+            unreadable_policies: Gauge::default(),
             in_flight: Gauge::default(),
             leader: Gauge::default(),
             reviews: Family::default(),
@@ -236,6 +244,9 @@ impl Metrics {
             states,
             reasons: _,
             paused,
+            owners_lost,
+            owners_lost_of: _,
+            unreadable_policies,
             in_flight,
             leader,
             reviews,
@@ -267,6 +278,16 @@ impl Metrics {
             "paused",
             "CRDs whose objects Etch does not write because a policy has paused writes",
             paused.clone(),
+        );
+        registry.register(
+            "owners_lost",
+            "CRDs whose objects Etch does not write any more because a write lost field owners",
+            owners_lost.clone(),
+        );
+        registry.register(
+            "unreadable_policies",
+            "DefaultsPolicies with values that this version of Etch does not support",
+            unreadable_policies.clone(),
         );
         registry.register("writes_in_flight", "Writes to objects in flight", in_flight.clone());
         registry.register("leader", "Whether this replica leads: 1 or 0", leader.clone());
@@ -349,9 +370,20 @@ impl Metrics {
         self.states.get_or_create(&StateLabels { crd: crd.to_owned(), reason }).set(1);
     }
 
+    /// Sets whether the objects of a CRD are not written any more because a write lost owners.
+    pub fn owners_lost(&self, crd: &str, are_lost: bool) {
+        let mut crds = self.owners_lost_of.lock();
+        match are_lost {
+            true => drop(crds.insert(crd.to_owned())),
+            false => drop(crds.remove(crd)),
+        }
+        self.owners_lost.set(i64::try_from(crds.len()).unwrap_or(i64::MAX));
+    }
+
     /// Removes a CRD.
     pub fn forget(&self, crd: &str) {
         self.forget_phantom_objects(crd);
+        self.owners_lost(crd, false);
         let before = self.reasons.lock().remove(crd);
         if let Some(reason) = before {
             self.states.remove(&StateLabels { crd: crd.to_owned(), reason });
@@ -361,7 +393,10 @@ impl Metrics {
     /// Removes all CRDs: only the leader counts them.
     pub fn forget_all(&self) {
         self.phantom.clear();
-        self.paused.set(0);
+        self.owners_lost_of.lock().clear();
+        for gauge in [&self.paused, &self.owners_lost, &self.unreadable_policies] {
+            gauge.set(0);
+        }
         self.reasons.lock().clear();
         self.states.clear();
     }
@@ -405,6 +440,24 @@ mod tests {
         assert!(
             lines(&text, "etch_crd_state{").is_empty() && lines(&text, "etch_phantom_objects{").is_empty()
         );
+    }
+
+    #[test]
+    fn crds_whose_owners_were_lost_are_counted_until_they_are_written_again_or_gone() {
+        let metrics = Metrics::default();
+        let shown = || {
+            let text = metrics.text();
+            lines(&text, "etch_owners_lost ").concat()
+        };
+        assert_eq!(shown(), "etch_owners_lost 0");
+        ["a", "b", "b"].iter().for_each(|crd| metrics.owners_lost(crd, true));
+        assert_eq!(shown(), "etch_owners_lost 2");
+        metrics.owners_lost("a", false);
+        metrics.forget("b");
+        assert_eq!(shown(), "etch_owners_lost 0");
+        metrics.owners_lost("a", true);
+        metrics.forget_all();
+        assert_eq!(shown(), "etch_owners_lost 0");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! It holds no more than the page that it returns.
 //!
 //! Its resource version is that of its very first page, and the later lists are not older, as each is read
-//! from etcd: whatever they lack, a watch from there on brings.
+//! from etcd: whatever they lack, a watch from there on brings. What they have already, it brings once more:
+//! a page has the resource version of its last list as well.
 
 use super::{CallError, Cluster, Form, RawPage};
 use etch_core::crd::Resource;

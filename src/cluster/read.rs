@@ -41,6 +41,8 @@ pub struct RawPage {
     /// Where in the body the objects are.
     items: Vec<Range<usize>>,
     pub(crate) resource_version: String,
+    /// See [`sweep::Page::latest`].
+    pub(super) latest: String,
     pub(crate) next: Option<String>,
     pub(crate) total: Option<u64>,
     _reservation: Reservation,
@@ -234,6 +236,7 @@ impl RawPage {
         reservation.set_actual_size(items.len(), body.len());
         Ok(Self {
             items,
+            latest: list.metadata.resource_version.clone(),
             resource_version: list.metadata.resource_version,
             next,
             total,
@@ -273,8 +276,11 @@ impl RawPage {
     pub fn into_page(self, read: Instant) -> Result<sweep::Page, CallError> {
         let keys = self.names().map(|name| name.map(|(namespace, name)| key(&namespace, &name)));
         let keys = keys.collect::<Result<_, _>>()?;
-        let (resource_version, next, total) = (self.resource_version.clone(), self.next.clone(), self.total);
-        Ok(sweep::Page { keys, resource_version, next, total, read, objects: std::sync::Arc::new(self) })
+        let Self { resource_version, latest, next, total, .. } = &self;
+        let (resource_version, latest) = (resource_version.clone(), latest.clone());
+        let (next, total) = (next.clone(), *total);
+        let objects = std::sync::Arc::new(self);
+        Ok(sweep::Page { keys, resource_version, latest, next, total, read, objects })
     }
 
     /// Parses all objects.

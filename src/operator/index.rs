@@ -137,6 +137,11 @@ impl Index {
         wanted.collect()
     }
 
+    /// How many policies have values that this version does not support.
+    pub(super) fn unreadable_policies(&self) -> usize {
+        self.policies.items.values().filter(|policy| policy.spec.is_none()).count()
+    }
+
     /// The status that a policy has.
     pub(super) fn policy_status(&self, name: &str) -> Option<&DefaultsPolicyStatus> {
         self.policies.items.get(name).map(|policy| &policy.status)
@@ -446,7 +451,9 @@ mod tests {
         assert_eq!(index.policy_event(&Event::Apply(told)), Change::PolicyStatus);
         let mut odd = policy("default", json!({ "mode": "Dream" }));
         odd.metadata.generation = Some(2);
+        assert_eq!(index.unreadable_policies(), 0);
         assert_eq!(index.policy_event(&Event::Apply(odd)), Change::All);
+        assert_eq!(index.unreadable_policies(), 1);
         let assignment = index.assignment(NAME, Duration::ZERO).expect("it selects the CRD still");
         assert_eq!(assignment.settings.pause.expect("a pause").paused.as_deref(), Some("default"));
     }

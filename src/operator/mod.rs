@@ -295,7 +295,9 @@ fn renew_policy_statuses(context: &Context, settle: Duration, wanted: &watch::Se
     let assignments = index.assignments(settle);
     let is_paused = |settings: &Settings| settings.mode == Mode::Persist && settings.pause.is_some();
     let paused = assignments.iter().filter(|(_, assignment)| is_paused(&assignment.settings)).count();
-    context.cluster.metrics().paused.set(i64::try_from(paused).unwrap_or(i64::MAX));
+    let metrics = context.cluster.metrics();
+    metrics.paused.set(i64::try_from(paused).unwrap_or(i64::MAX));
+    metrics.unreadable_policies.set(i64::try_from(index.unreadable_policies()).unwrap_or(i64::MAX));
     let statuses = {
         let checked = context.schemas();
         let crd = |name: &str| checked.get(name).map(|crd| &**crd);

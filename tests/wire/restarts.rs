@@ -217,15 +217,23 @@ async fn after_a_write_that_lost_owners_a_restart_costs_no_owners_of_another_obj
     assert_eq!(log.count(is_write), 1);
     let lost = json!({ "object": "ns/o00000", "managers": ["user"] });
     assert_eq!(world.report(CRD).expect("a report")["status"]["ownersLost"], lost);
+    let operate = async || {
+        let (cluster, log) = world.serve();
+        let metrics = cluster.metrics().clone();
+        super::world::operate(cluster, 5 * MINUTE).await;
+        let shown =
+            metrics.text().lines().find(|line| line.starts_with("etch_owners_lost")).map(str::to_owned);
+        (log.count(is_write), shown.expect("the gauge"))
+    };
     for _ in 0..2 {
-        let log = world.operate(5 * MINUTE).await;
-        assert_eq!((log.count(is_write), world.persisted()), (0, said.clone()));
+        assert_eq!(operate().await, (0, "etch_owners_lost 1".to_owned()));
+        assert_eq!(world.persisted(), said);
     }
 
     // Other defaults are another matter.
     world.loses(|_, _| None);
     set_default(&world, 2, Some(2));
-    world.operate(5 * MINUTE).await;
+    assert_eq!(operate().await.1, "etch_owners_lost 0");
     assert!(world.persisted().starts_with("True AllPersisted: all 5"), "{}", world.persisted());
     assert!(world.report(CRD).expect("a report")["status"]["ownersLost"].is_null());
 }

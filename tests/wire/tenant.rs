@@ -355,15 +355,15 @@ async fn the_pages_of_all_namespaces_are_one_list() {
     assert_eq!(
         pages(&cluster, &scope(&["a", "b", "c"])).await,
         [
-            (vec!["a/a1".to_owned(), "a/a2".to_owned()], "10".to_owned(), Some(4)),
-            (vec!["a/a3".to_owned()], "11".to_owned(), None),
-            (vec!["c/c1".to_owned()], "11".to_owned(), None),
+            (vec!["a/a1".to_owned(), "a/a2".to_owned()], ["10", "10"].map(str::to_owned), Some(4)),
+            (vec!["a/a3".to_owned()], ["11", "11"].map(str::to_owned), None),
+            (vec!["c/c1".to_owned()], ["11", "11"].map(str::to_owned), None),
         ]
     );
     let asked: Vec<String> =
         log.of(is_whole_list).iter().filter_map(namespace_of).map(str::to_owned).collect();
     assert_eq!(asked, ["a", "a", "b", "c"]);
-    // Where the first ones are empty, the page has the resource version of the very first list.
+    // Where the first ones are empty, the page has the resource version of the very first list, beside its own.
     let began = serve(|request| {
         let version = if namespace_of(request) == Some("a") { "20" } else { "30" };
         let mut items = Vec::new();
@@ -374,18 +374,22 @@ async fn the_pages_of_all_namespaces_are_one_list() {
     });
     assert_eq!(
         pages(&began.0, &scope(&["a", "b", "c"])).await,
-        [(vec!["b/b1".to_owned()], "20".to_owned(), Some(1)), (Vec::new(), "30".to_owned(), None),]
+        [
+            (vec!["b/b1".to_owned()], ["20", "30"].map(str::to_owned), Some(1)),
+            (Vec::new(), ["30", "30"].map(str::to_owned), None),
+        ]
     );
 }
 
-/// Where the objects of each page stand, its resource version, and how many objects there are.
-async fn pages(cluster: &Cluster, scope: &Scope) -> Vec<(Vec<String>, String, Option<u64>)> {
+/// Where the objects of each page stand, the resource versions of its first and its last list, and how many
+/// objects there are.
+async fn pages(cluster: &Cluster, scope: &Scope) -> Vec<(Vec<String>, [String; 2], Option<u64>)> {
     let (mut after, mut found) = (None, Vec::new());
     loop {
         let page = cluster.raw_page(&things(), scope, Form::Whole, after.as_deref()).await.expect("a page");
         let page = page.into_page(Instant::now()).expect("names");
         let total = page.total.filter(|_| after.is_none());
-        found.push((page.keys, page.resource_version, total));
+        found.push((page.keys, [page.resource_version, page.latest], total));
         after = page.next;
         if after.is_none() {
             return found;

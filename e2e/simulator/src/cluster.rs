@@ -63,6 +63,7 @@ pub struct Cluster {
     drivers: Vec<Box<Driver>>,
     strays: Vec<Stray>,
     pause: Option<Pause>,
+    mode: Mode,
     /// Two of them with a Lease, or `None` for one that always leads.
     replicas: Option<Replicas>,
     /// A violation that was found where no error can be returned.
@@ -101,6 +102,7 @@ impl Cluster {
             drivers: Vec::new(),
             strays: Vec::new(),
             pause: None,
+            mode: Mode::Persist,
             replicas: None,
             broken: None,
             has_faults: true,
@@ -153,9 +155,9 @@ impl Cluster {
 
     /// The identity of a cluster state.
     pub fn digest(&self) -> u64 {
-        let Self { drivers, resources, strays, clock, now, date, pause, .. } = self;
+        let Self { drivers, resources, strays, clock, now, date, pause, mode, .. } = self;
         let mut digest = Digest(DefaultHasher::new());
-        let known = (strays, clock, now, date, pause, self.has_faults, self.may_stay, self.is_simple);
+        let known = (strays, clock, now, date, (pause, mode), self.has_faults, self.may_stay, self.is_simple);
         // A fault may leave no trace, and another one is not left then.
         let known = (known, self.dice.left());
         // A digest takes in everything.
@@ -180,7 +182,7 @@ impl Cluster {
         let follow = if sabotage == Some(Sabotage::FollowsNothing) { Vec::new() } else { follow.clone() };
         Settings {
             policy: "default".to_owned(),
-            mode: Mode::Persist,
+            mode: self.mode,
             terms,
             settle: self.settle,
             max_writes_per_second: None,
@@ -284,7 +286,8 @@ impl Cluster {
             if !self.runs(&self.drivers[index]) {
                 continue;
             }
-            let is_new = self.drivers[index].has_news(&self.resources[self.drivers[index].resource()]);
+            let driver = &self.drivers[index];
+            let is_new = driver.has_news(&self.resources[driver.resource()]) || driver.mode() != self.mode;
             if learns && is_new && (!self.has_faults || self.dice.one_in(6)) {
                 self.learn(index);
             }

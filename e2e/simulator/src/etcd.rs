@@ -35,11 +35,33 @@ pub enum Server {
     Behind,
 }
 
+/// What the metadata of an object shows beside its owners.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Whether an annotation asks Etch to ignore it.
+    pub is_ignored: bool,
+    /// Whether it is being deleted, and a finalizer holds it.
+    pub is_terminating: bool,
+}
+
+/// How a user changes a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// In its metadata alone.
+    Label,
+    /// In its state.
+    State,
+    /// It is deleted.
+    Delete,
+}
+
 /// An object in etcd.
 #[derive(Clone, Debug)]
 pub struct Live {
     /// What is stored.
     pub content: Arc<Content>,
+    /// What its metadata shows.
+    pub marks: Marks,
     /// Which object, and when.
     pub tag: Tag,
     /// Whether a server that lagged behind has stored it.
@@ -98,6 +120,8 @@ pub struct Resource {
     pub world: Arc<World>,
     /// All generations; the last one is in force.
     pub generations: Vec<Arc<Generation>>,
+    /// The first one of the CRD that is there now: those before were of others of the same name.
+    first: usize,
     variant: usize,
     stored_versions: Vec<String>,
     /// The generation that a server still serves which lags behind.
@@ -149,6 +173,7 @@ impl Resource {
         let mut resource = Self {
             world,
             generations: Vec::new(),
+            first: 0,
             variant: 0,
             stored_versions: Vec::new(),
             behind: 0,
@@ -184,8 +209,9 @@ impl Resource {
             versions,
             self.world.unserved.get(variant).copied().unwrap_or_default(),
             self.world.status.get(variant),
-            self.generations.len() + 1,
+            self.generations.len() - self.first + 1,
         );
+        document["metadata"]["uid"] = json!(format!("crd-{}", self.first));
         let webhook_knows = self.world.webhook_knows;
         if webhook_knows.is_some() {
             document["spec"]["conversion"] = json!({ "strategy": "Webhook" });
@@ -279,6 +305,19 @@ impl Resource {
         true
     }
 
+    /// Deletes the CRD, and creates it again as it was at first.
+    pub fn make_anew(&mut self, now: Instant, clock: &mut Clock) {
+        let names: Vec<String> = self.objects.keys().cloned().collect();
+        names.iter().for_each(|name| self.remove(name, clock));
+        (self.conditions, self.conditions_at) = (Vec::new(), None);
+        (self.report, self.backup) = (None, None);
+        self.reported.clear();
+        self.stored_versions.clear();
+        self.first = self.generations.len();
+        self.become_variant(0, clock);
+        (self.behind, self.changed) = (self.generation(), Some(now));
+    }
+
     /// Whether the CRD can be changed to what comes next.
     pub fn may_upgrade(&self) -> bool {
         self.may_become(self.variant + 1)
@@ -367,6 +406,21 @@ impl Resource {
         }
         clock.revision += 1;
         Ok(version)
+    }
+
+    /// A user changes the report.
+    pub fn edit_report(&mut self, edit: Edit, clock: &mut Clock) {
+        let Some(report) = &mut self.report else { return };
+        clock.revision += 1;
+        report.metadata.resource_version = Some(clock.revision.to_string());
+        match (edit, &mut report.status) {
+            (Edit::State, Some(status)) => status.state = "Edited".to_owned(),
+            (Edit::State | Edit::Label, _) => {}
+            (Edit::Delete, _) => {
+                self.report = None;
+                self.reported.clear();
+            }
+        }
     }
 
     fn note_reported(&mut self, digest: &str, storage_version: &str) {

@@ -9,7 +9,7 @@ mod tasks;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use etch_core::api::{DefaultsReport, DefaultsReportStatus, Pause, Settings};
+use etch_core::api::{DefaultsReport, DefaultsReportStatus, Mode, Pause, Settings};
 use etch_core::call_error::{CallError, Server as ServerName};
 use etch_core::condition::present;
 use etch_core::crd::Crd;
@@ -42,6 +42,8 @@ use super::server::{Refused, Revision, Tag, refusal};
 const PER_PAGE: usize = 5;
 /// How long an answer about the CRD's generation counts.
 const COUNTS: Duration = Duration::from_secs(1);
+/// The answer that names no object.
+const NOT_SERVED: &str = "the server could not find the requested resource";
 /// How often a missing permission is asked for again.
 const ASK_AGAIN: Duration = Duration::from_secs(30);
 
@@ -211,6 +213,11 @@ impl Driver {
         self.resource
     }
 
+    /// The mode of the policy that it knows.
+    pub fn mode(&self) -> Mode {
+        self.machine.task().settings.mode
+    }
+
     /// It stands still until then: what it is about to send, it sends afterwards.
     pub fn stops_until(&mut self, until: Instant) {
         self.stopped = Some(until);
@@ -310,7 +317,8 @@ impl Driver {
             }
             match command {
                 Command::Log(Note::PassVerifies) => self.verifies = true,
-                Command::Status(status::Command::Emit(_) | status::Command::Count(_)) | Command::Log(_) => {}
+                Command::Status(status::Command::Emit(_) | status::Command::Count { .. })
+                | Command::Log(_) => {}
                 Command::Status(command) => self.tasks.push(Task::Status(command)),
                 Command::Ask(question) => self.tasks.push(Task::Ask(question)),
                 Command::Begin(_) => (self.snapshot, self.verifies) = (None, false),
@@ -351,7 +359,7 @@ impl Driver {
         }
         let mut has_asked = false;
         while let Some(command) = status.poll(at.now) {
-            if !matches!(command, status::Command::Emit(_) | status::Command::Count(_)) {
+            if !matches!(command, status::Command::Emit(_) | status::Command::Count { .. }) {
                 self.tasks.push(Task::Status(command));
             }
             has_asked = true;
@@ -430,6 +438,21 @@ fn tag(object: &Object) -> Tag {
 
 fn lost() -> CallError {
     CallError::Connection(ServerName::default(), "the connection was closed".to_owned())
+}
+
+/// How a request fails that is not carried out.
+fn failed(at: &mut Surroundings<'_>) -> CallError {
+    turned_away(at).map_or_else(lost, |refused| call_refused(&refused))
+}
+
+/// The answer to a request that is not carried out; `None` if there is no answer.
+fn turned_away(at: &mut Surroundings<'_>) -> Option<Refused> {
+    let (code, message) = match at.dice.seed(4) {
+        1 => (429, "too many requests"),
+        2 => (404, NOT_SERVED),
+        _ => return None,
+    };
+    Some(Refused { code, message: message.to_owned() })
 }
 
 fn refused(code: u16, message: &str) -> CallError {

@@ -32,11 +32,13 @@ pub enum Law {
     Follows,
     /// The same: two replicas lead at once.
     Leads,
+    /// What the policy forbids is written, or an object that is ignored or being deleted.
+    Allowed,
 }
 
 impl Law {
     /// All of them, with their names.
-    pub const ALL: [(Self, &'static str); 10] = [
+    pub const ALL: [(Self, &'static str); 11] = [
         (Self::Values, "1: no value that is present is changed"),
         (Self::Race, "1: no race is won"),
         (Self::Creates, "2: nothing is created or brought back"),
@@ -47,6 +49,7 @@ impl Law {
         (Self::Undone, "8: everything is stored in the end"),
         (Self::Follows, "8: what nobody owns has followed in the end"),
         (Self::Leads, "8: one replica leads at a time"),
+        (Self::Allowed, "only what policy, annotation and deletion allow is written"),
     ];
 
     /// Its number, and what it asks for.

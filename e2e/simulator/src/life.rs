@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use etch_core::api::Mode;
+
 use super::cluster::{Cluster, Happening, Violation};
 use super::dice::Dice;
-use super::etcd::name;
+use super::etcd::{Edit, name};
 use super::replicas::REPLICAS;
 use super::sabotage::Sabotage;
 use super::worlds::World;
@@ -41,7 +43,14 @@ impl Life {
         }
         for _ in 0..dice.roll(60) + 10 {
             let happening = happening(&mut dice, &worlds, objects);
+            let made_anew =
+                if let Happening::MakeAnew(resource) = &happening { Some(*resource) } else { None };
             script.push((happening, dice.roll(12)));
+            // Without objects little happens.
+            if let Some(resource) = made_anew {
+                let create = |object| Happening::User { resource, object, request: 0, is_behind: false };
+                script.extend((0..objects.min(3)).map(|object| (create(object), 0)));
+            }
         }
         let is_replicated = dice.roll(4) == 0;
         if dice.roll(6) == 0 {
@@ -141,7 +150,7 @@ impl Life {
 
 fn happening(dice: &mut Dice, worlds: &[Arc<World>], objects: usize) -> Happening {
     let resource = dice.roll(worlds.len());
-    match dice.roll(40) {
+    match dice.roll(46) {
         0..16 => Happening::User {
             resource,
             object: dice.roll(objects),
@@ -162,8 +171,17 @@ fn happening(dice: &mut Dice, worlds: &[Arc<World>], objects: usize) -> Happenin
         36 => Happening::BackUp(resource),
         37 => Happening::Restore(resource),
         38 => Happening::Refuse(resource, dice.roll(2) == 0),
-        _ if dice.roll(2) == 0 => Happening::Overwrite(resource),
-        _ => Happening::Permissions,
+        39 if dice.roll(2) == 0 => Happening::Overwrite(resource),
+        39 => Happening::Permissions,
+        40 => Happening::Mode([Mode::Persist, Mode::Persist, Mode::Audit, Mode::Ignore][dice.roll(4)]),
+        41 => {
+            let is_ignored = dice.roll(2) == 0;
+            Happening::Ignore { resource, object: dice.roll(objects), is_ignored }
+        }
+        42 => Happening::Terminate { resource, object: dice.roll(objects) },
+        43 => Happening::Finalize { resource, object: dice.roll(objects) },
+        44 => Happening::EditReport(resource, [Edit::Label, Edit::State, Edit::Delete][dice.roll(3)]),
+        _ => Happening::MakeAnew(resource),
     }
 }
 

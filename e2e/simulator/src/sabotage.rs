@@ -69,6 +69,8 @@ pub enum Sabotage {
     ForgetsWhatWasServed,
     /// A default that went with its field leaves nothing behind.
     ForgetsFormerDefaults,
+    /// An annotation is no reason to leave an object alone.
+    WritesWhatIsIgnored,
     /// A replica continues that has lost the Lease.
     GoesOnWithoutTheLease,
     /// A Lease is taken over before its holder has stopped.
@@ -77,7 +79,7 @@ pub enum Sabotage {
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::NamesNoRevision,
         Self::NamesNobody,
         Self::CreatesWhatIsGone,
@@ -106,6 +108,7 @@ impl Sabotage {
         Self::TrustsTheWebhook,
         Self::ForgetsWhatWasServed,
         Self::ForgetsFormerDefaults,
+        Self::WritesWhatIsIgnored,
         Self::GoesOnWithoutTheLease,
         Self::TakesTheLeaseEarly,
     ];

@@ -97,12 +97,14 @@ const FOUND: [(Sabotage, Option<laws::Law>, Scene); 25] = {
     ]
 };
 
-/// What was found within no bounds tried so far: it takes two replicas, or several things at certain moments.
+/// What was found within no bounds tried so far: it takes two replicas, an annotation, or several things at
+/// certain moments.
 /// Random lives, as of `just simulate`, are the check for these.
-const ONLY_SIMULATED: [Sabotage; 5] = [
+const ONLY_SIMULATED: [Sabotage; 6] = [
     Sabotage::DoubtsNothing,
     Sabotage::RecordsAhead,
     Sabotage::NeverAsksForTheGeneration,
+    Sabotage::WritesWhatIsIgnored,
     Sabotage::GoesOnWithoutTheLease,
     Sabotage::TakesTheLeaseEarly,
 ];

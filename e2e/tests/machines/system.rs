@@ -331,6 +331,7 @@ impl Model for System {
             }),
             Property::always(Law::Undone.name(), |_, state: &State| !state.breaks(Some(Law::Undone))),
             Property::always(Law::Follows.name(), |_, state: &State| !state.breaks(Some(Law::Follows))),
+            Property::always(Law::Allowed.name(), |_, state: &State| !state.breaks(Some(Law::Allowed))),
             Property::always(TRUE, |_, state: &State| !state.breaks(None)),
             Property::sometimes(RESTS, |_, state: &State| state.cluster.as_ref().clone().has_reported()),
         ]

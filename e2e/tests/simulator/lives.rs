@@ -19,7 +19,7 @@ const FOUND: u64 = 1200;
 const FOUND_LATE_IN: u64 = 4000;
 
 /// Sabotages that lives of all worlds find.
-const FOUND_ANYWHERE: [Sabotage; 23] = [
+const FOUND_ANYWHERE: [Sabotage; 24] = [
     Sabotage::ForgetsFormerDefaults,
     Sabotage::NamesNoRevision,
     Sabotage::NamesNobody,
@@ -41,6 +41,7 @@ const FOUND_ANYWHERE: [Sabotage; 23] = [
     Sabotage::TakesStatusForStored,
     Sabotage::TrimsAhead,
     Sabotage::TrustsTheWebhook,
+    Sabotage::WritesWhatIsIgnored,
     Sabotage::GoesOnWithoutTheLease,
     Sabotage::TakesTheLeaseEarly,
 ];

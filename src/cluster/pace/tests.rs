@@ -181,6 +181,25 @@ async fn a_pace_of_many_crds_goes_by_the_strain_that_those_of_the_crds_find() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_was_not_answered_in_time_slows_down_its_own_crd_alone_unless_others_waited_for_it() {
+    for (pressure, makes_room, expected) in [
+        (Pressure::Overload(None), true, SHARE),
+        (Pressure::Overload(None), false, SHARE / 2.0),
+        (Pressure::Overload(Some(WRITE)), true, SHARE / 2.0),
+    ] {
+        let (own, shared) =
+            (Pace::of_one_crd(8, None, PaceMode::Gentle), Pace::new(8, None, PaceMode::Gentle));
+        let (of_crd, mut permit) = (own.admit().await, shared.admit().await);
+        if makes_room {
+            permit.release_slot();
+        }
+        permit.finish_both(pressure, of_crd, pressure);
+        let limit = |pace: &Pace| pace.state.lock().limits.limit();
+        assert_eq!((limit(&own), limit(&shared)), (SHARE / 2.0, expected), "{pressure:?}, {makes_room}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_gentle_pace_begins_with_writes_one_at_a_time_unless_they_take_long() {
     let pace = Pace::new(8, None, PaceMode::Gentle);
     let is_full = async || tokio::time::timeout(WRITE, pace.admit()).await.is_err();

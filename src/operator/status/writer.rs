@@ -93,11 +93,13 @@ impl StatusWriter {
                 self.events.publish(event);
                 return None;
             }
-            Command::Count(reason) => {
+            Command::Count { reason, are_owners_lost } => {
+                let metrics = self.cluster.metrics();
                 match reason {
-                    Some(reason) => self.cluster.metrics().state(&name, reason.as_str()),
-                    None => self.cluster.metrics().forget(&name),
+                    Some(reason) => metrics.state(&name, reason.as_str()),
+                    None => metrics.forget(&name),
                 }
+                metrics.owners_lost(&name, are_owners_lost);
                 return None;
             }
         })

@@ -19,7 +19,7 @@ pub struct CountedObjects {
 }
 
 impl CountedObjects {
-    /// Records the resource version of the next page.
+    /// Records the resource version of the next page, or of one of the lists that it took.
     pub(super) fn page(&mut self, resource_version: Option<u64>) {
         self.first = self.first.or(resource_version);
         self.last = self.last.max(resource_version);

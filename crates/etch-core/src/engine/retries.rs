@@ -54,8 +54,8 @@ impl Retries {
 
     /// Records whether there is something to retry. Rejected objects stay so if nothing is written.
     pub fn arm(&mut self, now: Instant, tally: &Tally, writes: bool) {
-        let is_rejected = writes && !tally.rejected().is_empty();
-        self.rejected.arm(now, Duration::MAX, is_rejected || tally.overflows());
+        let is_rejected = writes && (!tally.rejected().is_empty() || tally.overflows_with_rejected());
+        self.rejected.arm(now, Duration::MAX, is_rejected || tally.overflows_with_unanswered());
         self.unanswered.arm(now, longest_probe(tally), !tally.unanswered().is_empty());
     }
 
@@ -64,9 +64,14 @@ impl Retries {
         self.rejected.at.get_or_insert_with(|| now + RETRY_AFTER_RESTART);
     }
 
+    /// Whether it is time to try what was rejected again, where a pass over all objects is to do so.
+    pub fn take_rejected(&mut self, now: Instant) -> bool {
+        self.rejected.is_over(now, Duration::MAX)
+    }
+
     /// Records that there was an answer about one of them.
     pub fn answered(&mut self, now: Instant) {
-        self.answered = true;
+        self.answered = self.unanswered.at.is_some();
         self.unanswered.at = self.unanswered.at.map(|_| now);
     }
 
@@ -76,12 +81,14 @@ impl Retries {
     }
 
     /// The objects to be retried now; `None` means all objects, because the tally does not name all that
-    /// failed.
+    /// are to be.
     pub fn take(&mut self, now: Instant, tally: &Tally) -> Option<Vec<Identity>> {
         let rejected = self.rejected.is_over(now, Duration::MAX);
         let unanswered = self.unanswered.is_over(now, longest_probe(tally));
         let answered = unanswered && std::mem::take(&mut self.answered);
-        if tally.overflows() && (rejected || answered) {
+        if rejected && tally.overflows_with_rejected()
+            || (rejected || answered) && tally.overflows_with_unanswered()
+        {
             return None;
         }
         let mut taken = if rejected { tally.rejected() } else { Vec::new() };
@@ -194,11 +201,31 @@ mod tests {
 
     #[test]
     fn of_more_than_are_remembered_everything_is_tried_again_once_there_is_an_answer() {
-        let (tally, mut retries, mut now) = (rejected_and_unanswered(0, 1001), Retries::new(0), start());
+        let (tally, mut retries, mut now) = (rejected_and_unanswered(0, 2001), Retries::new(0), start());
         retries.arm(now, &tally, true);
         retries.answered(now);
         assert_eq!(next(&mut retries, &mut now, &tally).1, None);
         let (waited, _) = next(&mut retries, &mut now, &tally);
         assert!(waited > Duration::ZERO, "and not again at once");
+    }
+
+    #[test]
+    fn an_answer_about_one_object_is_no_reason_to_try_thousands_that_were_rejected() {
+        let (tally, mut retries, mut now) = (rejected_and_unanswered(1500, 1), Retries::new(0), start());
+        retries.arm(now, &tally, true);
+        retries.answered(now);
+        let (waited, taken) = next(&mut retries, &mut now, &tally);
+        assert_eq!((waited, taken), (Duration::ZERO, Some(vec!["away-0".to_owned()])));
+    }
+
+    #[test]
+    fn an_answer_is_about_what_was_unanswered_by_then() {
+        let (none, some) = (rejected_and_unanswered(0, 0), rejected_and_unanswered(0, 6));
+        let (mut retries, mut now) = (Retries::new(0), start());
+        retries.arm(now, &none, true);
+        retries.answered(now);
+        retries.arm(now, &some, true);
+        let (_, taken) = next(&mut retries, &mut now, &some);
+        assert_eq!(taken.map(|all| all.len()), Some(PROBES));
     }
 }

@@ -57,6 +57,9 @@ pub struct Page {
     /// is lost continues with a later one, and what changed in between on the pages before is in none of
     /// them.
     pub resource_version: String,
+    /// The resource version of the list that its objects are from: a later one where the lists before it, of
+    /// other namespaces, had none.
+    pub latest: String,
     /// Where the next page begins; `None` after the last.
     pub next: Option<String>,
     /// How many objects the whole list has, by the first page; an estimate, for objects come and go.
@@ -295,7 +298,9 @@ impl Sweep {
             self.tally.set_expected(page.total);
             self.tally.set_place(self.through.map(|through| Place { through, upto: String::new() }));
         }
-        self.counted.page(page.resource_version.parse().ok());
+        for resource_version in [&page.resource_version, &page.latest] {
+            self.counted.page(resource_version.parse().ok());
+        }
         // In a list that was unsorted once, a place has no meaning.
         let goes_on = |upto: &ListKey| page.keys.first().is_some_and(|first| upto <= first);
         let in_order =

@@ -62,6 +62,8 @@ pub struct Place {
 struct Troubled {
     kind: StateKind,
     is_unanswered: bool,
+    /// Whether it is remembered by name.
+    is_named: bool,
     /// The hash of the version that was rejected, if it would be rejected again.
     rejected: Option<u64>,
 }
@@ -118,11 +120,13 @@ impl Tally {
             ObjectState::Due => drop(self.more_due.insert(hash(&identity.uid))),
             ObjectState::Unproved => drop(self.unproved.insert(hash(&identity.uid))),
             ObjectState::Held(_) | ObjectState::Rejected(_) | ObjectState::Unknown => {
-                self.troubled.insert(
-                    hash(&identity.uid),
-                    Troubled { kind, is_unanswered: state.is_unanswered(), rejected: None },
-                );
-                if self.problems.len() < REMEMBERED {
+                let is_unanswered = state.is_unanswered();
+                // The API server may answer the next request for it, whatever is wrong with the others.
+                let most = if is_unanswered { 2 * REMEMBERED } else { REMEMBERED };
+                let is_named = self.problems.len() < most;
+                self.troubled
+                    .insert(hash(&identity.uid), Troubled { kind, is_unanswered, is_named, rejected: None });
+                if is_named {
                     self.problems.insert(identity, state);
                 }
             }
@@ -173,7 +177,8 @@ impl Tally {
                 *count += 1;
                 let uid = hash(&identity.uid);
                 let is_unanswered = earlier.troubled.get(&uid).is_some_and(|known| known.is_unanswered);
-                self.troubled.insert(uid, Troubled { kind, is_unanswered, rejected: None });
+                let troubled = Troubled { kind, is_unanswered, is_named: false, rejected: None };
+                self.troubled.insert(uid, troubled);
             }
         }
     }
@@ -201,12 +206,17 @@ impl Tally {
 
     /// The same for a report.
     pub fn reported_exceptions(&self) -> Option<api::Exceptions> {
-        let rejected: Vec<u64> = self.troubled.values().filter_map(|troubled| troubled.rejected).collect();
+        let rejected = self.rejected_versions();
         let uids: Vec<u64> = self.open().collect();
         (!uids.is_empty()).then(|| api::Exceptions {
             uids: ByteString(BloomFilter::of(uids.into_iter(), UIDS).into_bytes()),
             rejected: ByteString(BloomFilter::of(rejected.into_iter(), REJECTED).into_bytes()),
         })
+    }
+
+    /// The hashes of the versions of objects that would be rejected again.
+    pub fn rejected_versions(&self) -> Vec<u64> {
+        self.troubled.values().filter_map(|troubled| troubled.rejected).collect()
     }
 
     /// Counts as written what was written before this sweep began, which found it stored.
@@ -406,6 +416,25 @@ impl Tally {
     /// Whether more objects are held, rejected or unknown than are remembered.
     pub fn overflows(&self) -> bool {
         self.counts.held + self.counts.rejected + self.counts.unknown > self.problems.len() as u64
+    }
+
+    /// Whether some of the others were rejected, and may be accepted if they are tried again.
+    pub fn overflows_with_rejected(&self) -> bool {
+        self.overflows_with(|troubled| troubled.kind == StateKind::Rejected && !troubled.is_unanswered)
+    }
+
+    /// Whether some of the others are unanswered.
+    pub fn overflows_with_unanswered(&self) -> bool {
+        self.overflows_with(|troubled| troubled.is_unanswered)
+    }
+
+    /// Whether some of the others are unknown.
+    pub fn overflows_with_unknown(&self) -> bool {
+        self.overflows_with(|troubled| troubled.kind == StateKind::Unknown)
+    }
+
+    fn overflows_with(&self, is_wanted: impl Fn(&Troubled) -> bool) -> bool {
+        self.overflows() && self.troubled.values().any(|troubled| !troubled.is_named && is_wanted(troubled))
     }
 }
 

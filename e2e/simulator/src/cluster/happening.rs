@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use etch_core::api::Pause;
+use etch_core::api::{Mode, Pause};
 use jiff::SignedDuration;
 
 use super::Cluster;
 use super::second;
-use crate::etcd::{Resource, Server, name};
+use crate::etcd::{Edit, Marks, Resource, Server, name};
 use crate::etch::Driver;
 
 /// What happens to a cluster, apart from what Etch does.
@@ -43,6 +43,35 @@ pub enum Happening {
     Crash,
     /// Writes are paused, or may continue.
     Pause(bool),
+    /// The policy gets another mode.
+    Mode(Mode),
+    /// A user sets or removes the annotation that has Etch ignore an object.
+    Ignore {
+        /// Of which CRD.
+        resource: usize,
+        /// Which object.
+        object: usize,
+        /// Whether it is set.
+        is_ignored: bool,
+    },
+    /// A user deletes an object that a finalizer holds.
+    Terminate {
+        /// Of which CRD.
+        resource: usize,
+        /// Which object.
+        object: usize,
+    },
+    /// The finalizers of an object have finished.
+    Finalize {
+        /// Of which CRD.
+        resource: usize,
+        /// Which object.
+        object: usize,
+    },
+    /// A user changes the report on a CRD.
+    EditReport(usize, Edit),
+    /// A CRD is deleted with its objects, and created again.
+    MakeAnew(usize),
     /// The watch of a CRD's objects cannot continue.
     Expire(usize),
     /// etcd forgets what has happened.
@@ -82,7 +111,13 @@ impl Cluster {
             trace.push(format!("{} {happening:?}", second(self.date)));
         }
         self.upgrades += usize::from(matches!(happening, Happening::Upgrade { .. }));
-        let is_user = matches!(happening, Happening::User { .. });
+        let is_user = matches!(
+            happening,
+            Happening::User { .. }
+                | Happening::Ignore { .. }
+                | Happening::Terminate { .. }
+                | Happening::MakeAnew(_)
+        );
         self.is_simple &= self.upgrades <= 2 && !(self.upgrades > 0 && is_user);
         match happening {
             Happening::User { resource, object, request, is_behind } => {
@@ -132,6 +167,37 @@ impl Cluster {
             Happening::Pause(is_paused) => {
                 let pause = Pause { paused: Some("default".to_owned()), ..Pause::default() };
                 self.set_pause(is_paused.then_some(pause));
+            }
+            Happening::Mode(mode) => {
+                self.mode = *mode;
+                self.may_stay = true;
+            }
+            Happening::Ignore { resource, object, is_ignored } => {
+                self.may_stay = true;
+                let (resources, at) = self.split();
+                let change = |marks: &mut Marks| marks.is_ignored = *is_ignored;
+                resources[*resource].mark(&name(*object), change, at.clock);
+            }
+            Happening::Terminate { resource, object } => {
+                let (resources, at) = self.split();
+                resources[*resource].mark(&name(*object), |marks| marks.is_terminating = true, at.clock);
+            }
+            Happening::Finalize { resource, object } => {
+                let (resources, at) = self.split();
+                resources[*resource].finalize(&name(*object), at.clock);
+            }
+            Happening::EditReport(resource, edit) => {
+                self.may_stay = true;
+                let (resources, at) = self.split();
+                resources[*resource].edit_report(*edit, at.clock);
+            }
+            Happening::MakeAnew(resource) => {
+                self.may_stay = true;
+                self.strays.retain(|stray| !stray.is_of_status(*resource));
+                let (resources, at) = self.split();
+                let before = resources[*resource].crd_state();
+                resources[*resource].make_anew(now, at.clock);
+                self.show_crd(*resource, before);
             }
             Happening::Expire(resource) => self.drivers_of(*resource).for_each(Driver::expire),
             Happening::Compact(resource) => self.resources[*resource].compact(),

@@ -5,7 +5,7 @@ use etch_core::api::ObjectProblem;
 use etch_core::condition::Reason;
 
 use super::{Cluster, Violation};
-use crate::etcd::Resource;
+use crate::etcd::{Marks, Resource};
 use crate::laws::{self, Law};
 
 impl Cluster {
@@ -39,7 +39,8 @@ impl Cluster {
         let status = resource.report.as_ref().and_then(|report| report.status.as_ref());
         let has_defaults = resource.crd().gives_defaults();
         let is_held = status.is_some_and(|status| status.counts.held > 0);
-        if resource.is_to_be_trimmed() && !is_held {
+        let are_some_skipped = resource.objects.values().any(|live| live.marks != Marks::default());
+        if resource.is_to_be_trimmed() && !is_held && !are_some_skipped {
             return Err(self.in_the_end("a version is listed at which no object is stored"));
         }
         if !has_defaults {
@@ -63,7 +64,10 @@ impl Cluster {
             };
             let is_rejected =
                 resource.are_some_rejected_for_good() && names(&status.rejected, status.counts.rejected);
-            let is_named = names(&status.held, status.counts.held) || is_rejected && said.status != "True";
+            let is_skipped = live.marks.is_ignored && names(&status.ignored, status.counts.ignored)
+                || live.marks.is_terminating && names(&status.terminating, status.counts.terminating);
+            let is_named =
+                names(&status.held, status.counts.held) || is_skipped || is_rejected && said.status != "True";
             if !is_named && !resource.release().is_stored(&live.content) {
                 let law = Some(if said.status == "True" { Law::Persisted } else { Law::Undone });
                 return Err(Violation { law, what: format!("{name} {:?}; {}", live.content, said.message) });

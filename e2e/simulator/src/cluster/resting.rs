@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use etch_core::api::Mode;
+
 use super::{Cluster, Violation};
 use crate::laws::Law;
 
@@ -20,7 +22,7 @@ impl Cluster {
     /// # Errors
     /// It does not, or it writes at rest.
     pub fn rest(&mut self) -> Result<(), Violation> {
-        self.has_faults = false;
+        (self.has_faults, self.mode) = (false, Mode::Persist);
         self.set_pause(None);
         for resource in &mut self.resources {
             resource.catch_up();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use etch_core::object::Object;
+use etch_core::object::{IGNORE_ANNOTATION, Object};
 use serde_json::json;
 
-use super::{Clock, Happened, Live, Resource, Sent, Server};
+use super::{Clock, Happened, Live, Marks, Resource, Sent, Server};
 use crate::admission::Admission;
 use crate::laws::{self, Law};
 use crate::server::{self, Content, Effect, Refused, Request, Tag, Uid, Verb, document};
@@ -16,7 +16,14 @@ impl Resource {
     pub fn shown(&self, name: &str, live: &Live, server: Server, version: &str) -> Result<Object, Refused> {
         let release = &self.generations[self.served(server)].release;
         let mut document = document(release, &live.content, live.tag, version)?;
-        document["metadata"]["name"] = json!(name);
+        let metadata = &mut document["metadata"];
+        metadata["name"] = json!(name);
+        if live.marks.is_ignored {
+            metadata["annotations"] = json!({ IGNORE_ANNOTATION: "true" });
+        }
+        if live.marks.is_terminating {
+            metadata["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
         Ok(Object::from(document))
     }
 
@@ -37,18 +44,17 @@ impl Resource {
         let World { untypable, admission, .. } = &*self.world;
         let effect = server::admit(&generation.release, *untypable, *admission, known, request)?;
         let content = match effect {
+            Effect::Deleted if before.as_ref().is_some_and(|live| live.marks.is_terminating) => {
+                return Ok(before);
+            }
             Effect::Deleted => {
-                clock.revision += 1;
-                if let Some(live) = self.objects.remove(name) {
-                    let tag = Tag { revision: clock.revision, ..live.tag };
-                    let last = Happened::Deleted(Live { tag, ..live });
-                    self.events.push((clock.revision, name.to_owned(), last));
-                }
+                self.remove(name, clock);
                 return Ok(None);
             }
             Effect::Stored(content) if request.verb == Verb::DryRun => {
                 let tag = before.map_or(Tag { uid: 0, revision: 0 }, |live| live.tag);
-                return Ok(Some(Live { content: Arc::new(content), tag, is_late: false }));
+                let marks = self.objects.get(name).map(|live| live.marks).unwrap_or_default();
+                return Ok(Some(Live { content: Arc::new(content), marks, tag, is_late: false }));
             }
             Effect::Stored(content) => content,
         };
@@ -60,7 +66,8 @@ impl Resource {
         let uid = before.as_ref().map_or(clock.uids, |live| live.tag.uid);
         let is_late = server == Server::Behind && self.lags();
         let tag = Tag { uid, revision: clock.revision };
-        let live = Live { content: Arc::new(content), tag, is_late };
+        let marks = before.as_ref().map(|live| live.marks).unwrap_or_default();
+        let live = Live { content: Arc::new(content), marks, tag, is_late };
         let happened = match before {
             None => Happened::Created(live.clone()),
             Some(_) => Happened::Changed(live.clone()),
@@ -68,6 +75,42 @@ impl Resource {
         self.events.push((clock.revision, name.to_owned(), happened));
         self.objects.insert(name.to_owned(), live.clone());
         Ok(Some(live))
+    }
+
+    /// Takes an object out of etcd.
+    pub(super) fn remove(&mut self, name: &str, clock: &mut Clock) {
+        let Some(live) = self.objects.remove(name) else { return };
+        clock.revision += 1;
+        let tag = Tag { revision: clock.revision, ..live.tag };
+        let last = Happened::Deleted(Live { tag, ..live });
+        self.events.push((clock.revision, name.to_owned(), last));
+    }
+
+    /// A user changes what the metadata of an object shows. As with every write, the server stores what it
+    /// shows of the object.
+    pub fn mark(&mut self, name: &str, change: impl FnOnce(&mut Marks), clock: &mut Clock) {
+        let Some(before) = self.objects.get(name).map(|live| live.marks) else { return };
+        let mut marks = before;
+        change(&mut marks);
+        let (version, body) = (self.release().storage().to_owned(), json!({}));
+        let request = Request { version, manager: "marker".to_owned(), verb: Verb::Merge, body };
+        let is_new = marks != before;
+        // What is refused has not happened.
+        let Some(Ok(Some(live))) = is_new.then(|| self.process(clock, name, Server::Current, &request))
+        else {
+            return;
+        };
+        clock.revision += 1;
+        let live = Live { marks, tag: Tag { revision: clock.revision, ..live.tag }, ..live };
+        self.events.push((clock.revision, name.to_owned(), Happened::Changed(live.clone())));
+        self.objects.insert(name.to_owned(), live);
+    }
+
+    /// The finalizers of an object that is being deleted have finished.
+    pub fn finalize(&mut self, name: &str, clock: &mut Clock) {
+        if self.objects.get(name).is_some_and(|live| live.marks.is_terminating) {
+            self.remove(name, clock);
+        }
     }
 
     /// Which law a change of an object by Etch breaks: it had last seen `basis` of it, and knew a generation.
@@ -124,6 +167,10 @@ impl Resource {
             return Ok(Err(Refused { code: 403, message }));
         }
         let before = self.objects.get(name).cloned();
+        let is_seen = |live: &Live| live.marks != Marks::default() && live.tag == sent.basis;
+        if sent.request.verb != Verb::DryRun && before.as_ref().is_some_and(is_seen) {
+            return Err(Law::Allowed);
+        }
         let asked = self.asked(before.as_ref(), server, &sent.request);
         let answer = self.process(clock, name, server, &sent.request);
         let after = self.objects.get(name).map(|live| match asked {

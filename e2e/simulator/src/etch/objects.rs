@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use etch_core::api::Mode;
 use etch_core::engine::crd::task::Task as Assignment;
 use etch_core::engine::stop_reason::StopReason;
 use etch_core::engine::{Ended, Work};
@@ -10,7 +11,9 @@ use etch_core::object_machine::{Again, Machine as _, Reconciled, Step, Stop};
 use etch_core::object_state::ObjectState;
 use etch_core::plan::{self, Outcome, Proof, Strategy, WriteMachine};
 
-use super::{COUNTS, Driver, ObjectTask, Seen, Stray, StrayWrite, Surroundings, Task, WriteUnderWay, tag};
+use super::{
+    COUNTS, Driver, ObjectTask, Seen, Stray, StrayWrite, Surroundings, Task, WriteUnderWay, tag, turned_away,
+};
 use crate::dice::Fate;
 use crate::etcd::{Live, Resource, Sent, Server};
 use crate::laws::Law;
@@ -148,7 +151,8 @@ impl Driver {
         let WriteUnderWay { mut answers, sent, .. } = write;
         let name = task.work.identity.name.clone();
         let fate = if at.has_faults { at.dice.fate() } else { Fate::Answered };
-        if matches!(fate, Fate::Late | Fate::Lost) {
+        let refused = if fate == Fate::Lost { turned_away(at) } else { None };
+        if matches!(fate, Fate::Late | Fate::Lost) && refused.is_none() {
             if fate == Fate::Late {
                 let write = StrayWrite::Object { name, sent };
                 at.strays.push(Stray { resource: self.resource, write });
@@ -161,7 +165,10 @@ impl Driver {
         }
         let server = self.server(resource, at);
         let before = resource.objects.get(&name).cloned();
-        let answer = self.send((&name, confirmed), &sent, server, resource, at);
+        let answer = match refused {
+            Some(refused) => Ok(Err(refused)),
+            None => self.send((&name, confirmed), &sent, server, resource, at),
+        };
         at.note(|| {
             let after = resource.objects.get(&name);
             let shown =
@@ -326,7 +333,11 @@ impl Driver {
         resource: &mut Resource,
         at: &mut Surroundings<'_>,
     ) -> Result<Result<Live, Refused>, Law> {
-        self.writes += u64::from(sent.request.verb != Verb::DryRun);
+        let is_write = sent.request.verb != Verb::DryRun;
+        self.writes += u64::from(is_write);
+        if is_write && self.mode() != Mode::Persist {
+            return Err(Law::Allowed);
+        }
         // A limit: an apply that is under way when the CRD loses a field destroys it.
         let has_stopped = self.stopped.is_some_and(|until| at.now.at < until + COUNTS);
         let is_overtaken = self.knows != resource.generation()

@@ -17,7 +17,7 @@ use etch_core::stored_versions::{Trim, VersionTally, Whereabouts};
 use kube_structural_schema::json::Json;
 use serde_json::json;
 
-use super::{Driver, Items, PER_PAGE, Snapshot, Surroundings, call_refused, lost, refused};
+use super::{Driver, Items, PER_PAGE, Snapshot, Surroundings, call_refused, failed, lost, refused};
 use crate::etcd::{Happened, Live, Resource, Server};
 use crate::laws::Law;
 use crate::sabotage::Sabotage;
@@ -29,16 +29,17 @@ impl Driver {
         resource: &mut Resource,
         at: &mut Surroundings<'_>,
     ) -> Result<(), Law> {
-        let is_lost = Self::fails(at);
-        fn answer<T>(is_lost: bool, answer: T) -> Result<T, CallError> {
-            if is_lost { Err(lost()) } else { Ok(answer) }
+        let failure = Self::fails(at).then(|| failed(at));
+        let is_lost = failure.is_some();
+        fn answer<T>(failure: Option<CallError>, answer: T) -> Result<T, CallError> {
+            failure.map_or(Ok(answer), Err)
         }
         let answered = match question {
             Question::Report => {
                 if !is_lost {
                     self.note_report(resource);
                 }
-                let mut report = resource.report.clone();
+                let mut report = self.report(resource);
                 if at.sabotage == Some(Sabotage::RemembersTooMuch)
                     && let Some(status) = report.as_mut().and_then(|report| report.status.as_mut())
                 {
@@ -61,46 +62,46 @@ impl Driver {
                         status.defaults.clear();
                     }
                 }
-                Answer::Report(answer(is_lost, report.map(Box::new)))
+                Answer::Report(answer(failure, report.map(Box::new)))
             }
-            Question::Crd => Answer::Crd(answer(is_lost, Some(Json::from(resource.document())))),
+            Question::Crd => Answer::Crd(answer(failure, Some(Json::from(resource.document())))),
             Question::Permissions(..) => {
                 if at.sabotage == Some(Sabotage::TrimsAhead) {
                     let crd = self.machine.task().crd.clone();
                     let versions: Vec<String> = crd.versions_elsewhere().map(str::to_owned).collect();
                     resource.trim(&crd, &versions, at.clock)?;
                 }
-                Answer::Permissions(answer(is_lost, Allowed::Everywhere))
+                Answer::Permissions(answer(failure, Allowed::Everywhere))
             }
-            Question::Server => Answer::Server(answer(is_lost, ())),
+            Question::Server => Answer::Server(answer(failure, ())),
             Question::Migration => {
                 // One that writes nothing: what it would write is what Etch does.
                 let runs = at.has_faults && at.dice.one_in(20);
-                Answer::Migration(answer(is_lost, runs.then(|| "migration".to_owned())))
+                Answer::Migration(answer(failure, runs.then(|| "migration".to_owned())))
             }
             Question::Generation => {
                 let is_same = resource.generation() == self.knows;
                 self.is_over = !is_same;
-                Answer::Generation(answer(is_lost, is_same))
+                Answer::Generation(answer(failure, is_same))
             }
             Question::StoredVersions => {
                 let mut tally = VersionTally::default();
                 // It lists no object: nothing shows where any is.
                 resource.objects.values().for_each(|_| tally.add(&Whereabouts::Unknown));
-                Answer::StoredVersions(answer(is_lost, tally))
+                Answer::StoredVersions(answer(failure, tally))
             }
             Question::Trim(versions) => {
                 let crd = self.machine.task().crd.clone();
                 // What is lost may have been carried out.
                 let is_done = !is_lost || at.dice.roll(2) == 0;
                 let trimmed = if is_done { resource.trim(&crd, &versions, at.clock)? } else { Trim::Changed };
-                Answer::Trimmed(answer(is_lost, trimmed))
+                Answer::Trimmed(answer(failure, trimmed))
             }
             Question::ResumePoint { through, objects } => {
                 let has_changed = resource.objects.len() as u64 != objects
                     || resource.objects.values().any(|live| u64::from(live.tag.revision) > through);
                 let from = (!has_changed).then(|| at.clock.revision.to_string());
-                Answer::ResumePoint(answer(is_lost, from))
+                Answer::ResumePoint(answer(failure, from))
             }
         };
         self.machine.answered(at.now, answered);
@@ -128,7 +129,7 @@ impl Driver {
         at: &mut Surroundings<'_>,
     ) -> Result<Page, CallError> {
         if Self::fails(at) {
-            return Err(lost());
+            return Err(failed(at));
         }
         if self.snapshot.is_none() {
             let server = self.server(resource, at);
@@ -156,6 +157,7 @@ impl Driver {
         Ok(Page {
             keys: shown.iter().map(list_key).collect(),
             resource_version: revision.to_string(),
+            latest: revision.to_string(),
             next: (end < objects.len()).then(|| end.to_string()),
             total: None,
             read: at.now.at,
@@ -181,6 +183,11 @@ impl Driver {
     /// An object as it is shown, and as Etch takes it: with a sabotage, as one whose following values have no
     /// owner.
     pub(super) fn taken(&self, object: Object, resource: &Resource, at: &Surroundings<'_>) -> Object {
+        if at.sabotage == Some(Sabotage::WritesWhatIsIgnored) {
+            let mut json = object.json().clone();
+            json["metadata"]["annotations"].take();
+            return Object::from(json);
+        }
         if at.sabotage != Some(Sabotage::FollowsWhatIsOwned) || resource.world.follow.is_empty() {
             return object;
         }

@@ -1,10 +1,11 @@
 //! What the machine's status asks for: conditions and report are written, and read again.
 
+use etch_core::api::DefaultsReport;
 use etch_core::call_error::CallError;
 use etch_core::engine::status;
 use kube_structural_schema::json::Json;
 
-use super::{Driver, Stray, StrayWrite, Surroundings, call_refused, lost};
+use super::{Driver, Stray, StrayWrite, Surroundings, call_refused, failed, lost, refused};
 use crate::etcd::Resource;
 use crate::sabotage::Sabotage;
 
@@ -47,23 +48,31 @@ impl Driver {
                 if !is_lost {
                     self.note_report(resource);
                 }
-                let report = if is_lost { Err(lost()) } else { Ok(resource.report.clone().map(Box::new)) };
+                let report = if is_lost { Err(failed(at)) } else { Ok(self.report(resource).map(Box::new)) };
                 self.machine.status().report_read_again(now, report);
             }
             status::Command::ReadCrd => {
-                let document = if is_lost { Err(lost()) } else { Ok(Some(Json::from(resource.document()))) };
+                let document =
+                    if is_lost { Err(failed(at)) } else { Ok(Some(Json::from(resource.document()))) };
                 self.machine.status().crd_read(now, document);
             }
             status::Command::ReadGeneration => {
                 let is_same = resource.generation() == self.knows;
-                self.machine.status().generation_read(now, if is_lost { Err(lost()) } else { Ok(is_same) });
+                let answer = if is_lost { Err(failed(at)) } else { Ok(is_same) };
+                self.machine.status().generation_read(now, answer);
             }
-            status::Command::Emit(_) | status::Command::Count(_) => {}
+            status::Command::Emit(_) | status::Command::Count { .. } => {}
         }
     }
 
     pub(super) fn note_report(&mut self, resource: &Resource) {
         self.known_report = resource.report.as_ref().and_then(|report| report.status.clone());
+    }
+
+    /// The report on the CRD that it knows.
+    pub(super) fn report(&self, resource: &Resource) -> Option<DefaultsReport> {
+        let uid = self.machine.task().crd.uid();
+        resource.report.clone().filter(|report| report.spec.crd_uid == uid)
     }
 
     /// Carries out a write of conditions or report, unless it is lost: then it may have been carried out, or
@@ -75,13 +84,18 @@ impl Driver {
         resource: &mut Resource,
         at: &mut Surroundings<'_>,
     ) -> Result<String, CallError> {
+        let is_about_another = self.machine.task().crd.uid() != resource.crd().uid();
+        if is_about_another && !matches!(command, status::Command::SetConditions(..)) {
+            // Its owner is gone, and so is the report.
+            return Err(refused(404, "not found"));
+        }
         if !is_lost {
             return resource.set_status(&command, at.clock).map_err(|refused| call_refused(&refused));
         }
         match at.dice.roll(3) {
             0 => drop(resource.set_status(&command, at.clock)),
             1 => at.strays.push(Stray { resource: self.resource, write: StrayWrite::Status(command) }),
-            _ => {}
+            _ => return Err(failed(at)),
         }
         Err(lost())
     }

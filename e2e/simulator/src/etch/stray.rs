@@ -20,6 +20,11 @@ pub(super) enum StrayWrite {
 }
 
 impl Stray {
+    /// Whether it is about the conditions or the report of this CRD.
+    pub fn is_of_status(&self, resource: usize) -> bool {
+        self.resource == resource && matches!(self.write, StrayWrite::Status(_))
+    }
+
     /// Arrives, long after its sender has given up.
     ///
     /// # Errors

@@ -10,7 +10,6 @@ use super::protocol::Note;
 use super::steady::Steady;
 use super::task::Task;
 use crate::api::DefaultsReportStatus;
-use crate::condition::Reason;
 use crate::crd::Crd;
 use crate::engine::Now;
 use crate::engine::retries::Retries;
@@ -176,16 +175,7 @@ impl Known {
         self.retries = retries;
         let rejected = match error {
             // What was rejected and has not changed would be again.
-            CrdError::Verify => {
-                let known = report.counted(
-                    &ledger,
-                    Reason::InProgress,
-                    &state.tally,
-                    state.finished_through,
-                    state.times,
-                );
-                Rejected::from_report(&known)
-            }
+            CrdError::Verify => Rejected::of_tally(&state.tally),
             _ => Rejected::default(),
         };
         self.report = Some(OpenReport { state: report, ledger });

@@ -11,6 +11,7 @@ use crate::condition::Reason;
 use crate::engine::canary::{AfterTrials, CanaryLimit};
 use crate::engine::pass::{Interrupted, Limits, Pass, Verified};
 use crate::engine::pass_state::PassState;
+use crate::engine::retries::Retries;
 use crate::engine::status::Status;
 use crate::engine::stop_reason::StopReason;
 use crate::engine::{Now, updates};
@@ -18,6 +19,7 @@ use crate::object_machine::Rules;
 use crate::plan::{Clock, HiddenEvidence};
 use crate::report::checkpoint::Checkpoint;
 use crate::report::open_report::OpenReport;
+use crate::report::rejected::Rejected;
 use crate::report::state::{ReportState, Times, is_finished};
 use crate::report::tally::Tally;
 use crate::report::versions::ObjectVersions;
@@ -269,7 +271,13 @@ impl<H> Passing<H> {
 
     /// Why another pass follows at once, though this one came to its end; `None` if a watch of the objects
     /// follows instead.
-    pub(super) fn repeats(&self, task: &mut Task, verified: &mut Verified) -> Option<Repeats> {
+    pub(super) fn repeats(
+        &self,
+        task: &mut Task,
+        verified: &mut Verified,
+        retries: &mut Retries,
+        now: Instant,
+    ) -> Option<Repeats> {
         let tally = &verified.last.tally;
         let report = || self.state.counted(self.pass.ledger(), Reason::InProgress, tally, None, self.times);
         if let Some(counts) = verified.canary {
@@ -283,11 +291,13 @@ impl<H> Passing<H> {
                 return Some(Repeats { error, report, checkpoint: std::mem::take(&mut verified.before) });
             }
         }
-        // More objects are open than are known by name.
-        (tally.overflows() && tally.counts().unknown > 0).then(|| {
-            let report = report();
-            let checkpoint = std::mem::take(&mut verified.checkpoint);
-            Repeats { error: CrdError::Incomplete, report, checkpoint }
+        tally.overflows_with_unknown().then(|| {
+            let rejected = match retries.take_rejected(now) {
+                true => Rejected::default(),
+                false => Rejected::of_tally(tally),
+            };
+            let checkpoint = Checkpoint { rejected, ..std::mem::take(&mut verified.checkpoint) };
+            Repeats { error: CrdError::Incomplete, report: report(), checkpoint }
         })
     }
 

@@ -49,6 +49,11 @@ pub enum Command {
     ReadReport,
     /// Publish an event.
     Emit(Event),
-    /// Count the CRD under this reason; under none if there is nothing to report.
-    Count(Option<Reason>),
+    /// Count the CRD.
+    Count {
+        /// Under this reason; under none if there is nothing to report.
+        reason: Option<Reason>,
+        /// Whether its objects are not written any more because a write lost owners.
+        are_owners_lost: bool,
+    },
 }

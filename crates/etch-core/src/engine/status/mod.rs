@@ -292,7 +292,9 @@ impl Status {
 
     fn begin_conditions(&mut self, desired: Desired, now: Now) -> Option<What> {
         let Change { counted, write, news } = self.conditions.change(desired, &self.subject, now)?;
-        self.commands.push_back(Command::Count(counted));
+        let lost = self.report().is_some_and(|report| report.owners_lost.is_some());
+        let are_owners_lost = lost && counted == Some(Reason::ObjectsRejected);
+        self.commands.push_back(Command::Count { reason: counted, are_owners_lost });
         match write {
             Some(conditions) => Some(What::Conditions { conditions, news }),
             None => {

@@ -108,6 +108,7 @@ pub(super) fn page(objects: Vec<Object>, revision: u64, next: Option<usize>) -> 
     Page {
         keys: objects.iter().map(list_key).collect(),
         resource_version: revision.to_string(),
+        latest: revision.to_string(),
         next: next.map(|next| next.to_string()),
         total: None,
         read: start(),
@@ -231,7 +232,11 @@ fn a_report_that_is_gone_before_it_has_a_status_is_another_one() {
     assert!(matches!(status.poll(now), Some(status::Command::OpenReport)));
     status.report_written(now.at, Ok("1".to_owned()));
     let Some(status::Command::SetReport(..)) = status.poll(now) else { panic!("it is not written") };
-    let gone = CallError::Refused(Box::new(Refusal::read(404, None, b"{}")));
-    status.report_written(now.at, Err(gone));
+    let answer = |body: &[u8]| CallError::Refused(Box::new(Refusal::read(404, None, body)));
+    status.report_written(now.at, Err(answer(b"404 page not found")));
+    assert!(!status.take_other(), "a server has answered that serves no reports");
+    let now = Now { at: status.timeout().expect("it is written again"), ..now };
+    let Some(status::Command::SetReport(..)) = status.poll(now) else { panic!("it is not written") };
+    status.report_written(now.at, Err(answer(br#"{ "details": { "name": "things.example.com" } }"#)));
     assert!(status.take_other() && status.is_idle(), "a restore of etcd has taken it away");
 }

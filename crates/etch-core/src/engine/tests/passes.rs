@@ -1,6 +1,7 @@
 //! Passes: what they write, verify and record, and what stops them.
 
 use super::*;
+use crate::report::rejected::Rejected;
 
 #[test]
 fn what_a_pass_has_written_is_verified_by_a_sweep_over_metadata_that_writes_nothing() {
@@ -151,4 +152,34 @@ fn a_pass_that_writes_nothing_leaves_what_was_known_before() {
     assert_eq!((verified.before.record.through, verified.before.upto.as_deref()), (Some(5), Some("/0")));
     assert_eq!((verified.checkpoint.record.through, verified.through), (None, None));
     assert_eq!(verified.last.tally.counts().due, 1);
+}
+
+#[test]
+fn one_unknown_object_is_read_again_beside_thousands_that_were_rejected() {
+    let names: Vec<&'static str> = (0..1_501).map(|index| &*String::leak(format!("{index:04}"))).collect();
+    let mut server = Server::of(&names);
+    let rejected = |name: &str| {
+        let rejection =
+            Rejection { kind: RejectionKind::Mutated, message: format!("{name} it is"), fields: Vec::new() };
+        ObjectState::Rejected(rejection)
+    };
+    let ends = |name: &str| {
+        let state = if name == "1500" { ObjectState::Unknown } else { rejected(name) };
+        Some(Ok(Reconciled::of(state, Vec::new())))
+    };
+    let verified = server.run(Checkpoint::empty(&rules().crd), ends).expect("it comes to its end");
+    let tally = &verified.last.tally;
+    assert!(tally.overflows_with_rejected() && !tally.overflows_with_unknown());
+    assert_eq!(tally.unanswered().len(), 1);
+    // A pass that follows sends nothing for the others, and knows why.
+    let checkpoint = Checkpoint { rejected: Rejected::of_tally(tally), ..verified.checkpoint };
+    let mut asked = Vec::new();
+    let again = server.run(checkpoint, |name| {
+        asked.push(name.to_owned());
+        ends(name)
+    });
+    let again = again.expect("it comes to its end");
+    assert_eq!((asked.as_slice(), again.postponed), (&["1500".to_owned()][..], 1_500));
+    let known = again.last.tally.problems().find(|(identity, _)| identity.name == "0700");
+    assert_eq!(known.map(|(_, state)| state.clone()), Some(rejected("0700")));
 }

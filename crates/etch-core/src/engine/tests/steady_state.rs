@@ -154,6 +154,31 @@ fn what_happens_while_a_list_is_read_in_parts_counts_once() {
 }
 
 #[test]
+fn what_happens_between_the_lists_of_one_page_counts_once() {
+    let limits = Limits { verifies: true, moves_record: true, ..Limits::default() };
+    let mut pass: Pass<()> = Pass::begin(rules(), limits, Checkpoint::empty(&rules().crd), Ledger::default());
+    let verified = loop {
+        match pass.poll().expect("something to do") {
+            // Other namespaces were empty at 10.
+            pass::Command::List(_) => {
+                let page = Page { latest: "20".to_owned(), ..page(vec![object("b", 15)], 10, None) };
+                pass.page(Ok(page));
+            }
+            pass::Command::Admit(_) => pass.admitted(()),
+            pass::Command::Reconcile(work) => {
+                let stored = Ok(Reconciled::of(ObjectState::Stored, Vec::new()));
+                pass.reconciled(work.index, work.identity, stored.into());
+            }
+            pass::Command::End(ended) => break ended.expect("it comes to its end"),
+            _ => {}
+        }
+    };
+    assert_eq!((verified.last.watch_from.as_str(), verified.through), ("10", Some(10)));
+    let mut counted = verified.last.counted.for_watch();
+    assert!(counted.has_created(&object("b", 15)) && counted.never_had(&object("gone", 16)));
+}
+
+#[test]
 fn what_has_begun_is_waited_for_and_what_has_not_is_not() {
     let (mut watching, now) = (watch(), start());
     watching.changed(now, Change::Applied(received("a", 11)));

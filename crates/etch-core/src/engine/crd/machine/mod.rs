@@ -363,7 +363,8 @@ impl<H> CrdMachine<H> {
         if verified.postponed > 0 {
             self.known.retries.postpone(now.at);
         }
-        if let Some(Repeats { error, report, checkpoint }) = passing.repeats(&mut self.task, &mut verified) {
+        let repeats = passing.repeats(&mut self.task, &mut verified, &mut self.known.retries, now.at);
+        if let Some(Repeats { error, report, checkpoint }) = repeats {
             self.status.set_report(report);
             self.known.checkpoint = Some(checkpoint);
             self.known.report = Some(passing.into_open_report());
