@@ -19,7 +19,7 @@ const USUAL: usize = 64 << 10;
 const PAGE_BYTES: usize = 2 << 20;
 /// …and beside a gentle pace, which also asks for fewer objects: while a server reads and encodes a page,
 /// its other clients wait.
-const GENTLE: PageSize = PageSize { objects: 100, bytes: 256 << 10 };
+const GENTLE: PageSize = PageSize { objects: 100, bytes: 32 << 10 };
 /// How large a page may be, unless it is of one object: of a larger one the rest is not read, and fewer are
 /// asked for…
 const LARGEST_PAGE: usize = 2 * PAGE_BYTES;
@@ -220,8 +220,9 @@ mod tests {
             let budget = Arc::new(PageBudget::beside(PaceMode::Gentle));
             (0..4).map(|_| page(&budget, "things", 1_000, each).0).collect::<Vec<_>>()
         };
-        assert_eq!(sizes(1_000), [25, 100, 100, 100]);
-        assert_eq!(sizes(10_000), [25, 26, 26, 26]);
+        assert_eq!(sizes(100), [25, 100, 100, 100]);
+        assert_eq!(sizes(1_000), [25, 32, 32, 32]);
+        assert_eq!(sizes(10_000), [25, 3, 3, 3]);
         assert_eq!(sizes(1_000_000), [25, 1, 1, 1]);
     }
 
