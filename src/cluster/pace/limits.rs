@@ -22,7 +22,7 @@ const SLOW: f64 = 4.0;
 const INITIAL_LIMIT: f64 = 4.0;
 /// The share of the time in which a gentle pace has a write under way, one at a time, on a server that shows
 /// no strain: what another client notices of it is in docs/benchmarks.md.
-pub(super) const SHARE: f64 = 0.6;
+pub(super) const SHARE: f64 = 0.65;
 /// The least share, on a server that is slower than usual.
 const LEAST_SHARE: f64 = 1.0 / 6.0;
 /// Writes hardly wait for each other while one takes less than this many times as long beside another one:
