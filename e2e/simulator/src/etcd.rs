@@ -165,6 +165,9 @@ struct Backup {
     report: Option<DefaultsReport>,
     stored_versions: Vec<String>,
     objects: BTreeMap<String, Live>,
+    /// Whether a user has deleted the report since: Etch has begun anew, and does not know what the old one
+    /// says.
+    is_report_deleted: bool,
 }
 
 impl Resource {
@@ -419,6 +422,7 @@ impl Resource {
             (Edit::Delete, _) => {
                 self.report = None;
                 self.reported.clear();
+                self.backup.iter_mut().for_each(|backup| backup.is_report_deleted = true);
             }
         }
     }
@@ -466,6 +470,7 @@ impl Resource {
             report: self.report.clone(),
             stored_versions: self.stored_versions.clone(),
             objects: self.objects.clone(),
+            is_report_deleted: false,
         });
     }
 
@@ -475,7 +480,7 @@ impl Resource {
     }
 
     /// Puts back what was there; whether there was anything. What a watch has not brought yet is lost.
-    pub fn restore(&mut self, clock: &mut Clock) -> bool {
+    pub fn restore(&mut self, now: Instant, clock: &mut Clock) -> bool {
         let Some(backup) = self.backup.take() else { return false };
         clock.revision += 1;
         if backup.generation != self.generation() {
@@ -485,11 +490,13 @@ impl Resource {
             self.variant = again.variant;
             self.generations.push(again);
             (self.behind, self.revision) = (self.generation(), clock.revision);
+            self.changed = Some(now);
         }
         (self.conditions, self.report, self.objects) = (backup.conditions, backup.report, backup.objects);
         (self.stored_versions, self.conditions_at) = (backup.stored_versions, backup.conditions_at);
         self.reported.clear();
-        if let Some(status) = self.report.as_ref().and_then(|report| report.status.clone()) {
+        let known = self.report.as_ref().filter(|_| !backup.is_report_deleted);
+        if let Some(status) = known.and_then(|report| report.status.clone()) {
             self.note_reported(&status.digest, &status.storage_version);
             for past in &status.previous {
                 self.note_reported(&past.digest, &past.storage_version);

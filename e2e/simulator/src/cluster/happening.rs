@@ -208,7 +208,7 @@ impl Cluster {
             Happening::Restore(resource) => {
                 let (resources, at) = self.split();
                 let before = resources[*resource].crd_state();
-                if resources[*resource].restore(at.clock) {
+                if resources[*resource].restore(now, at.clock) {
                     self.may_stay = true;
                     self.drivers_of(*resource).for_each(Driver::expire);
                     // CRDs are listed again.
