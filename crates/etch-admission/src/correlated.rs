@@ -25,11 +25,7 @@ pub(super) fn correlated(location: &[Step], schema: &Schema, extension: &Value) 
                 let _ = write!(text, ".{}", written(&location[depth..=depth]));
             }
         }
-        schema = schema.and_then(|schema| match step {
-            Step::Field(name) | Step::Key(name) => schema.child(name),
-            Step::Index(_) | Step::Items => schema.items.as_deref(),
-            Step::Values => schema.additional_schema(),
-        });
+        schema = schema.and_then(|schema| schema.below(step));
         value = part;
     }
     text

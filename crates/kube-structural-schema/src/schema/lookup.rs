@@ -10,12 +10,16 @@ pub const DEEPEST: usize = 300;
 impl Schema {
     /// Whether the schema describes this place, rather than keep or drop whatever is there.
     pub fn describes(&self, path: &[Step]) -> bool {
-        let found = path.iter().try_fold(self, |schema, step| match step {
-            Step::Field(name) | Step::Key(name) => schema.child(name),
-            Step::Items | Step::Index(_) => schema.items.as_deref(),
-            Step::Values => schema.additional_schema(),
-        });
-        found.is_some()
+        path.iter().try_fold(self, Self::below).is_some()
+    }
+
+    /// The schema of what is one step below; `None` if there is none.
+    pub fn below(&self, step: &Step) -> Option<&Self> {
+        match step {
+            Step::Field(name) | Step::Key(name) => self.child(name),
+            Step::Items | Step::Index(_) => self.items.as_deref(),
+            Step::Values => self.additional_schema(),
+        }
     }
 
     /// How many levels of values it describes.
