@@ -114,7 +114,7 @@ pub(super) enum WaitReason {
 pub(crate) struct RunningTask {
     task: JoinHandle<()>,
     outcome: oneshot::Receiver<Option<(Box<CrdTask>, Next)>>,
-    /// See [`CrdTask::writes`].
+    /// See [`ObjectReconciler::writes`](crate::operator::object::reconcile::ObjectReconciler::writes).
     writes: Arc<RwLock<()>>,
 }
 
