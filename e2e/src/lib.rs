@@ -15,7 +15,6 @@ pub mod drift;
 pub mod environment;
 pub mod faults;
 pub mod generate;
-pub mod go;
 pub mod install;
 pub mod logs;
 pub mod matrix;
@@ -34,4 +33,4 @@ pub mod usage;
 pub mod webhook;
 pub mod widgets;
 
-pub use ci::{cargo, target};
+pub use ci::{cargo, go, target};

@@ -1,6 +1,9 @@
-//! How the checks of the project call cargo, and where they find what it builds.
+//! How the checks of the project call cargo and go, and where they find what these build.
 
 pub mod cargo;
+pub mod go;
+pub mod programs;
+pub mod supervised;
 pub mod target;
 
 use std::path::Path;

@@ -46,7 +46,7 @@ const TOOLS: &[Step] = &[
     // Minutes when go's build cache is cold, which no test should have to wait for.
     (
         "control plane",
-        "cargo run --package e2e --bin control-plane -- --build-only --controllers clusterrole-aggregation-controller",
+        "cargo run --package ci --bin launch -- control-plane --build-only --controllers clusterrole-aggregation-controller",
     ),
 ];
 

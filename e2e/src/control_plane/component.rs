@@ -10,9 +10,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use ci::supervised::Supervised;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::process::Supervised;
 use crate::ports::free_port;
 
 /// How long a server may take until it is ready; far more than it needs on an idle machine.
@@ -75,10 +75,13 @@ impl Component {
 
     /// Lets it finish its requests, for a while, and ends it.
     pub(super) async fn stop(&mut self) -> Result<()> {
-        match self.process.take() {
-            Some(process) => process.terminate(STOP_GRACE).await,
-            None => Ok(()),
+        let Some(mut process) = self.process.take() else { return Ok(()) };
+        process.signal("TERM");
+        let deadline = Instant::now() + STOP_GRACE;
+        while process.ended()?.is_none() && Instant::now() < deadline {
+            sleep(BETWEEN_LOOKS).await;
         }
+        Ok(())
     }
 
     /// Ends it at once.
@@ -86,9 +89,14 @@ impl Component {
         self.process = None;
     }
 
-    /// Keeps it from doing anything, until [`Self::resume`].
+    /// Keeps it from doing anything, until [`Self::resume`]; returns once none of its threads runs.
     pub(super) async fn pause(&mut self) -> Result<()> {
-        self.process.as_mut().context("pause a server that has been stopped")?.pause().await
+        let process = self.process.as_mut().context("pause a server that has been stopped")?;
+        let child = process.signal("STOP").context("pause a process that has ended")?;
+        while !process.is_at_rest(child)? {
+            sleep(BETWEEN_LOOKS).await;
+        }
+        Ok(())
     }
 
     /// Lets it continue.

@@ -11,7 +11,6 @@ mod etcd;
 mod flags;
 mod kubeconfig;
 mod pki;
-mod process;
 
 use std::{
     fs,

@@ -2,14 +2,11 @@
 //!
 //! It knows nothing of what it runs, and it never blocks for longer than a killed process takes to go.
 
-use std::{
-    fs::{self, File},
-    io::{BufRead, BufReader, Write},
-    os::unix::process::CommandExt,
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
-    time::Duration,
-};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 
@@ -43,7 +40,7 @@ exit "$status"
 
 /// A running child; dropping it kills it and waits until it is gone.
 #[derive(Debug)]
-pub(super) struct Supervised {
+pub struct Supervised {
     supervisor: Child,
     /// `None` once closed, which is what kills the child.
     signals: Option<ChildStdin>,
@@ -55,7 +52,10 @@ impl Supervised {
     ///
     /// The child gets a process group of its own: Ctrl-C in a terminal reaches only this process, which then
     /// decides in which order to stop what it runs.
-    pub(super) fn spawn(command: &Command, output: Stdio) -> Result<Self> {
+    ///
+    /// # Errors
+    /// There is no `/bin/sh`. A program that is missing ends with 127.
+    pub fn spawn(command: &Command, output: Stdio) -> Result<Self> {
         let program = command.get_program();
         let mut supervisor = Command::new("/bin/sh");
         supervisor.arg("-c").arg(SUPERVISOR).arg("supervisor").arg(program).args(command.get_args());
@@ -77,13 +77,19 @@ impl Supervised {
     }
 
     /// As [`Self::spawn`], with the output appended to the file `log`.
-    pub(super) fn spawn_logged(command: &Command, log: &Path) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Those of [`Self::spawn`], and where `log` cannot be opened.
+    pub fn spawn_logged(command: &Command, log: &Path) -> Result<Self> {
         let file = File::options().create(true).append(true).open(log);
         Self::spawn(command, file.with_context(|| format!("open {}", log.display()))?.into())
     }
 
     /// The status of a child that has ended.
-    pub(super) fn ended(&mut self) -> Result<Option<ExitStatus>> {
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.supervisor.try_wait().context("wait for a child process")
     }
 
@@ -91,7 +97,7 @@ impl Supervised {
     /// been sent.
     ///
     /// `None` for a child that has already ended.
-    pub(super) fn signal(&mut self, name: &str) -> Option<u32> {
+    pub fn signal(&mut self, name: &str) -> Option<u32> {
         writeln!(self.signals.as_mut()?, "{name}").ok()?;
         let mut child = String::new();
         // Nothing to read means that the guard has gone, and the child before it.
@@ -99,24 +105,13 @@ impl Supervised {
         child.trim().parse().ok()
     }
 
-    /// Stops the child in its tracks, and returns once none of its threads runs. A busy machine may take its
-    /// time between the two.
-    pub(super) async fn pause(&mut self) -> Result<()> {
-        let child = self.signal("STOP").context("pause a process that has ended")?;
-        while self.ended()?.is_none() && !all_stopped(child) {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        Ok(())
-    }
-
-    /// Asks the child to end with SIGTERM, and kills it after `grace`.
-    pub(super) async fn terminate(mut self, grace: Duration) -> Result<()> {
-        self.signal("TERM");
-        let deadline = tokio::time::Instant::now() + grace;
-        while self.ended()?.is_none() && tokio::time::Instant::now() < deadline {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok(())
+    /// Whether no thread of the process `child` can run, or this one has ended. After a signal that stops it, a
+    /// busy machine may take its time.
+    ///
+    /// # Errors
+    /// It cannot be waited for.
+    pub fn is_at_rest(&mut self, child: u32) -> Result<bool> {
+        Ok(self.ended()?.is_some() || all_stopped(child))
     }
 }
 
@@ -138,10 +133,8 @@ fn all_stopped(process: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        process::{Command, Stdio},
-        time::{Duration, Instant},
-    };
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
 
     use super::Supervised;
 
@@ -180,10 +173,13 @@ mod tests {
         assert_eq!(status_within(&mut child, GUARD), Some(127));
     }
 
-    #[tokio::test]
-    async fn signals_reach_the_child() {
+    #[test]
+    fn signals_reach_the_child() {
         let mut child = sleep();
-        child.pause().await.expect("it runs");
+        let process = child.signal("STOP").expect("it runs");
+        while !child.is_at_rest(process).expect("the child can be waited for") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         child.signal("TERM");
         assert_eq!(status_within(&mut child, Duration::from_millis(200)), None, "a stopped child cannot act");
         child.signal("CONT");
