@@ -136,6 +136,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         Left(SERVED_ELSEWHERE),
     ),
     ("etch rbac provider.yaml | kubectl apply -f -", Left("there is no such file")),
+    ("kubectl explain embeddedschema.spec", WELL),
     ("kubectl get embeddedschemas", Left(SERVED_ELSEWHERE)),
     (
         "kubectl annotate embeddedschema example-provider etch-operator.io/recheck=\"$(date)\" --overwrite",
