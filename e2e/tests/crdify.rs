@@ -63,7 +63,7 @@ const CHECKS: [(&str, &[&str]); 16] = [
     ),
 ];
 
-/// Why crdify finds something that Etch does not, in the words of docs/lint.md.
+/// Why crdify finds something that Etch does not.
 const REASONS: [(&str, &str); 8] = [
     ("below", "the field is gone with one above it, which is the finding"),
     ("clauses", "crdify compares the last clause of allOf, anyOf, oneOf or not in place of the field"),
@@ -118,7 +118,10 @@ fn what_crdify_finds_etch_finds_or_there_is_a_reason() -> Result<()> {
                 .map(|text| format!("{pair}: only Etch: {text}")),
         );
     }
-    println!("{same} are the same; {apart:?}");
+    println!("{same} are the same");
+    for (key, why) in REASONS {
+        println!("{}: {why}", apart.get(key).unwrap_or(&0));
+    }
     ensure!(open.is_empty(), "{} without a reason:\n{}", open.len(), open.join("\n"));
     for check in [
         "default",
@@ -380,14 +383,4 @@ fn same_but_for_words(old: &Value, new: &Value) -> bool {
     };
     let (old, new) = (bare(old), bare(new));
     old == new
-}
-
-/// docs/lint.md has the numbers of differences that are counted here.
-#[test]
-fn the_docs_name_every_reason() -> Result<()> {
-    let docs = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/lint.md"))?;
-    for (_, reason) in REASONS {
-        ensure!(docs.contains(reason), "docs/lint.md does not say: {reason}");
-    }
-    Ok(())
 }

@@ -121,7 +121,6 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
     ("etch lint --explain CODE", WELL),
     // monitoring
     ("kubectl apply -k config/monitoring", WELL),
-    ("docker build", DOCKER),
     ("docker build --build-arg FEATURES=otlp --tag \"$IMAGE\" .", DOCKER),
     (
         "kubectl -n etch-system set env deployment/etch OTEL_EXPORTER_OTLP_ENDPOINT=http://10.96.0.42:4318",
@@ -136,6 +135,7 @@ pub(crate) const COMMANDS: &[(&str, Manner)] = &[
         Left(SERVED_ELSEWHERE),
     ),
     ("etch rbac provider.yaml | kubectl apply -f -", Left("there is no such file")),
+    ("kubectl explain embeddedschema.spec", WELL),
     ("kubectl get embeddedschemas", Left(SERVED_ELSEWHERE)),
     (
         "kubectl annotate embeddedschema example-provider etch-operator.io/recheck=\"$(date)\" --overwrite",
