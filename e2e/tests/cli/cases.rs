@@ -165,6 +165,7 @@ const GO_CASES: [(&str, &[&str]); 6] = [
             "Outer.Inner ETCH102",
             "Outer.Inner ETCH103",
             "Outer.Inner.Y ETCH107",
+            "Rec.Next ETCH107",
             "Rec.V ETCH101",
             "UsesAlias.N ETCH107",
             "UsesGenerics.Arr ETCH101",
