@@ -429,6 +429,18 @@ fn what_the_schema_asks_for_is_told_without_values() {
 }
 
 #[test]
+fn a_number_out_of_range_is_asked_for_by_its_format() {
+    let integer =
+        |format: &str| json!({"type": "object", "properties": {"a": {"type": "integer", "format": format}}});
+    let asked = |format: &str, value: Value| -> Vec<String> {
+        let found = check(&integer(format), &json!({"a": value}));
+        found.values.iter().map(|finding| finding.requirement().to_owned()).collect()
+    };
+    assert_eq!(asked("int32", json!(3_000_000_000_i64)), ["it must be in the range of the format int32"]);
+    assert_eq!(asked("", json!(1.5)), ["it must be of type integer"; 2]);
+}
+
+#[test]
 fn updates_are_refused_by_the_value_whose_schema_is_violated() {
     let document = json!({ "type": "object", "required": ["gone", "a.b"], "minProperties": 9,
         "properties": {

@@ -25,6 +25,18 @@ struct Range {
     var2: Option<Box<str>>,
 }
 
+/// An expression that a macro does not take.
+pub(super) struct Misuse {
+    pub(super) of: Id,
+    pub(super) text: String,
+}
+
+impl Misuse {
+    fn new(of: Id, text: impl Into<String>) -> Self {
+        Self { of, text: text.into() }
+    }
+}
+
 /// The expansion of a call; `None` if it is not a macro.
 ///
 /// # Errors
@@ -34,7 +46,7 @@ pub(super) fn expand(
     function: &str,
     target: Option<Id>,
     args: &[Id],
-) -> Result<Option<Id>, String> {
+) -> Result<Option<Id>, Misuse> {
     let Some(target) = target else {
         return match (function, args) {
             ("has", [field]) => has(tree, *field).map(Some),
@@ -59,11 +71,11 @@ pub(super) fn expand(
             exists_one(tree, range, *predicate)
         }
         ("filter", [var, predicate]) => {
-            let range = Range::new(tree, target, &[*var])?;
+            let range = Range::of_items(tree, target, *var)?;
             collect(tree, range, Some(*predicate), *var)
         }
         ("map", [var, filter @ .., transform]) if filter.len() <= 1 => {
-            let range = Range::new(tree, target, &[*var])?;
+            let range = Range::of_items(tree, target, *var)?;
             collect(tree, range, filter.first().copied(), *transform)
         }
         ("transformList", [key, value, filter @ .., transform]) if filter.len() <= 1 => {
@@ -77,22 +89,22 @@ pub(super) fn expand(
         }
         ("sortBy", [var, key]) => sort_by(tree, target, *var, *key)?,
         ("optMap" | "optFlatMap", [var, body]) => {
-            let var = simple_name(tree, *var)
-                .ok_or_else(|| format!("{function}() variable name must be a simple identifier"))?;
-            map_optional(tree, target, var, *body, function == "optMap")
+            let refused = || format!("{function}() variable name must be a simple identifier");
+            let name = simple_name(tree, *var).ok_or_else(|| Misuse::new(*var, refused()))?;
+            map_optional(tree, target, name, *body, function == "optMap")
         }
         _ => return Ok(None),
     };
     Ok(Some(expanded))
 }
 
-fn has(tree: &mut Tree, field: Id) -> Result<Id, String> {
-    match tree.get(field) {
+fn has(tree: &mut Tree, argument: Id) -> Result<Id, Misuse> {
+    match tree.get(argument) {
         Expr::Select { operand, field, .. } => {
             let test = Expr::Select { operand: *operand, field: field.clone(), test: true };
             Ok(tree.add(test))
         }
-        _ => Err("invalid argument to has() macro".to_owned()),
+        _ => Err(Misuse::new(argument, "invalid argument to has() macro")),
     }
 }
 
@@ -154,15 +166,15 @@ fn insert_all(tree: &mut Tree, range: Range, filter: Option<Id>, key: Option<Box
 }
 
 /// `list.sortBy(x, key(x))`: the list is bound to a name, and sorted by the list of its keys.
-fn sort_by(tree: &mut Tree, target: Id, var: Id, key: Id) -> Result<Id, String> {
+fn sort_by(tree: &mut Tree, target: Id, var: Id, key: Id) -> Result<Id, Misuse> {
     if matches!(tree.get(target), Expr::Literal(_) | Expr::Map(_) | Expr::Message(_)) {
-        return Err(
-            "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-                .to_owned(),
-        );
+        return Err(Misuse::new(
+            target,
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression",
+        ));
     }
     let input = tree.add(Expr::Ident(SORT_INPUT.into()));
-    let range = Range::new(tree, input, &[var])?;
+    let range = Range::of_items(tree, input, var)?;
     let keys = collect(tree, range, None, key);
     let list = tree.add(Expr::Ident(SORT_INPUT.into()));
     let sorted = tree.method(SORT_BY_KEYS, list, vec![keys]);
@@ -189,20 +201,30 @@ fn simple_name(tree: &Tree, id: Id) -> Option<Box<str>> {
 }
 
 impl Range {
-    fn new(tree: &Tree, over: Id, vars: &[Id]) -> Result<Self, String> {
-        let mut names = Vec::with_capacity(2);
-        for var in vars {
-            let name = simple_name(tree, *var).ok_or("argument must be a simple name")?;
-            if *name == *OLD_ACCUMULATOR {
-                return Err("iteration variable overwrites accumulator variable".to_owned());
-            }
-            if names.contains(&name) {
-                return Err(format!("duplicate variable name: {name}"));
-            }
-            names.push(name);
+    /// The range of a macro that goes through keys and values as well as through items.
+    fn new(tree: &Tree, over: Id, vars: &[Id]) -> Result<Self, Misuse> {
+        Self::named(tree, over, vars, "argument must be a simple name")
+    }
+
+    /// The range of a macro that goes through items alone.
+    fn of_items(tree: &Tree, over: Id, var: Id) -> Result<Self, Misuse> {
+        Self::named(tree, over, &[var], "argument is not an identifier")
+    }
+
+    fn named(tree: &Tree, over: Id, vars: &[Id], unnamed: &str) -> Result<Self, Misuse> {
+        let name = |var: &Id| simple_name(tree, *var).ok_or_else(|| Misuse::new(*var, unnamed));
+        let names = vars.iter().map(name).collect::<Result<Vec<_>, _>>()?;
+        if let ([_, second], [name, same]) = (vars, &*names)
+            && name == same
+        {
+            return Err(Misuse::new(*second, format!("duplicate variable name: {name}")));
+        }
+        let mut named = vars.iter().zip(&names);
+        if let Some((var, _)) = named.find(|(_, name)| ***name == *OLD_ACCUMULATOR) {
+            return Err(Misuse::new(*var, "iteration variable overwrites accumulator variable"));
         }
         let mut names = names.into_iter();
-        let var = names.next().ok_or("a loop needs a variable")?;
+        let var = names.next().ok_or_else(|| Misuse::new(over, "a loop needs a variable"))?;
         Ok(Self { over, var, var2: names.next() })
     }
 }

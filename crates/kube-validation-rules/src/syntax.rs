@@ -10,7 +10,7 @@ use cel::common::ast::{EntryExpr, Expr as Parsed, IdedExpr, LiteralValue, Source
 use cel::parser::{ParseError, ParseErrors};
 
 use super::library::Library;
-use super::macros;
+use super::macros::{self, Misuse};
 use super::problem::{Position, Problem};
 use super::tree::{Entry, Expr, Id, Tree};
 use super::value::{Text, Value};
@@ -135,7 +135,10 @@ fn expand(
     if function == "sortBy" && !context.library.has_sort_by() {
         return Ok(None);
     }
-    macros::expand(tree, function, target, args)
+    macros::expand(tree, function, target, args).map_err(|Misuse { of, text }| {
+        tree.here = tree.place(of);
+        text
+    })
 }
 
 /// What lowering depends on.
@@ -174,5 +177,39 @@ fn to_value(literal: &LiteralValue) -> Value<'static> {
         LiteralValue::Null => Value::Null,
         LiteralValue::String(value) => Value::String(Text::Shared(value.inner().into())),
         LiteralValue::UInt(value) => Value::Uint(*value.inner()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers of apiextensions-apiserver v0.37.2 with cel-go v0.29.2.
+    #[test]
+    fn what_a_macro_does_not_take_is_named_where_it_stands() {
+        for (rule, expected) in [
+            ("has(self['a'])", "1:9: invalid argument to has() macro"),
+            ("has(self.a.b())", "1:13: invalid argument to has() macro"),
+            ("true &&\n  has(self['a'])", "2:11: invalid argument to has() macro"),
+            ("self.l.all(i, has(i[0])) || has(1)", "1:20: invalid argument to has() macro"),
+            ("self.l.all(i, i, true)", "1:15: duplicate variable name: i"),
+            ("self.l.all(i.x, true)", "1:13: argument must be a simple name"),
+            ("self.l.exists_one(3, true)", "1:19: argument must be a simple name"),
+            ("self.l.transformMap(1, v, v)", "1:21: argument must be a simple name"),
+            ("self.l.exists(__result__, 1, true)", "1:27: argument must be a simple name"),
+            ("self.l.exists(__result__, __result__, true)", "1:27: duplicate variable name: __result__"),
+            (
+                "self.l.exists(i, __result__, true)",
+                "1:18: iteration variable overwrites accumulator variable",
+            ),
+            ("self.l.map(1, 2)", "1:12: argument is not an identifier"),
+            ("self.l.filter(1, true)", "1:15: argument is not an identifier"),
+            ("self.l.sortBy(1, 2)", "1:15: argument is not an identifier"),
+            ("self.?a.optFlatMap(x.y, 2)", "1:21: optFlatMap() variable name must be a simple identifier"),
+        ] {
+            let Err(problems) = parse(rule, Library::ALL) else { panic!("{rule} is parsed") };
+            let [Problem { at, text }] = &*problems else { panic!("{rule}: {problems:?}") };
+            assert_eq!(format!("{}:{}: {text}", at.line, at.column + 1), expected, "{rule}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::process::{etch, file, text};
 
 /// A case, the exit status of `etch lint`, and each what it must print.
-const CASES: [(&str, i32, &[&str]); 17] = [
+const CASES: [(&str, i32, &[&str]); 18] = [
     ("allof-cel", 1, &["ETCH015", "must be undefined to be structural", "must be empty to be structural"]),
     ("bool-keys", 1, &["ETCH015", "the server cannot decode it"]),
     (
@@ -37,6 +37,16 @@ const CASES: [(&str, i32, &[&str]); 17] = [
         "set-of-atomic-maps",
         1,
         &["ETCH405", "x-kubernetes-list-type: set for items of type \"object\" is not supported"],
+    ),
+    (
+        "unknown-below-items",
+        1,
+        &[
+            "items.defualt",
+            "additionalProperties.propertyNames",
+            "the API server drops it here and reports nothing",
+            "1 CRD: 2 errors\n",
+        ],
     ),
     ("unknown-field", 1, &["ETCH401", "unknown field \"defualt\"", "did you mean default?"]),
     ("utf16", 1, &["ETCH002", "should be greater than or equal to 1"]),
@@ -155,6 +165,7 @@ const GO_CASES: [(&str, &[&str]); 6] = [
             "Outer.Inner ETCH102",
             "Outer.Inner ETCH103",
             "Outer.Inner.Y ETCH107",
+            "Rec.Next ETCH107",
             "Rec.V ETCH101",
             "UsesAlias.N ETCH107",
             "UsesGenerics.Arr ETCH101",

@@ -177,7 +177,8 @@ fn say(pair: &Pair<'_>, keyword: &str, order: Ordering, rule: &'static Rule, cha
     changes.add(rule, pair.path.clone(), message);
 }
 
-fn number(schema: &Value, keyword: &str) -> Option<f64> {
+/// A keyword that is a number.
+pub(super) fn number(schema: &Value, keyword: &str) -> Option<f64> {
     present(schema, keyword).and_then(Value::as_f64).map(without_sign)
 }
 

@@ -29,14 +29,15 @@ pub(super) const MISFIT: Rule = Rule {
     code: "ETCH107",
     name: "go-misfit-default",
     severity: Severity::Error,
-    summary: "a default does not fit the Go type of its field",
+    summary: "a default does not fit the Go type of its field, or lacks a required field",
     help: "\
 The server refuses a CRD whose default does not have the type of its field. It may accept one that the Go type cannot hold,
 such as 256 in uint8 or \"soon\" in metav1.Duration: then the program that reads it fails, or loses items of a list. A frequent
-cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces.
+cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces. It also refuses one
+that lacks a required field, even if that has a default.
 
 Write a value of the field's type: an empty list is `+kubebuilder:default={}` there, and `+default=[]` elsewhere, also for a
-list that is a type with a name.",
+list that is a type with a name, if controller-gen is older than 0.23.",
     check: None,
 };
 
@@ -123,14 +124,23 @@ impl Holder<'_> {
     }
 
     fn misfit(&self, default: &MarkedDefault<'_>, value: &Value) -> Option<String> {
-        // Controller-gen writes an empty list where a list has an empty map, unless the list is a type with a
-        // name.
+        // Controller-gen writes an empty list where a list has an empty map.
         let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
-        let is_list = matches!(self.resolved.shape, Shape::List(_)) && self.resolved.declared.is_empty();
+        let is_list = matches!(self.resolved.shape, Shape::List(_));
         if default.source == Source::Kubebuilder && is_empty && is_list {
-            return None;
+            if self.resolved.declared.is_empty() {
+                return None;
+            }
+            if self.resolved.length.is_none() {
+                let text = "controller-gen before 0.23 writes {} for a list that is a type with a name; write +default=[]";
+                return Some(text.to_owned());
+            }
         }
-        let (at, expected) = misfit(self.packages, &self.resolved, value, DEEPEST)?;
+        let is_crd = self.package.is_kubebuilder && default.source != Source::Declarative;
+        let incomplete =
+            || is_crd.then(|| incomplete(self.packages, &self.resolved, value, DEEPEST)).flatten();
+        let misfit = misfit(self.packages, &self.resolved, value, DEEPEST).or_else(incomplete);
+        let (at, expected) = misfit?;
         let at = if at.is_empty() { at } else { format!(" at {}", at.trim_start_matches('.')) };
         Some(format!("the default {} is not {expected}{at}", shown(value)))
     }
@@ -204,6 +214,47 @@ fn misfit(
             _ => here(false, "an object"),
         },
         Shape::Custom | Shape::Unknown => None,
+    }
+}
+
+/// Where a value lacks a field that its struct requires: the server does not count the field's own default.
+fn incomplete(
+    packages: &Packages,
+    resolved: &Resolved<'_>,
+    value: &Value,
+    depth: usize,
+) -> Option<(String, Cow<'static, str>)> {
+    let below = |at: String, resolved: &Resolved<'_>, value: &Value| {
+        let (end, expected) = incomplete(packages, resolved, value, depth.checked_sub(1)?)?;
+        Some((at + &end, expected))
+    };
+    match (&resolved.shape, value) {
+        (Shape::List(of), Value::Array(items)) => {
+            let of = packages.resolve(resolved.scope.clone(), of);
+            items.iter().enumerate().find_map(|(index, item)| below(format!("[{index}]"), &of, item))
+        }
+        (Shape::Map(of), Value::Object(fields)) => {
+            let of = packages.resolve(resolved.scope.clone(), of);
+            fields.iter().find_map(|(name, value)| below(format!(".{name}"), &of, value))
+        }
+        (Shape::Struct(_), Value::Object(fields)) => {
+            let mut found = None;
+            resolved.object()?.each(packages, &mut |scope, field| {
+                let Some(name) = field.json_name().filter(|_| found.is_none()) else { return };
+                found = match fields.get(name) {
+                    Some(value) => {
+                        below(format!(".{name}"), &packages.resolve_field(scope.clone(), field), value)
+                    }
+                    // Controller-gen makes no schema of a generic type.
+                    None if !scope.is_generic() && field.is_required(scope.package) => {
+                        Some((String::new(), format!("an object with the required field {name}").into()))
+                    }
+                    None => None,
+                };
+            });
+            found
+        }
+        _ => None,
     }
 }
 

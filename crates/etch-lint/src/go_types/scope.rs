@@ -20,6 +20,11 @@ impl<'a> Scope<'a> {
         Self { package, arguments: (!name.arguments.is_empty()).then(arguments) }
     }
 
+    /// Whether it is within a generic type.
+    pub fn is_generic(&self) -> bool {
+        self.arguments.is_some()
+    }
+
     /// What a parameter stands for; `None` where that is not given.
     pub(super) fn argument(&self, index: usize) -> Option<(Self, &'a Type)> {
         self.arguments.as_ref()?.get(index).cloned()

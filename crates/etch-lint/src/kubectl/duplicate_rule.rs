@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     help: "\
 For server-side apply, x-kubernetes-validations is a list of type map with the key `rule`, so two rules of the same text at one place
 are `duplicate entries for key`. create, replace and client-side apply accept them; Flux and Argo CD (with ServerSideApply=true)
-do not.
+do not. Below `items` and `additionalProperties` server-side apply accepts them as well, and the rule reports nothing.
 
 Remove one of them. If they differ in their messages, combine these.",
     check: None,
@@ -26,12 +26,15 @@ Remove one of them. If they differ in their messages, combine these.",
 const KEYWORD: &str = "x-kubernetes-validations";
 
 pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
-    nodes::schemas(crd, &mut |schema, place| {
-        let rules = schema.get(KEYWORD).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    nodes::schemas(crd, &mut |node| {
+        if !node.is_strict {
+            return;
+        }
+        let rules = node.value.get(KEYWORD).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for (index, rule) in rules.iter().enumerate() {
             let text = &rule["rule"];
             if !text.is_null() && rules[..index].iter().any(|other| other["rule"] == *text) {
-                let mut place = place.to_vec();
+                let mut place = node.place.to_vec();
                 place.extend([Part::Field(KEYWORD.to_owned()), Part::Item(index)]);
                 let message = format!(
                     "kubectl apply --server-side refuses duplicate entries for key [rule={}]",

@@ -3,9 +3,9 @@
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
 use super::super::spelling::distance;
-use super::nodes;
+use super::nodes::{self, Node};
 use super::site::at;
-use super::types::{Type, fields};
+use super::types::fields;
 use kube_structural_schema::json::Json;
 use serde_json::Value;
 
@@ -13,11 +13,13 @@ pub(crate) const RULE: Rule = Rule {
     code: "ETCH401",
     name: "unknown-keyword",
     severity: Severity::Error,
-    summary: "kubectl refuses the CRD for a field or keyword that does not exist",
+    summary: "kubectl refuses the CRD for a field or keyword that does not exist, or the server drops it",
     help: "\
 kubectl asks the API server to decode strictly: create, apply and replace fail with `strict decoding error: unknown field`, and
 apply --server-side with `field not declared in schema`. Case counts: `Default` is no `default`. With --validate=ignore or warn the
 field is dropped, and so is what it was meant to say; the same happens to clients that do not ask for strict decoding.
+
+Below `items` and `additionalProperties` the API server drops the field and reports nothing, whatever the client asks for.
 
 The schema of an EmbeddedSchema may have any field, so nobody refuses it there, and it says nothing. Fields that begin with `x-` are
 not reported there, unless they begin with `x-kubernetes-`.",
@@ -28,12 +30,13 @@ not reported there, unless they begin with `x-kubernetes-`.",
 const FAR: usize = 2;
 
 pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
-    nodes::each(crd, &mut |of, value, place| {
-        unknown(of, value, &mut |name, hint| {
-            let place = [place, &[Part::Field(name.to_owned())]].concat();
-            let message = format!(
-                "unknown field {name:?}: kubectl refuses the CRD, other clients drop the field{hint}"
-            );
+    nodes::each(crd, &mut |node| {
+        let consequence = match node.is_strict {
+            true => "kubectl refuses the CRD, other clients drop the field",
+            false => "the API server drops it here and reports nothing",
+        };
+        unknown(node, &mut |place, name, hint| {
+            let message = format!("unknown field {name:?}: {consequence}{hint}");
             found.push(at(&RULE, crd, place, message));
         });
     });
@@ -42,11 +45,10 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
 /// The unknown fields of a schema that nobody decodes strictly: their places in it, and what is wrong.
 pub(crate) fn ignored_keywords(schema: &Value) -> Vec<(Vec<Part>, String)> {
     let mut found = Vec::new();
-    nodes::of_schema(schema, &mut |of, value, place| {
-        unknown(of, value, &mut |name, hint| {
+    nodes::of_schema(schema, &mut |node| {
+        unknown(node, &mut |place, name, hint| {
             let is_own = name.starts_with("x-") && !name.starts_with("x-kubernetes-");
             if !is_own {
-                let place = [place, &[Part::Field(name.to_owned())]].concat();
                 found.push((
                     place,
                     format!("unknown field {name:?}: nobody refuses it here, and it says nothing{hint}"),
@@ -57,10 +59,10 @@ pub(crate) fn ignored_keywords(schema: &Value) -> Vec<(Vec<Part>, String)> {
     found
 }
 
-/// The fields of an object that its type does not have, each with a hint at what was meant.
-fn unknown(of: Type, value: &Value, report: &mut dyn FnMut(&str, String)) {
-    let Some(known) = fields(of) else { return };
-    for name in value.as_object().into_iter().flatten().map(|(name, _)| name) {
+/// The fields of an object that its type does not have: place, name, and a hint at what was meant.
+fn unknown(node: &Node<'_>, report: &mut dyn FnMut(Vec<Part>, &str, String)) {
+    let Some(known) = fields(node.of) else { return };
+    for name in node.value.as_object().into_iter().flatten().map(|(name, _)| name) {
         if known.iter().any(|(known, _)| known == name) {
             continue;
         }
@@ -69,6 +71,6 @@ fn unknown(of: Type, value: &Value, report: &mut dyn FnMut(&str, String)) {
             Some(meant) => format!("; did you mean {meant}?"),
             None => String::new(),
         };
-        report(name, hint);
+        report([node.place, &[Part::Field(name.to_owned())]].concat(), name, hint);
     }
 }

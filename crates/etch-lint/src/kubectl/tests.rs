@@ -101,6 +101,33 @@ fn rules_that_occur_twice_are_found() {
 }
 
 #[test]
+fn what_the_server_reads_leniently_loses_unknown_fields_and_may_repeat_rules() {
+    let inner = json!({"type": "integer", "defualt": 1, "x-kubernetes-validations": [{"rule": "true"}, {"rule": "true"}]});
+    let unknown = |place: &str, consequence: &str| {
+        format!(
+            "ETCH401 v1 {AT}.{place}.defualt: unknown field \"defualt\": {consequence}; did you mean default?"
+        )
+    };
+    for (place, schema) in [
+        ("items", json!({"type": "array", "items": inner})),
+        ("additionalProperties", json!({"type": "object", "additionalProperties": inner})),
+        (
+            "items.properties.a",
+            json!({"type": "array", "items": {"type": "object", "properties": {"a": inner}}}),
+        ),
+    ] {
+        let expected = unknown(place, "the API server drops it here and reports nothing");
+        assert_eq!(found(crd(schema), None), [expected]);
+    }
+    let of_that_name = found(crd(json!({"type": "object", "properties": {"items": inner}})), None);
+    assert_eq!(of_that_name.len(), 2, "{of_that_name:?}");
+    assert_eq!(
+        of_that_name[0],
+        unknown("properties.items", "kubectl refuses the CRD, other clients drop the field")
+    );
+}
+
+#[test]
 fn what_the_server_warns_of_is_found_unless_it_is_known() {
     let schema = json!({"type": "object", "properties": {
         "a": {"type": "string", "format": "hostname2"}, "b": {"type": "integer", "format": "uint8"}, "c": {"type": "integer", "format": "int32"},

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::refusal::Part;
 use super::super::rule::{Finding, Rule, Severity};
 use super::super::site::is_known_format;
-use super::nodes;
+use super::nodes::{self, Node};
 use super::site::at;
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
@@ -48,7 +48,7 @@ const SETS_SINCE: u32 = 37;
 pub(super) fn check(crd: &Json, old: Option<&Json>, releases: &[Release], found: &mut Vec<Finding>) {
     let known: BTreeSet<(&str, String)> = old.map(said).unwrap_or_default();
     let warns_of_sets = releases.iter().any(|release| release.minor() >= SETS_SINCE);
-    nodes::schemas(crd, &mut |schema, place| {
+    nodes::schemas(crd, &mut |Node { value: schema, place, .. }| {
         let mut warn = |rule: &'static Rule, keyword: &str, text: String| {
             if !known.contains(&(rule.code, text.clone())) {
                 let mut place = place.to_vec();
@@ -68,7 +68,7 @@ pub(super) fn check(crd: &Json, old: Option<&Json>, releases: &[Release], found:
 /// The warnings that a CRD has got already.
 fn said(crd: &Json) -> BTreeSet<(&'static str, String)> {
     let mut said = BTreeSet::new();
-    nodes::schemas(crd, &mut |schema, _| {
+    nodes::schemas(crd, &mut |Node { value: schema, .. }| {
         said.extend(format(schema).map(|text| (FORMAT.code, text)));
         said.extend(set(schema).map(|text| (SET.code, text)));
     });

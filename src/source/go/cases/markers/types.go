@@ -28,6 +28,10 @@ type Markers struct {
 	Flag bool `json:"flag,omitempty"` // want -1 ETCH107
 	// +default=[{"nme": "x"}]
 	Unknown []Item `json:"unknown,omitempty"` // want -1 ETCH107
+	// +kubebuilder:default={}
+	NamedList Names `json:"namedList,omitempty"` // want -1 ETCH107
+	// +kubebuilder:default={}
+	NamedArray Three `json:"namedArray,omitempty"` // want -1 ETCH107
 	// +default={"a": {"name": 1}}
 	Deep map[string]Item `json:"deep,omitempty"` // want -1 ETCH107
 
@@ -53,11 +57,17 @@ type Markers struct {
 	Whole *int `json:"whole,omitempty"`
 	// +kubebuilder:default="10.0.0.0/8"
 	Bytes []byte `json:"bytes,omitempty"` // want -1 ETCH107
+	// +default=[]
+	EmptyNamed Names `json:"emptyNamed,omitempty"`
 	// +default={"any": ["thing"]}
 	Any any `json:"any,omitempty"`
 	// +default={"name": null}
 	NullInside *Item `json:"nullInside,omitempty"`
 }
+
+type Names []string
+
+type Three [3]string
 
 type Item struct {
 	Name string `json:"name,omitempty"`
