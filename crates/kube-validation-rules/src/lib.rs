@@ -23,7 +23,8 @@
 //! charges, and stops where it does on the server.
 //!
 //! # Where it is known to differ from the server
-//! - Time zones by name (`getHours('Europe/Paris')`) are an error; UTC and offsets are not.
+//! - Time zones by name (`getHours('Europe/Paris')`) are those of the database that is built in: the server's
+//!   may be older or newer, and knows more of the time before 1970.
 //! - Messages of protocol buffers (`google.protobuf.Duration{}`) do not compile. The authorizer's functions
 //!   do not compile either; on the server they do, on values of no type, and then fail.
 //! - Maps are gone through in the order of their keys. The server's order is random, so where it decides (a

@@ -74,42 +74,37 @@ impl Reading {
 }
 
 impl OwnRule {
-    /// What a rule reads of each of these places below its object: `None` where its result does not depend on the
-    /// place, and of all places where it does not compile.
-    pub fn readings(
+    /// Compiles a rule of a schema; `None` if it does not compile or is blank. A resource root is the root of
+    /// a CRD's schema or an embedded resource.
+    pub fn compile(rule: &Rule, schema: &Schema, is_resource_root: bool) -> Option<Self> {
+        Self::with_readings(rule, schema, is_resource_root, &[]).map(|(rule, _)| rule)
+    }
+
+    /// As [`Self::compile`], with what the rule reads of each of these places below its object: `None` where
+    /// its result does not depend on the place.
+    pub fn with_readings(
         rule: &Rule,
         schema: &Schema,
         is_resource_root: bool,
         places: &[&[Step]],
-    ) -> Vec<Option<Reading>> {
+    ) -> Option<(Self, Vec<Option<Reading>>)> {
         let node = Node::new(schema, is_resource_root);
-        let globals = globals(rule, &node);
-        let Ok(expression) = Expression::new(&rule.rule, &globals, &Type::Bool, Library::ALL) else {
-            return vec![None; places.len()];
-        };
-        let Expression { tree, checked } = &expression;
-        places.iter().map(|place| Reader { tree, checked, node: &node }.reading(place)).collect()
-    }
-
-    /// Compiles a rule of a schema; `None` if it does not compile or is blank. A resource root is the root of
-    /// a CRD's schema or an embedded resource.
-    pub fn compile(rule: &Rule, schema: &Schema, is_resource_root: bool) -> Option<Self> {
-        let node = Node::new(schema, is_resource_root);
-        let (plan, uses_old, fields, compared) = {
+        let (plan, uses_old, fields, compared, readings) = {
             let globals = globals(rule, &node);
             let expression = Expression::new(&rule.rule, &globals, &Type::Bool, Library::ALL).ok()?;
             let Expression { tree, checked } = &expression;
-            let fields = Reader { tree, checked, node: &node }.fields();
-            (expression.plan().ok()?, expression.names_old(), fields, compared(tree, checked))
+            let reader = Reader { tree, checked, node: &node };
+            let readings: Vec<_> = places.iter().map(|place| reader.reading(place)).collect();
+            (
+                expression.plan().ok()?,
+                expression.names_old(),
+                reader.fields(),
+                compared(tree, checked),
+                readings,
+            )
         };
-        Some(Self {
-            node,
-            plan,
-            uses_old,
-            is_optional: rule.optional_old_self == Some(true),
-            fields,
-            compared,
-        })
+        let is_optional = rule.optional_old_self == Some(true);
+        Some((Self { node, plan, uses_old, is_optional, fields, compared }, readings))
     }
 
     /// The fields of the object that the rule names, each once, those of `oldSelf` among them; `None` if its
@@ -147,6 +142,7 @@ impl OwnRule {
 
 /// What the types of an expression show about the fields of a node: a value of the node's type is `self` or
 /// `oldSelf`, whatever it is called there.
+#[derive(Clone, Copy)]
 struct Reader<'t> {
     tree: &'t Tree,
     checked: &'t Checked<'t>,
@@ -411,10 +407,11 @@ mod tests {
             ("self.l == self.l", [None, None, read(false, false), None]),
             ("self.m.all(key, self.m[key].x > 1)", [None, None, None, read(false, false)]),
             ("size(self.m) > 0", [None; 4]),
-            ("nothing", [None; 4]),
         ] {
-            let rule = Rule { rule: rule.to_owned(), ..Rule::default() };
-            assert_eq!(OwnRule::readings(&rule, &schema, false, &places), expected, "{}", rule.rule);
+            let own = Rule { rule: rule.to_owned(), ..Rule::default() };
+            let readings =
+                OwnRule::with_readings(&own, &schema, false, &places).map(|(_, readings)| readings);
+            assert_eq!(readings.as_deref(), Some(&expected[..]), "{rule}");
         }
     }
 }

@@ -215,7 +215,9 @@ impl<'a> Upgrade<'a> {
             stored.map(|value| Stored { value, version: version.to_owned() }).collect()
         };
         let mut all: Vec<Stored> = first.into_iter().flat_map(at).collect();
-        if self.old.stored_elsewhere() && stored_at(object, self.old, record) != StoredAt::Storage {
+        let may_be_elsewhere =
+            self.old.stored_elsewhere() && stored_at(object, self.old, record) != StoredAt::Storage;
+        if may_be_elsewhere {
             // At another version, its own defaults are shown and may change. What that version prunes is not
             // shown, so an object that shows it is not stored there.
             let elsewhere = self.old.defaults_elsewhere().flat_map(at);
@@ -231,7 +233,11 @@ impl<'a> Upgrade<'a> {
         }
         let with_nulls = with_nulls(object, self.old, &record.history);
         all.extend(with_nulls.map(|value| Stored { value, version: all[0].version.clone() }));
-        let effects: Vec<Effect> = all.iter().map(|stored| self.effect(object.json(), stored)).collect();
+        let mut effects: Vec<Effect> = all.iter().map(|stored| self.effect(object.json(), stored)).collect();
+        if may_be_elsewhere && self.old.is_converted_by_webhook() {
+            // Of what a webhook makes of the object nothing is known: it may show the same as before.
+            effects.push(Effect { problems: effects[0].problems.clone(), ..Effect::default() });
+        }
         let open = open(&effects);
         let mut effects = effects.into_iter();
         let first = effects.next().unwrap_or_default();

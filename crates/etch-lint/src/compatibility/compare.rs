@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::pair::{Change, Changes, Check, Pair};
 use super::{
-    clauses, defaults, enumeration, fields, formats, judged_by_clause, limits, lists, nulls, patterns,
-    read_by_rule, required, types, validations,
+    clauses, defaults, enumeration, fields, formats, judged_defaults, limits, lists, nulls, patterns,
+    required, types, validations,
 };
 
 /// What any two schemas of the same place are compared for.
@@ -26,13 +26,12 @@ const CHECKS: [Check; 12] = [
 
 /// What the schemas of one version before and after are compared for as well. An object that was written at
 /// another version holds what the defaults there filled in.
-const OF_UPGRADES: [Check; 6] = [
+const OF_UPGRADES: [Check; 5] = [
     required::default_gone,
     limits::default_gone,
     nulls::refused,
     lists::key_default_changed,
-    read_by_rule::check,
-    judged_by_clause::check,
+    judged_defaults::check,
 ];
 
 /// Compares the schemas of one version before and after an upgrade.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::pair::{Changes, Pair, fields, list, present, property};
 use super::read_by_rule::READ;
-use etch_core::impact::{Changed, SchemaChanges, compare};
+use etch_core::impact::{Changed, SchemaChanges};
 use kube_crd_validation::validate;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Step;
@@ -19,18 +19,18 @@ const NUMBER: &str = "maxProperties";
 /// How many fields beside the default are tried together.
 const BESIDE: usize = 4;
 
-pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
-    let keywords: Vec<&str> = CLAUSES
+/// The keywords of both schemas that judge the fields of an object, and say the same as before.
+pub(super) fn kept(pair: &Pair<'_>) -> Vec<&'static str> {
+    CLAUSES
         .into_iter()
         .chain([NUMBER])
         .filter(|keyword| present(pair.old, keyword).is_some() && pair.old[*keyword] == pair.new[*keyword])
-        .collect();
-    if pair.is_in_clause() || keywords.is_empty() {
-        return;
-    }
-    let (Ok(old), Ok(new)) = (Schema::parse(pair.old), Schema::parse(pair.new)) else { return };
+        .collect()
+}
+
+pub(super) fn check(pair: &Pair<'_>, keywords: &[&str], compared: SchemaChanges, changes: &mut Changes) {
     // What requires a default that is gone has a finding of its own.
-    let SchemaChanges { defaults_added, defaults_changed, .. } = compare(&old, &new);
+    let SchemaChanges { defaults_added, defaults_changed, .. } = compared;
     let added = defaults_added.into_iter().map(|(path, value)| (path, None, value, "is new"));
     let changed =
         defaults_changed.into_iter().map(|Changed { path, old, new }| (path, Some(old), new, "has changed"));

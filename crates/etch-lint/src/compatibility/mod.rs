@@ -8,6 +8,7 @@ mod enumeration;
 mod fields;
 mod formats;
 mod judged_by_clause;
+mod judged_defaults;
 mod limits;
 mod lists;
 mod needed;

@@ -14,9 +14,11 @@ pub(super) fn needs(schema: &Value, is_whole: bool, name: &str) -> bool {
     let Ok(schema) = Schema::parse(schema) else { return false };
     let path = Path::root().join(Step::Field(name.to_owned()));
     schema.rules.iter().any(|rule| {
-        let Some(own) = OwnRule::compile(rule, &schema, is_whole) else { return false };
-        let reading = OwnRule::readings(rule, &schema, is_whole, &[path.steps()]).pop().flatten();
+        let compiled = OwnRule::with_readings(rule, &schema, is_whole, &[path.steps()]);
+        let Some((own, mut readings)) = compiled.filter(|(own, _)| !own.is_transition()) else {
+            return false;
+        };
+        let reading = readings.pop().flatten();
         reading.is_some_and(|reading| !reading.is_alone || own.holds(&json!({})) != Some(true))
-            && !own.is_transition()
     })
 }

