@@ -2,6 +2,7 @@
 //! server.
 
 pub(super) mod crd_impact;
+mod document;
 pub(super) mod gather;
 mod html;
 mod markdown;
@@ -196,7 +197,7 @@ impl Impact {
         emit(
             out,
             self.output.output(),
-            || print::document(&all, &gone, &scope),
+            || document::document(&all, &gone, &scope),
             |out| match self.output {
                 Form::Markdown => markdown::write(out, &all, &scope, &about),
                 Form::Html => html::write(out, &all, &scope, &about),
