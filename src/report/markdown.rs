@@ -63,16 +63,14 @@ impl MarkdownTable {
         self.rows.push(cells.into_iter().map(|cell| cell.replace('|', "\\|")).collect());
     }
 
-    /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Writes the table, with how many rows are left out, and an empty line.
+    /// Writes the table, with how many rows are left out, and an empty line; nothing if there are no rows.
     ///
     /// # Errors
     /// What the writer answers.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
         writeln!(out, "| {} |", self.heads.join(" | "))?;
         writeln!(out, "|{}", "---|".repeat(self.heads.len()))?;
         for row in &self.rows {

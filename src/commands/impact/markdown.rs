@@ -74,7 +74,7 @@ fn schemas(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
         };
         table.row([word, code(&path.to_string()), values]);
     }
-    if table.is_empty() { Ok(()) } else { table.write(out) }
+    table.write(out)
 }
 
 fn narrowed(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
@@ -82,7 +82,7 @@ fn narrowed(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
     for Finding { rule, version, path, message, .. } in findings {
         table.row([rule.code.to_owned(), code(version), code(&path.to_string()), code(message)]);
     }
-    if table.is_empty() { Ok(()) } else { table.write(out) }
+    table.write(out)
 }
 
 /// The numbers first, by effect and place; then the first objects, folded.

@@ -104,7 +104,7 @@ fn schemas(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
     for SchemaRow { tone, word, path, old, new } in schema_rows(impact) {
         table.row([Cell::new(word, tone), path.to_string().into(), text(old), text(new)]);
     }
-    if table.is_empty() { Ok(()) } else { table.write(out, style) }
+    table.write(out, style)
 }
 
 /// What can refuse objects, whether or not there are any.

@@ -157,11 +157,7 @@ fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<(
             ]);
         }
     }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    problems.write(out, style)
+    problems.write_below(out, style)
 }
 
 /// The hidden fields that writes have destroyed.
@@ -175,8 +171,7 @@ fn drops(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> 
     if drops.is_empty() {
         return Ok(());
     }
-    writeln!(out)?;
-    drops.write(out, style)?;
+    drops.write_below(out, style)?;
     writeln!(out, "The schema no longer has these fields; etcd may have held values there.")
 }
 
@@ -207,11 +202,7 @@ fn plans(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> 
         return write!(out, "Nothing to do.");
     }
     numbers.write(out, style)?;
-    if objects.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    objects.write(out, style)?;
+    objects.write_below(out, style)?;
     write_left(out, all.iter().map(|crd_pass| crd_pass.plans.objects.left()).sum())
 }
 

@@ -82,10 +82,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) ->
             path.into(),
         ]);
     }
-    if !numbers.is_empty() {
-        writeln!(out)?;
-        numbers.write(out, style)?;
-    }
+    numbers.write_below(out, style)?;
     let mut objects = Table::new(["OBJECT", "ACTION", "REASON", "WHERE"]);
     for (identity, entry) in tally.objects.iter() {
         let mut words: Vec<_> = entry.paths.iter().map(Path::to_string).collect();
@@ -97,11 +94,8 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) ->
             words.join(" ").into(),
         ]);
     }
-    if !objects.is_empty() {
-        writeln!(out)?;
-        objects.write(out, style)?;
-        write_left(out, tally.objects.left())?;
-    }
+    objects.write_below(out, style)?;
+    write_left(out, tally.objects.left())?;
     writeln!(out, "\n{}", summary(&tally.counts))?;
     match (reverted.removes, tally.counts.removable) {
         (false, 1..) => writeln!(out, "Nothing was written; --yes removes them."),
@@ -128,9 +122,7 @@ fn defaults(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Res
         };
         table.row([default.path.to_string().into(), values.join(", ").into(), Cell::new(answer, tone)]);
     }
-    if !table.is_empty() {
-        table.write(out, style)?;
-    }
+    table.write(out, style)?;
     if !still.is_empty() {
         let count = counted(still.len() as u64, "recorded default");
         let verb = if still.len() == 1 { "is" } else { "are" };
