@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use etch::cluster::Scope;
 use etch::report::{Cell, Style, Table, Tone, counted};
 use etch_core::api::{Counts, DroppedField};
-use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::CrdPass;
@@ -185,17 +184,13 @@ fn plans(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> 
             let failed = Cell::new("failed", Tone::Bad);
             numbers.row([crd(), Cell::default(), failed, Cell::default(), error.as_str().into()]);
         }
-        for (place, count) in &crd_pass.plans.summary {
-            let path = place.path.as_ref().map(Path::to_string).unwrap_or_default();
-            let reason = place.reason.unwrap_or_default().into();
-            numbers.row([crd(), count.to_string().into(), place.action.into(), reason, path.into()]);
+        for cells in crd_pass.plans.summary.rows(|_| Tone::Plain) {
+            numbers.row([crd()].into_iter().chain(cells));
         }
         for (identity, plan) in crd_pass.plans.objects.iter() {
-            let mut paths: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
-            paths.extend(plan.broken.iter().take(1).map(|broken| format!("({broken})")));
-            paths.extend(plan.dropped.iter().map(|path| format!("(drops {path})")));
-            let (action, reason) = (plan.action.into(), plan.reason.unwrap_or_default().into());
-            objects.row([crd(), identity.to_string().into(), action, reason, paths.join(" ").into()]);
+            let broken = plan.broken.iter().take(1).map(|broken| format!("({broken})"));
+            let notes = broken.chain(plan.dropped.iter().map(|path| format!("(drops {path})")));
+            objects.row([crd()].into_iter().chain(plan.action.cells(identity, Tone::Plain, notes)));
         }
     }
     if numbers.is_empty() {

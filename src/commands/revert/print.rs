@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use etch::report::{Cell, Style, Table, Tone, counted, plain};
 use etch_core::plan::{RecordedDefault, Standing};
 use etch_core::words;
-use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::CrdRevert;
@@ -45,11 +44,6 @@ pub(super) fn document(reverted: &CrdRevert) -> Value {
             "rollBackFirst": wanted.contains(&default.path),
         })
     };
-    let place = |(place, objects): (&super::tally::Place, &u64)| {
-        let path = place.path.as_ref().map(Path::to_string);
-        let reason = Some(place.reason).filter(|reason| !reason.is_empty());
-        json!({ "action": place.action, "reason": reason, "path": path, "objects": objects })
-    };
     let mut document = json!({
         "crd": crd.name(),
         "storageVersion": crd.storage().name,
@@ -57,7 +51,7 @@ pub(super) fn document(reverted: &CrdRevert) -> Value {
         "defaults": unstorable.defaults().map(default).collect::<Vec<_>>(),
         "moreDefaults": more_defaults,
         "objects": tally.counts.objects,
-        "summary": tally.summary.iter().map(place).collect::<Vec<_>>(),
+        "summary": tally.summary.document(),
         "details": tally.objects.iter().map(|(identity, entry)| entry.document(identity)).collect::<Vec<_>>(),
     });
     for (key, count, _) in COUNTS {
@@ -73,26 +67,12 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) ->
     defaults(out, style, reverted)?;
     let tally = &reverted.tally;
     let mut numbers = Table::new(["OBJECTS", "ACTION", "REASON", "WHERE"]).numbers(&["OBJECTS"]);
-    for (place, count) in &tally.summary {
-        let path = place.path.as_ref().map(Path::to_string).unwrap_or_default();
-        numbers.row([
-            count.to_string().into(),
-            Cell::new(place.action, tone(place.action)),
-            place.reason.into(),
-            path.into(),
-        ]);
-    }
+    tally.summary.rows(tone).for_each(|cells| numbers.row(cells));
     numbers.write_below(out, style)?;
     let mut objects = Table::new(["OBJECT", "ACTION", "REASON", "WHERE"]);
     for (identity, entry) in tally.objects.iter() {
-        let mut words: Vec<_> = entry.paths.iter().map(Path::to_string).collect();
-        words.extend(Some(format!("({})", entry.message)).filter(|_| !entry.message.is_empty()));
-        objects.row([
-            identity.to_string().into(),
-            Cell::new(entry.action, tone(entry.action)),
-            entry.reason.into(),
-            words.join(" ").into(),
-        ]);
+        let message = entry.message.iter().map(|message| format!("({message})"));
+        objects.row(entry.action.cells(identity, tone(entry.action.word), message));
     }
     objects.write_below(out, style)?;
     write_left(out, tally.objects.left())?;
