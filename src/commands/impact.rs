@@ -267,9 +267,8 @@ fn left_out_of_release(
 ) -> anyhow::Result<BTreeSet<TypeName>> {
     let installed = installed(old, new, crds);
     if !installed.is_empty() {
-        let names: Vec<&str> = installed.keys().copied().collect();
-        let count = report::counted(names.len() as u64, "installed CRD");
-        let names = super::policy::first(&names);
+        let count = report::counted(installed.len() as u64, "installed CRD");
+        let names = super::policy::first(installed.keys());
         note(&format!("left out: {count}, which these documents do not have: {}", names))?;
     }
     Ok(installed.into_values().flatten().collect())
