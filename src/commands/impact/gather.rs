@@ -221,7 +221,7 @@ pub(crate) fn with_status(crd: &Json, installed: &Json) -> Json {
 /// The labels that a CRD has after the upgrade: those of the cluster stay, except where the upgrade has
 /// others.
 fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
-    let mut labels = present.map(labels).unwrap_or_default();
+    let mut labels = present.map(|present| labels(present)).unwrap_or_default();
     labels.extend(new.clone());
     labels
 }

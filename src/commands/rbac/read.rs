@@ -7,14 +7,14 @@ use anyhow::{Context, anyhow, bail};
 use etch::cluster::{Cluster, Target, crds, embedded_schemas, policies};
 use etch::source;
 use etch_admission::{Compiled, Declaration, Problem};
-use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Policies, counting};
+use etch_core::api::{DefaultsPolicy, DefaultsPolicySpec, GROUP, Policies};
 use etch_core::crd::Resource;
 use etch_core::object::Object;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
 use serde_json::Value;
 
-use super::super::policy::{Labels, from_files as from_policy_files, labels};
+use super::super::policy::{Labels, counted, from_files as from_policy_files, labels};
 use super::super::skipped::without_parts;
 use super::super::{each, none_of};
 
@@ -154,12 +154,4 @@ async fn all_policies(cluster: &Cluster) -> anyhow::Result<Vec<Json>> {
     let mut documents = Vec::new();
     each(cluster, &policies(), &mut |object| documents.push(object.json().clone())).await?;
     Ok(documents)
-}
-
-/// What counts of each policy.
-fn counted(policies: &[Json]) -> Policies {
-    let spec = |policy: &Json| {
-        (policy["metadata"]["name"].as_str().unwrap_or_default().to_owned(), counting(&policy["spec"]))
-    };
-    policies.iter().map(spec).collect()
 }

@@ -13,7 +13,7 @@ mod report;
 mod selector;
 
 pub use amount::Amount;
-pub use assign::{Assignment, Policies, assign, counting, pause};
+pub use assign::{Assignment, Labels, Policies, assign, counting, labels, pause};
 pub use canary::{AfterCanary, Canary, CanaryProgress, CanaryState, RESUME_ANNOTATION};
 pub use change::{ChangeAction, ChangeRule, follow_line};
 pub use counts::Counts;
