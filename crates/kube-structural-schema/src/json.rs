@@ -143,6 +143,17 @@ fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
     }
 }
 
+/// Whether a field anywhere in a value has this name.
+pub fn has_field(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.contains_key(name) || fields.values().any(|value| has_field(value, name))
+        }
+        Value::Array(items) => items.iter().any(|item| has_field(item, name)),
+        _ => false,
+    }
+}
+
 /// Whether a value is what a program takes an absent field for anyway: null, false, 0, an empty text, list or
 /// object.
 pub fn is_zero(value: &Value) -> bool {
