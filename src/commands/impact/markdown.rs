@@ -14,7 +14,7 @@ use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::gather::Looked;
 use super::print::{
-    Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows,
+    Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows, word,
 };
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
@@ -95,7 +95,7 @@ fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     writeln!(out, "**{total}, {}:**\n", affected(impact))?;
     let mut table = MarkdownTable::new(["Objects", "Effect", "Where"]);
     for (place, objects) in &impact.tally.summary {
-        let effect = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
+        let effect = word(place.effect, place.is_open);
         table.row([objects.to_string(), effect.to_owned(), code(&place.text)]);
     }
     table.write(out)?;

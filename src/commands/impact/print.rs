@@ -140,11 +140,7 @@ fn objects(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()
     writeln!(out, "{total}, {}:", affected(impact))?;
     let mut table = Table::new(["OBJECTS", "EFFECT", "WHERE"]).numbers(&["OBJECTS"]);
     for (place, objects) in &impact.tally.summary {
-        let effect = match place.is_open {
-            true => place.effect.as_possibility(),
-            false => place.effect.as_str(),
-        };
-        let effect = Cell::new(effect, tone(place.effect));
+        let effect = Cell::new(word(place.effect, place.is_open), tone(place.effect));
         table.row([objects.to_string().into(), effect, place.text.as_str().into()]);
     }
     table.write(out, style)?;
@@ -197,25 +193,21 @@ pub(super) fn happenings(effect: &Effect, with_keys: bool) -> Vec<Happening> {
     let shown = |path: &Path| if with_keys { path.to_string() } else { path.without_keys().to_string() };
     let mut rows = Vec::new();
     for (kind, paths) in by_effect(effect) {
-        for (is_open, word) in [(false, kind.as_str()), (true, kind.as_possibility())] {
+        for is_open in [false, true] {
             let such = paths.iter().filter(|path| effect.open.is_open(kind, path) == is_open);
             let mut places: Vec<_> = such.map(shown).collect();
             // Without keys, places of one map are one.
             places.dedup();
             if !places.is_empty() {
-                rows.push(Happening { kind, word, places });
+                rows.push(Happening { kind, word: word(kind, is_open), places });
             }
         }
     }
     rows.extend(effect.problems.iter().map(|problem| {
         let kind = EffectKind::Problem;
-        let is_open = effect.open.problems.contains(problem);
-        let word = if is_open { kind.as_possibility() } else { kind.as_str() };
-        Happening {
-            kind,
-            word,
-            places: vec![if with_keys { problem.to_string() } else { problem.to_schema().to_string() }],
-        }
+        let word = word(kind, effect.open.problems.contains(problem));
+        let place = if with_keys { problem.to_string() } else { problem.to_schema().to_string() };
+        Happening { kind, word, places: vec![place] }
     }));
     rows
 }
@@ -307,7 +299,12 @@ pub(crate) fn persist_flags(terms: &Terms) -> &'static str {
     if terms.ownership == Ownership::Own { " --ownership Own" } else { "" }
 }
 
-fn tone(kind: EffectKind) -> Tone {
+/// The word for an effect, which may be no more than possible.
+pub(super) fn word(kind: EffectKind, is_open: bool) -> &'static str {
+    if is_open { kind.as_possibility() } else { kind.as_str() }
+}
+
+pub(super) fn tone(kind: EffectKind) -> Tone {
     match kind {
         EffectKind::Appears | EffectKind::AppearsOnWrite => Tone::Plain,
         EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => Tone::Warning,
