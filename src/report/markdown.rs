@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use etch_core::words::cut;
+
 use super::plain;
 
 /// How many rows a table has; a comment on a pull request holds 65 536 characters.
@@ -22,10 +24,7 @@ pub fn code(text: &str) -> String {
 
 /// A value in a code span, its beginning only where it is long.
 pub fn value(text: &str) -> String {
-    match text.char_indices().nth(VALUE) {
-        Some((end, _)) => code(&format!("{}…", &text[..end])),
-        None => code(text),
-    }
+    code(&cut(text, VALUE))
 }
 
 /// A command in a block, to be copied.

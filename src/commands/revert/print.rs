@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use etch::report::{Cell, Style, Table, Tone, counted, plain};
+use etch::report::{Cell, Style, Table, Tone, counted, plain, shortened};
 use etch_core::plan::{RecordedDefault, Standing};
 use etch_core::words;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn defaults(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Res
             continue;
         }
         let mut values: Vec<String> =
-            default.stored.iter().map(|stored| short(&stored.value.to_string())).collect();
+            default.stored.iter().map(|stored| shortened(&stored.value.to_string(), SHOWN)).collect();
         values.dedup();
         let (answer, tone) = match standing {
             Standing::Removable => ("yes".to_owned(), Tone::Good),
@@ -156,13 +156,6 @@ fn tone(action: &str) -> Tone {
     }
 }
 
-fn short(value: &str) -> String {
-    if value.chars().count() <= SHOWN {
-        return value.to_owned();
-    }
-    value.chars().take(SHOWN - 1).chain(['…']).collect()
-}
-
 /// The numbers in a sentence.
 fn summary(counts: &Counts) -> String {
     let parts: Vec<String> = COUNTS
@@ -191,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_long_value_is_cut() {
-        assert_eq!(short("1"), "1");
-        assert_eq!(short(&"é".repeat(SHOWN + 1)).chars().count(), SHOWN);
+        assert_eq!(shortened("1", SHOWN), "1");
+        assert_eq!(shortened(&"é".repeat(SHOWN + 1), SHOWN).chars().count(), SHOWN);
     }
 }
