@@ -29,6 +29,19 @@ pub enum Part {
     Item(usize),
 }
 
+/// A place in a document, as strict decoding spells it.
+pub(super) fn spelled(place: &[Part]) -> String {
+    let mut text = String::new();
+    for part in place {
+        match part {
+            Part::Field(name) if text.is_empty() => text.push_str(name),
+            Part::Field(name) => text.push_str(&format!(".{name}")),
+            Part::Item(index) => text.push_str(&format!("[{index}]")),
+        }
+    }
+    text
+}
+
 /// The version that a place of a CRD is in: its place in the list, and its name.
 pub(super) fn version_at<'c>(crd: &'c Value, place: &[Part]) -> (Option<usize>, &'c str) {
     match place {

@@ -1,6 +1,6 @@
 //! A finding at a place of a CRD's document.
 
-use super::super::refusal::{Part, Refusal, version_at};
+use super::super::refusal::{Part, Refusal, spelled, version_at};
 use super::super::rule::{Finding, Rule};
 use kube_structural_schema::finding;
 use kube_structural_schema::json::Json;
@@ -9,22 +9,9 @@ use kube_structural_schema::path::Path;
 /// A finding at a place of the document.
 pub(super) fn at(rule: &'static Rule, crd: &Json, place: Vec<Part>, message: String) -> Finding {
     let (version_index, version) = version_at(crd, &place);
-    let (field, path) = (field(&place), schema_path(&place));
+    let (field, path) = (spelled(&place), schema_path(&place));
     let refusal = Refusal { field, kind: None, detail: message.clone(), releases: Vec::new(), place };
     Finding { version_index, refusal: Some(refusal), ..Finding::new(rule, version, path, message) }
-}
-
-/// The place in the document, as strict decoding spells it.
-fn field(place: &[Part]) -> String {
-    let mut text = String::new();
-    for part in place {
-        match part {
-            Part::Field(name) if text.is_empty() => text.push_str(name),
-            Part::Field(name) => text.push_str(&format!(".{name}")),
-            Part::Item(index) => text.push_str(&format!("[{index}]")),
-        }
-    }
-    text
 }
 
 /// The place of values that a place in a schema is about.
