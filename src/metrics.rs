@@ -11,7 +11,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::{Metric, Registry, Unit};
 
 use etch_admission::admission_review::Asked;
 use etch_core::object_state::StateKind;
@@ -194,27 +194,86 @@ struct StateLabels {
 
 impl Default for Metrics {
     fn default() -> Self {
-        let metrics = Self {
-            registry: Registry::default(),
-            objects: Family::default(),
-            writes: Family::default(),
-            requests: Family::default(),
-            pass_duration: Histogram::new(exponential_buckets(0.05, 4.0, 10)),
-            phantom: Family::default(),
-            states: Family::default(),
+        let mut registry = Registry::with_prefix("etch");
+        let all = &mut registry;
+        let mut metrics = Self {
+            objects: registered(all, "objects", "Objects processed, by outcome", Family::default()),
+            writes: registered(all, "writes", "Writes to objects, by outcome", Family::default()),
+            requests: registered(
+                all,
+                "requests",
+                "Requests to the API server, by verb and outcome",
+                Family::default(),
+            ),
+            pass_duration: seconds(
+                all,
+                "pass_duration",
+                "How long sweeps over all objects of a CRD took",
+                Histogram::new(exponential_buckets(0.05, 4.0, 10)),
+            ),
+            phantom: registered(
+                all,
+                "phantom_objects",
+                "Objects of a CRD whose defaults etcd lacks or may lack",
+                Family::default(),
+            ),
+            states: registered(
+                all,
+                "crd_state",
+                "1 for the reason of the condition DefaultsPersisted of a CRD",
+                Family::default(),
+            ),
             reasons: Mutex::default(),
-            paused: Gauge::default(),
-            owners_lost: Gauge::default(),
+            paused: registered(
+                all,
+                "paused",
+                "CRDs whose objects Etch does not write because a policy has paused writes",
+                Gauge::default(),
+            ),
+            owners_lost: registered(
+                all,
+                "owners_lost",
+                "CRDs whose objects Etch does not write any more because a write lost field owners",
+                Gauge::default(),
+            ),
             owners_lost_of: Mutex::default(),
-            unreadable_policies: Gauge::default(),
-            in_flight: Gauge::default(),
-            leader: Gauge::default(),
-            reviews: Family::default(),
-            // From a quarter of a millisecond to four seconds: a webhook's deadline is three.
-            review_duration: Histogram::new(exponential_buckets(0.00025, 2.0, 15)),
-            certificate_expiry: Gauge::default(),
-            certificate_failures: Counter::default(),
+            unreadable_policies: registered(
+                all,
+                "unreadable_policies",
+                "DefaultsPolicies with values that this version of Etch does not support",
+                Gauge::default(),
+            ),
+            in_flight: registered(all, "writes_in_flight", "Writes to objects in flight", Gauge::default()),
+            leader: registered(all, "leader", "Whether this replica leads: 1 or 0", Gauge::default()),
+            reviews: registered(
+                all,
+                "admission_reviews",
+                "Admission requests, by schema, operation and outcome",
+                Family::default(),
+            ),
+            review_duration: seconds(
+                all,
+                "admission_review_duration",
+                "How long admission requests took",
+                // From a quarter of a millisecond to four seconds: a webhook's deadline is three.
+                Histogram::new(exponential_buckets(0.00025, 2.0, 15)),
+            ),
+            certificate_expiry: seconds(
+                all,
+                "admission_certificate_expiry_timestamp",
+                "When the admission certificate expires, since 1970; 0 if there is none",
+                Gauge::default(),
+            ),
+            certificate_failures: registered(
+                all,
+                "admission_certificate_failures",
+                "How often Etch could not use or write the admission certificate",
+                Counter::default(),
+            ),
+            registry,
         };
+        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
+        metrics.registry.register("build", "The version of Etch", build);
         // Starts at zero, or Prometheus would not see the first of each as an increase.
         for kind in StateKind::ALL {
             drop(metrics.objects.get_or_create(&ObjectLabels { outcome: kind.as_str() }));
@@ -226,98 +285,23 @@ impl Default for Metrics {
             let labels = ReviewLabels { schema: "*".to_owned(), operation: "CREATE", outcome: *outcome };
             drop(metrics.reviews.get_or_create(&labels));
         }
-        Self { registry: metrics.registered(), ..metrics }
+        metrics
     }
 }
 
-impl Metrics {
-    /// A registry of all metrics. A counter's name gets `_total` when it is shown, and a unit is added to the
-    /// name.
-    fn registered(&self) -> Registry {
-        let Self {
-            registry: _,
-            objects,
-            writes,
-            requests,
-            pass_duration,
-            phantom,
-            states,
-            reasons: _,
-            paused,
-            owners_lost,
-            owners_lost_of: _,
-            unreadable_policies,
-            in_flight,
-            leader,
-            reviews,
-            review_duration,
-            certificate_expiry,
-            certificate_failures,
-        } = self;
-        let mut registry = Registry::with_prefix("etch");
-        registry.register("objects", "Objects processed, by outcome", objects.clone());
-        registry.register("writes", "Writes to objects, by outcome", writes.clone());
-        registry.register("requests", "Requests to the API server, by verb and outcome", requests.clone());
-        registry.register_with_unit(
-            "pass_duration",
-            "How long sweeps over all objects of a CRD took",
-            Unit::Seconds,
-            pass_duration.clone(),
-        );
-        registry.register(
-            "phantom_objects",
-            "Objects of a CRD whose defaults etcd lacks or may lack",
-            phantom.clone(),
-        );
-        registry.register(
-            "crd_state",
-            "1 for the reason of the condition DefaultsPersisted of a CRD",
-            states.clone(),
-        );
-        registry.register(
-            "paused",
-            "CRDs whose objects Etch does not write because a policy has paused writes",
-            paused.clone(),
-        );
-        registry.register(
-            "owners_lost",
-            "CRDs whose objects Etch does not write any more because a write lost field owners",
-            owners_lost.clone(),
-        );
-        registry.register(
-            "unreadable_policies",
-            "DefaultsPolicies with values that this version of Etch does not support",
-            unreadable_policies.clone(),
-        );
-        registry.register("writes_in_flight", "Writes to objects in flight", in_flight.clone());
-        registry.register("leader", "Whether this replica leads: 1 or 0", leader.clone());
-        registry.register(
-            "admission_reviews",
-            "Admission requests, by schema, operation and outcome",
-            reviews.clone(),
-        );
-        registry.register_with_unit(
-            "admission_review_duration",
-            "How long admission requests took",
-            Unit::Seconds,
-            review_duration.clone(),
-        );
-        registry.register_with_unit(
-            "admission_certificate_expiry_timestamp",
-            "When the admission certificate expires, since 1970; 0 if there is none",
-            Unit::Seconds,
-            certificate_expiry.clone(),
-        );
-        registry.register(
-            "admission_certificate_failures",
-            "How often Etch could not use or write the admission certificate",
-            certificate_failures.clone(),
-        );
-        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "The version of Etch", build);
-        registry
-    }
+/// Registers a metric. A counter's name gets `_total` when it is shown.
+fn registered<M: Metric + Clone>(all: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    all.register(name, help, metric.clone());
+    metric
+}
 
+/// Registers a metric of seconds, which is added to its name.
+fn seconds<M: Metric + Clone>(all: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    all.register_with_unit(name, help, Unit::Seconds, metric.clone());
+    metric
+}
+
+impl Metrics {
     /// Counts one object.
     pub fn object(&self, state: StateKind) {
         self.objects.get_or_create(&ObjectLabels { outcome: state.as_str() }).inc();

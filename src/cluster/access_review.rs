@@ -146,7 +146,6 @@ impl Cluster {
     /// Sends an access review about Etch itself.
     pub(super) async fn review(&self, plural: &str, review: Value) -> Result<Json, CallError> {
         let path = format!("/apis/authorization.k8s.io/v1/{plural}");
-        let answer = self.call(send(Method::POST, &path, Json::from(review).to_vec())).await?;
-        Json::parse(&answer).map_err(CallError::malformed)
+        self.call_for_json(send(Method::POST, &path, Json::from(review).to_vec())).await
     }
 }

@@ -1,15 +1,14 @@
-//! What admission reads and writes: EmbeddedSchemas, the objects of facts, webhook configurations, whether an
-//! object exists. Of an object that only has to exist, it reads the metadata alone.
+//! What admission reads and writes: webhook configurations, and whether an object exists. Of an object that only
+//! has to exist, it reads the metadata alone.
 
-use kube::Resource as _;
 use serde_json::json;
 
-use super::call::{encoded, get, if_there, patch};
+use super::call::{get, if_exists, if_there, patch};
 use super::crds::{METADATA, accepting};
+use super::read::named;
 use super::{CallError, Cluster};
-use etch_admission::api::{EmbeddedSchema, EmbeddedSchemaStatus};
 use etch_admission::{CONFIGURATION, Lookup};
-use etch_core::api::GROUP;
+use etch_core::crd::Resource;
 use etch_core::plan::PatchKind;
 use kube_structural_schema::json::Json;
 
@@ -54,37 +53,9 @@ impl Cluster {
     /// See [`CallError`].
     pub async fn exists(&self, lookup: &Lookup<'_>) -> Result<bool, CallError> {
         let Lookup { group, version, resource, namespace, name } = *lookup;
-        let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", encoded(group)) };
-        let namespace = match namespace {
-            "" => String::new(),
-            namespace => format!("/namespaces/{}", encoded(namespace)),
-        };
-        let (version, resource, name) = (encoded(version), encoded(resource), encoded(name));
-        let path = format!("{root}/{version}{namespace}/{resource}/{name}");
-        match self.call(accepting(&path, METADATA)).await {
-            Ok(_) => Ok(true),
-            Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Replaces the status of an EmbeddedSchema. The uid makes sure that it is the one that was read.
-    ///
-    /// # Errors
-    /// See [`CallError`]. 404 and 409 mean that it is gone or was created again.
-    pub async fn set_embedded_schema_status(
-        &self,
-        name: &str,
-        uid: &str,
-        status: &EmbeddedSchemaStatus,
-    ) -> Result<(), CallError> {
-        let body = json!({
-            "apiVersion": EmbeddedSchema::api_version(&()),
-            "kind": EmbeddedSchema::kind(&()),
-            "metadata": { "name": name, "uid": uid },
-            "status": status,
-        });
-        self.apply(&format!("/apis/{GROUP}/v1alpha1/embeddedschemas/{}/status", encoded(name)), body).await
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let path = named(&Resource::new(group, version, resource), namespace, name);
+        Ok(if_exists(self.call(accepting(&path, METADATA)).await)?.is_some())
     }
 
     /// Etch's own webhook configuration; `None` if there is none.
@@ -95,8 +66,7 @@ impl Cluster {
         &self,
         which: WebhookConfiguration,
     ) -> Result<Option<Json>, CallError> {
-        let body = if_there(self.call(get(&which.path())).await)?;
-        body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
+        if_there(self.call_for_json(get(&which.path())).await)
     }
 
     /// Applies Etch's own webhook configuration.
@@ -127,8 +97,7 @@ impl Cluster {
             { "op": "replace", "path": "/metadata/resourceVersion", "value": resource_version },
             { "op": "add", "path": "/webhooks", "value": webhooks },
         ]);
-        let request = patch(&which.path(), PatchKind::Json, Json::from(operations).to_vec());
-        Json::parse(&self.call(request).await?).map_err(CallError::malformed)
+        self.call_for_json(patch(&which.path(), PatchKind::Json, Json::from(operations).to_vec())).await
     }
 
     /// Whether the API server would take a webhook configuration; nothing is stored.

@@ -7,6 +7,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Request, Response, Uri};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::client::Body;
+use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -17,6 +18,7 @@ use super::{CallError, Cluster, Held, ObjectRoom};
 use crate::metrics::{RequestOutcome, RequestVerb};
 use etch_core::plan::PatchKind;
 use etch_core::refusal::Refusal;
+use kube_structural_schema::json::Json;
 
 /// How long a request may take; kube itself would wait forever (fact K4). The server ends its own after 60 s.
 pub(super) const DEADLINE: Duration = Duration::from_secs(65);
@@ -24,22 +26,20 @@ pub(super) const DEADLINE: Duration = Duration::from_secs(65);
 impl Cluster {
     /// Sends a request and reads the whole answer.
     pub(super) async fn call(&self, request: Request<Vec<u8>>) -> Result<Vec<u8>, CallError> {
-        let mut retries = self.retries(request.method());
-        loop {
-            match self.call_once(request.clone()).await {
-                Err(error) => retries.wait_after(error).await?,
-                answer => return answer,
-            }
-        }
+        self.call_with_retries(request, None).await
     }
 
-    async fn call_once(&self, request: Request<Vec<u8>>) -> Result<Vec<u8>, CallError> {
-        let answer = async {
-            let response = self.open(request).await?;
-            let body = response.into_body().collect().await.map_err(|error| self.broken_off(&error))?;
-            Ok(body.to_bytes().into())
-        };
-        tokio::time::timeout(DEADLINE, answer).await.unwrap_or_else(|_| Err(self.timed_out(DEADLINE)))
+    /// As [`Self::call`], for an answer in JSON of any depth that Etch reads.
+    pub(super) async fn call_for_json(&self, request: Request<Vec<u8>>) -> Result<Json, CallError> {
+        json(&self.call(request).await?)
+    }
+
+    /// As [`Self::call`], for an answer of which a part is read.
+    pub(super) async fn call_for<T: DeserializeOwned>(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> Result<T, CallError> {
+        serde_json::from_slice(&self.call(request).await?).map_err(CallError::malformed)
     }
 
     /// As [`Self::call`], for answers that may be large: only a limited number are read at once. A caller
@@ -48,6 +48,14 @@ impl Cluster {
         &self,
         request: Request<Vec<u8>>,
         turns: &Semaphore,
+    ) -> Result<Vec<u8>, CallError> {
+        self.call_with_retries(request, Some(turns)).await
+    }
+
+    async fn call_with_retries(
+        &self,
+        request: Request<Vec<u8>>,
+        turns: Option<&Semaphore>,
     ) -> Result<Vec<u8>, CallError> {
         let mut retries = self.retries(request.method());
         loop {
@@ -62,12 +70,15 @@ impl Cluster {
     pub(super) async fn call_up_to(
         &self,
         request: Request<Vec<u8>>,
-        turns: &Semaphore,
+        turns: Option<&Semaphore>,
         most: usize,
     ) -> Result<Option<Vec<u8>>, CallError> {
         let answer = async {
             let response = self.open(request).await?;
-            let _turn = turns.acquire().await;
+            let _turn = match turns {
+                Some(turns) => Some(turns.acquire().await),
+                None => None,
+            };
             match Limited::new(response.into_body(), most).collect().await {
                 Ok(body) => Ok(Some(body.to_bytes().into())),
                 Err(error) if error.is::<LengthLimitError>() => Ok(None),
@@ -224,6 +235,11 @@ pub(super) fn if_exists<T>(answer: Result<T, CallError>) -> Result<Option<T>, Ca
         Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
         answer => answer.map(Some),
     }
+}
+
+/// An answer in JSON.
+pub(super) fn json(body: &[u8]) -> Result<Json, CallError> {
+    Json::parse(body).map_err(CallError::malformed)
 }
 
 fn built(request: http::request::Builder, body: Vec<u8>) -> Request<Vec<u8>> {

@@ -6,9 +6,9 @@ use http::header::ACCEPT;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{encoded, get, if_exists, if_there, try_apply};
+use super::call::{encoded, get, if_exists, if_there, json, try_apply};
+use super::read::{collection, named};
 use super::{CallError, Cluster, crds};
-use etch_core::crd::Resource;
 use kube_structural_schema::json::Json;
 
 /// Metadata only: no schemas.
@@ -66,11 +66,10 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn crd_names(&self) -> Result<Vec<String>, CallError> {
-        let Resource { group, version, plural } = crds();
         let mut names = Vec::new();
         let mut after = String::new();
         loop {
-            let path = format!("/apis/{group}/{version}/{plural}?limit=500&continue={}", encoded(&after));
+            let path = format!("{}?limit=500&continue={}", collection(&crds(), None), encoded(&after));
             let body = self.call(accepting(&path, METADATA_LIST)).await?;
             let list: List<'_> = serde_json::from_slice(&body).map_err(CallError::malformed)?;
             for item in list.items.into_iter().flatten() {
@@ -90,10 +89,8 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn crd(&self, name: &str) -> Result<Option<Json>, CallError> {
-        let Resource { group, version, plural } = crds();
-        let request = get(&format!("/apis/{group}/{version}/{plural}/{}", encoded(name)));
-        let body = if_exists(self.call_in_turn(request, &self.turns.crds).await)?;
-        body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
+        let body = if_exists(self.call_in_turn(get(&crd_path(name)), &self.turns.crds).await)?;
+        body.map(|body| json(&body)).transpose()
     }
 
     /// What the API server would make of a CRD that the user applies as `manager`: a dry run, which stores
@@ -108,10 +105,7 @@ impl Cluster {
         manager: &str,
         forced: bool,
     ) -> Result<Json, CallError> {
-        let Resource { group, version, plural } = crds();
-        let path = format!("/apis/{group}/{version}/{plural}/{}", encoded(name));
-        let request = try_apply(&path, manager, forced, crd.to_vec());
-        Json::parse(&self.call(request).await?).map_err(CallError::malformed)
+        self.call_for_json(try_apply(&crd_path(name), manager, forced, crd.to_vec())).await
     }
 
     /// Whether there is a CRD of this name, without its schema.
@@ -124,17 +118,20 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn has_generation(&self, name: &str, uid: &str, generation: i64) -> Result<bool, CallError> {
-        let Some(body) = self.crd_metadata(name).await? else { return Ok(false) };
-        let Partial { metadata } = serde_json::from_slice(&body).map_err(CallError::malformed)?;
-        Ok(metadata.uid == uid && metadata.generation == generation)
+        let metadata = self.crd_metadata(name).await?;
+        Ok(metadata.is_some_and(|metadata| metadata.uid == uid && metadata.generation == generation))
     }
 
     /// A CRD without its schema; `None` if there is none.
-    async fn crd_metadata(&self, name: &str) -> Result<Option<Vec<u8>>, CallError> {
-        let Resource { group, version, plural } = crds();
-        let path = format!("/apis/{group}/{version}/{plural}/{}", encoded(name));
-        if_exists(self.call(accepting(&path, METADATA)).await)
+    async fn crd_metadata(&self, name: &str) -> Result<Option<Metadata>, CallError> {
+        let read = self.call_for(accepting(&crd_path(name), METADATA)).await;
+        Ok(if_exists(read)?.map(|Partial { metadata }| metadata))
     }
+}
+
+/// The path of a CRD.
+pub(super) fn crd_path(name: &str) -> String {
+    named(&crds(), None, name)
 }
 
 /// A request for one form of what is there.

@@ -3,15 +3,16 @@
 
 use http::Method;
 use kube::Resource as _;
+use kube::core::object::HasStatus;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tracing::warn;
 
 use super::call::{forced, get, if_there, patch, send};
-use super::crds::{METADATA, answered_with};
+use super::crds::{METADATA, answered_with, crd_path};
+use super::read::named;
 use super::{CallError, Cluster};
-use etch_core::api::{
-    DefaultsPolicy, DefaultsPolicyStatus, DefaultsReport, DefaultsReportStatus, GROUP, RESUME_ANNOTATION,
-};
+use etch_core::api::{DefaultsReport, DefaultsReportStatus, GROUP, RESUME_ANNOTATION};
 use etch_core::condition::Condition;
 use etch_core::crd::Resource;
 use etch_core::engine::status::CrdRevision;
@@ -67,8 +68,7 @@ impl Cluster {
         if let Some(version) = version {
             body["metadata"]["resourceVersion"] = version.into();
         }
-        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}/status");
-        let answer = self.apply_for_metadata(&path, body).await?;
+        let answer = self.apply_for_metadata(&format!("{}/status", crd_path(name)), body).await?;
         Ok(CrdRevision::of(&answer))
     }
 
@@ -88,7 +88,7 @@ impl Cluster {
             "kind": "CustomResourceDefinition",
             "metadata": { "name": name, "uid": uid, "annotations": annotations.unwrap_or_else(|| json!({})) },
         });
-        self.apply(&format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"), body).await
+        self.apply(&crd_path(name), body).await
     }
 
     /// Sets the annotation that lets the pass of a CRD's generation continue after its canary; `None` removes
@@ -99,8 +99,7 @@ impl Cluster {
     pub async fn set_resumed(&self, name: &str, uid: &str, generation: Option<i64>) -> Result<(), CallError> {
         let generation = generation.map(|generation| generation.to_string());
         let body = json!({ "metadata": { "uid": uid, "annotations": { RESUME_ANNOTATION: generation } } });
-        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-        let request = patch(&path, PatchKind::Merge, Json::from(body).to_vec());
+        let request = patch(&crd_path(name), PatchKind::Merge, Json::from(body).to_vec());
         self.call(answered_with(request, METADATA)).await.map(drop)
     }
 
@@ -110,8 +109,8 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn report(&self, crd: &str, uid: &str) -> Result<Option<DefaultsReport>, CallError> {
-        let Some(body) = if_there(self.call(get(&report_path(crd))).await)? else { return Ok(None) };
-        let mut document: Value = serde_json::from_slice(&body).map_err(CallError::malformed)?;
+        let read: Option<Value> = if_there(self.call_for(get(&report_path(crd))).await)?;
+        let Some(mut document) = read else { return Ok(None) };
         let status = document["status"].take();
         let mut report: DefaultsReport = serde_json::from_value(document).map_err(CallError::malformed)?;
         if !status.is_null() {
@@ -227,23 +226,22 @@ impl Cluster {
         if_there(self.call(send(Method::DELETE, path, Json::from(body).to_vec())).await).map(drop)
     }
 
-    /// Replaces the status of a policy. The uid makes sure that it is the policy that was read.
+    /// Replaces the status of a policy or an EmbeddedSchema. The uid makes sure that it is the one that was read.
     ///
     /// # Errors
-    /// See [`CallError`]. 404 and 409 may mean that the policy is gone or was created again.
-    pub async fn set_policy_status(
-        &self,
-        name: &str,
-        uid: &str,
-        status: &DefaultsPolicyStatus,
-    ) -> Result<(), CallError> {
+    /// See [`CallError`]. 404 and 409 may mean that it is gone or was created again.
+    pub async fn set_status<K>(&self, name: &str, uid: &str, status: &K::Status) -> Result<(), CallError>
+    where
+        K: kube::Resource<DynamicType = ()> + HasStatus<Status: Serialize>,
+    {
         let body = json!({
-            "apiVersion": DefaultsPolicy::api_version(&()),
-            "kind": DefaultsPolicy::kind(&()),
+            "apiVersion": K::api_version(&()),
+            "kind": K::kind(&()),
             "metadata": { "name": name, "uid": uid },
             "status": status,
         });
-        self.apply(&format!("/apis/{GROUP}/v1alpha1/defaultspolicies/{name}/status"), body).await
+        let resource = Resource::new(GROUP, &K::version(&()), &K::plural(&()));
+        self.apply(&format!("{}/status", named(&resource, None, name)), body).await
     }
 
     /// Applies fields that only Etch sets. Forced: a client that replaces all conditions of a CRD owns ours
@@ -263,7 +261,7 @@ impl Cluster {
     /// As [`Self::apply`]; returns the object's metadata as it is then.
     async fn apply_for_metadata(&self, path: &str, body: Value) -> Result<Json, CallError> {
         let request = answered_with(forced(path, Json::from(body).to_vec()), METADATA);
-        Json::parse(&self.call(request).await?).map_err(CallError::malformed)
+        self.call_for_json(request).await
     }
 }
 
@@ -288,5 +286,5 @@ pub fn crds() -> Resource {
 }
 
 fn report_path(name: &str) -> String {
-    format!("/apis/{GROUP}/v1alpha1/defaultsreports/{name}")
+    named(&reports(), None, name)
 }

@@ -131,8 +131,8 @@ impl Dispatch {
     /// How often an event was published. A patch of nothing reads it: no other verb is needed for that.
     async fn count_of(&self, collection: &str, name: &str) -> Result<u64, CallError> {
         let path = format!("{collection}/{}", encoded(name));
-        let event = self.cluster.call(patch(&path, PatchKind::Merge, b"{}".to_vec())).await?;
-        let event: StoredEvent = serde_json::from_slice(&event).map_err(CallError::malformed)?;
+        let event: StoredEvent =
+            self.cluster.call_for(patch(&path, PatchKind::Merge, b"{}".to_vec())).await?;
         Ok(event.series.map_or(1, |series| series.count))
     }
 

@@ -10,7 +10,6 @@ use tokio::time::{Instant, sleep};
 
 use super::call::{encoded, get};
 use super::{CallError, Cluster};
-use kube_structural_schema::json::Json;
 
 /// How often Etch looks whether a Lease was renewed.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -54,7 +53,7 @@ impl Cluster {
         let began = Instant::now();
         let mut seen: BTreeMap<String, String> = BTreeMap::new();
         loop {
-            let answer = Json::parse(&self.call(get(&path)).await?).map_err(CallError::malformed)?;
+            let answer = self.call_for_json(get(&path)).await?;
             let leases = Leases::deserialize(&*answer).map_err(CallError::malformed)?;
             let held: Vec<Held> = leases.items.iter().filter_map(held).collect();
             for lease in &held {

@@ -133,8 +133,7 @@ impl Lease {
     }
 
     async fn read(&self) -> Result<Option<Json>, CallError> {
-        let body = if_exists(self.cluster.call(get(&format!("{}/{}", self.path, self.name))).await)?;
-        body.map(|body| Json::parse(&body).map_err(CallError::malformed)).transpose()
+        if_exists(self.cluster.call_for_json(get(&format!("{}/{}", self.path, self.name))).await)
     }
 
     async fn create(&self, now: String) -> Result<(), CallError> {

@@ -41,12 +41,9 @@ impl Cluster {
 
     /// The list of all StorageVersionMigrations; null where the server does not have that API.
     async fn migrations(&self) -> Result<Value, CallError> {
-        let Some(group) = if_there(self.call(get("/apis/storagemigration.k8s.io")).await)? else {
-            return Ok(Value::Null);
-        };
-        let group: Group = serde_json::from_slice(&group).map_err(CallError::malformed)?;
-        let path = format!("/apis/{}/storageversionmigrations", group.preferred_version.group_version);
-        let Some(list) = if_there(self.call(get(&path)).await)? else { return Ok(Value::Null) };
-        serde_json::from_slice(&list).map_err(CallError::malformed)
+        let group = if_there(self.call_for(get("/apis/storagemigration.k8s.io")).await)?;
+        let Some(Group { preferred_version }) = group else { return Ok(Value::Null) };
+        let path = format!("/apis/{}/storageversionmigrations", preferred_version.group_version);
+        Ok(if_there(self.call_for(get(&path)).await)?.unwrap_or_default())
     }
 }

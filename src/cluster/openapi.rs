@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::call::if_there;
+use super::call::{if_there, json};
 use super::crds::accepting;
 use super::{CallError, Cluster};
 use etch_lint::published::{Document, OpenApiError};
-use kube_structural_schema::json::Json;
 
 /// Where the index is, and what all addresses in it begin with.
 const ROOT: &str = "/openapi/v3";
@@ -115,8 +114,7 @@ impl Cluster {
         let body = if_there(self.call_in_turn(accepting(address, JSON), &self.turns.crds).await);
         // An API version that is gone since the index was read has an empty document before it has none.
         let Some(body) = body.map_err(called)?.filter(|body| !body.is_empty()) else { return Ok(None) };
-        let json = Json::parse(&body).map_err(|error| called(CallError::malformed(error)))?;
-        let document = Document::read(json);
+        let document = Document::read(json(&body).map_err(called)?);
         document
             .map(Some)
             .map_err(|source| PublishedError::Document { api_version: api_version.to_owned(), source })

@@ -12,7 +12,6 @@ use super::watch::Change;
 use super::{CallError, Cluster, crds};
 use etch_core::crd::{Crd, Resource};
 use etch_core::plan::{History, HistoryBuilder};
-use kube_structural_schema::json::Json;
 
 /// How long a watch stays open, in seconds: past events come at once, and nothing marks their end.
 const OPEN: u32 = 1;
@@ -118,8 +117,8 @@ impl Cluster {
     async fn remembered_of(&self, resources: &[Resource]) -> Result<Admission, CallError> {
         for resource in resources {
             let mut found = Admission::default();
-            let Some(list) = if_there(self.call(get(&collection(resource, None))).await)? else { continue };
-            let list = Json::parse(&list).map_err(CallError::malformed)?;
+            let list = if_there(self.call_for_json(get(&collection(resource, None))).await)?;
+            let Some(list) = list else { continue };
             list["items"].as_array().into_iter().flatten().for_each(|item| found.take(item));
             let mut take = |change: &Change| match change {
                 Change::Created(object) | Change::Applied(object) | Change::Deleted(object) => {
@@ -174,6 +173,7 @@ fn of_admission(version: &str, plural: &str) -> Resource {
 
 #[cfg(test)]
 mod tests {
+    use kube_structural_schema::json::Json;
     use serde_json::json;
 
     use super::*;

@@ -10,7 +10,6 @@ use super::{CallError, Cluster, GenerationCheck};
 use etch_core::crd::Crd;
 use etch_core::object::Object;
 use etch_core::plan::{Outcome, Request, Step, Terms, Write, WriteMachine};
-use kube_structural_schema::json::Json;
 
 impl Cluster {
     /// Performs a write that was planned for `object` as it had been read by `read`, as long as the CRD is
@@ -58,9 +57,8 @@ impl Cluster {
     async fn patched(&self, path: &str, uid: &str, request: &Request) -> Result<Object, CallError> {
         let part = if request.to_status { "/status" } else { "" };
         // A test of a JSON patch compares bytes, with the object as Go writes it (fact W23).
-        let answer =
-            self.call(patch(&format!("{path}{part}"), request.kind, request.body.to_go_vec())).await?;
-        let answer = Json::parse(&answer).map(Object::from).map_err(CallError::malformed)?;
+        let sent = patch(&format!("{path}{part}"), request.kind, request.body.to_go_vec());
+        let answer = Object::from(self.call_for_json(sent).await?);
         match answer.uid() == uid {
             true => Ok(answer),
             false => Err(CallError::malformed(serde_json::Error::custom("another object"))),

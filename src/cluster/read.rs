@@ -8,7 +8,7 @@ use http::Method;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{encoded, get};
+use super::call::{encoded, get, if_exists};
 use super::crds::{METADATA_LIST, accepting};
 use super::page_budget::Reservation;
 use super::{CallError, Cluster, Received, Scope};
@@ -136,8 +136,7 @@ impl Cluster {
         namespace: Option<&str>,
     ) -> Result<Json, CallError> {
         let path = format!("{}?limit=1", collection(resource, namespace));
-        let list = self.call(accepting(&path, METADATA_LIST)).await?;
-        Json::parse(&list).map_err(CallError::malformed)
+        self.call_for_json(accepting(&path, METADATA_LIST)).await
     }
 
     async fn page_at(
@@ -158,7 +157,7 @@ impl Cluster {
                 Form::Whole => get(&path),
                 Form::Metadata => accepting(&path, METADATA_LIST),
             };
-            let body = self.call_up_to(request, &self.turns.pages, reservation.most()).await;
+            let body = self.call_up_to(request, Some(&self.turns.pages), reservation.most()).await;
             match body.map_err(|error| own(resource, error))? {
                 Some(body) => return RawPage::read(body, reservation),
                 None => reservation.set_too_large(),
@@ -189,14 +188,10 @@ impl Cluster {
         identity: &Identity,
     ) -> Result<Option<Received>, CallError> {
         let path = named(resource, identity.namespace.as_deref(), &identity.name);
-        match self.call_with_room(get(&path), &self.object_room(resource)).await {
-            Ok((body, held)) => {
-                let object = parsed(&body)?;
-                Ok((object.uid() == identity.uid).then(|| Received::new(object, held)))
-            }
-            Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
-            Err(error) => Err(error),
-        }
+        let read = if_exists(self.call_with_room(get(&path), &self.object_room(resource)).await)?;
+        let received = |(body, held): (Vec<u8>, _)| Ok(Received::new(parsed(&body)?, held));
+        let received = read.map(received).transpose()?;
+        Ok(received.filter(|object| object.uid() == identity.uid))
     }
 
     /// Reads one object by its name; `None` if there is none.
@@ -209,11 +204,8 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Object>, CallError> {
-        match self.call(get(&named(resource, namespace, name))).await {
-            Ok(body) => parsed(&body).map(Some),
-            Err(CallError::Refused(refusal)) if refusal.is_missing_object() => Ok(None),
-            Err(error) => Err(error),
-        }
+        let body = if_exists(self.call(get(&named(resource, namespace, name))).await)?;
+        body.map(|body| parsed(&body)).transpose()
     }
 }
 

@@ -105,8 +105,7 @@ impl Cluster {
     }
 
     async fn served(&self, root: &str) -> Result<Discovery, CallError> {
-        let body = self.call(accepting(root, DISCOVERY)).await?;
-        serde_json::from_slice(&body).map_err(CallError::malformed)
+        self.call_for(accepting(root, DISCOVERY)).await
     }
 }
 

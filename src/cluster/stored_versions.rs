@@ -6,7 +6,7 @@ use std::pin::pin;
 use futures::TryStreamExt;
 
 use super::call::patch_as;
-use super::crds::{METADATA, answered_with};
+use super::crds::{METADATA, answered_with, crd_path};
 use super::scan::scan;
 use super::{CallError, Cluster, Scope};
 use etch_core::crd::Crd;
@@ -54,7 +54,7 @@ impl Cluster {
         if self.is_migrated(crd).await? {
             return Ok(Trim::Migrated);
         }
-        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}/status", crd.name());
+        let path = format!("{}/status", crd_path(crd.name()));
         let mut attempts = 0;
         loop {
             attempts += 1;

@@ -2,7 +2,6 @@
 
 use super::call::get;
 use super::{CallError, Cluster};
-use kube_structural_schema::json::Json;
 
 impl Cluster {
     /// The version of the API server that answers, such as `v1.37.1`. Every client may read it.
@@ -10,7 +9,7 @@ impl Cluster {
     /// # Errors
     /// See [`CallError`].
     pub async fn kubernetes_version(&self) -> Result<String, CallError> {
-        let answer = Json::parse(&self.call(get("/version")).await?).map_err(CallError::malformed)?;
+        let answer = self.call_for_json(get("/version")).await?;
         Ok(answer["gitVersion"].as_str().unwrap_or_default().to_owned())
     }
 }

@@ -110,8 +110,7 @@ pub(crate) fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
     let line = |(reason, all): (String, Vec<Failure>)| {
         let way_out = way_out(&reason, scope);
         let why = if let [one] = &all[..] { &one.error } else { &reason };
-        let names: Vec<&str> = all.iter().map(|failure| failure.crd.as_str()).collect();
-        format!("{}: {why}{way_out}{}", first(&names), all[0].resume)
+        format!("{}: {why}{way_out}{}", first(all.iter().map(|failure| &failure.crd)), all[0].resume)
     };
     groups.into_iter().map(line).collect()
 }

@@ -2,6 +2,7 @@
 //! server.
 
 pub(super) mod crd_impact;
+mod document;
 pub(super) mod gather;
 mod html;
 mod markdown;
@@ -196,7 +197,7 @@ impl Impact {
         emit(
             out,
             self.output.output(),
-            || print::document(&all, &gone, &scope),
+            || document::document(&all, &gone, &scope),
             |out| match self.output {
                 Form::Markdown => markdown::write(out, &all, &scope, &about),
                 Form::Html => html::write(out, &all, &scope, &about),
@@ -266,9 +267,8 @@ fn left_out_of_release(
 ) -> anyhow::Result<BTreeSet<TypeName>> {
     let installed = installed(old, new, crds);
     if !installed.is_empty() {
-        let names: Vec<&str> = installed.keys().copied().collect();
-        let count = report::counted(names.len() as u64, "installed CRD");
-        let names = super::policy::first(&names);
+        let count = report::counted(installed.len() as u64, "installed CRD");
+        let names = super::policy::first(installed.keys());
         note(&format!("left out: {count}, which these documents do not have: {}", names))?;
     }
     Ok(installed.into_values().flatten().collect())

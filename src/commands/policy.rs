@@ -5,7 +5,6 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use etch_admission::installed_crds;
 use etch_core::api::{DefaultsPolicySpec, DefaultsReportStatus, GROUP, Policies, assign, counting};
 use etch_core::crd::Crd;
 use etch_core::duration;
+use etch_core::object::Object;
 use etch_core::prediction::{PendingChanges, pending_changes};
 use kube_structural_schema::json::Json;
 use kube_structural_schema::mismatch::without_values;
@@ -26,14 +26,13 @@ use kube_structural_schema::prune;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub(crate) use etch_core::api::{Labels, labels};
+
 pub(crate) use self::rules::{Rules, first, write_all};
 use super::none_of;
 use super::once::Once;
 
 use crate::commands::streams::note;
-
-/// The labels of a CRD.
-pub(crate) type Labels = BTreeMap<String, String>;
 
 /// Which policies to decide under.
 #[derive(Args, Clone, Debug)]
@@ -82,10 +81,8 @@ impl Known {
     pub(crate) async fn of(cluster: &Cluster) -> anyhow::Result<Self> {
         let unread = match cluster.all_policies().await {
             Ok(Some(documents)) => {
-                let read = documents
-                    .iter()
-                    .map(|document| (document.name().to_owned(), counting(&document.json()["spec"])));
-                return Ok(Self { policies: Some(read.collect()), unread: None });
+                let policies = counted(documents.iter().map(Object::json));
+                return Ok(Self { policies: Some(policies), unread: None });
             }
             Ok(None) => Unread::NotInstalled,
             Err(error) if error.code() == Some(403) => Unread::Refused(error.to_string()),
@@ -130,10 +127,10 @@ pub(crate) fn due(report: Option<&DefaultsReportStatus>, crd: &Crd, rules: &Rule
     Some(pending_changes(report?, crd, settings))
 }
 
-/// The labels in a document.
-pub(crate) fn labels(document: &Json) -> Labels {
-    let labels = document["metadata"]["labels"].as_object().into_iter().flatten();
-    labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+/// What counts of each policy of a cluster.
+pub(crate) fn counted<'a>(documents: impl IntoIterator<Item = &'a Json>) -> Policies {
+    let name = |policy: &Json| policy["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    documents.into_iter().map(|policy| (name(policy), counting(&policy["spec"]))).collect()
 }
 
 /// The policies in files. A field that no policy has is an error there, at any depth, as it is for kubectl: the

@@ -1,7 +1,6 @@
 //! Which policy governs a CRD, for code on this replica that answers requests about CRDs.
 //! It only reads: the operator keeps the index.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -9,7 +8,7 @@ use tokio::sync::broadcast;
 
 use super::context::SharedIndex;
 use super::index::Change;
-use etch_core::api::{Mode, Settings};
+use etch_core::api::{Mode, Settings, labels};
 use etch_core::object::Object;
 use etch_core::upgrade::GuardMode;
 
@@ -37,12 +36,8 @@ impl PolicyLookup {
 
     /// The settings for a CRD as this document has it, labels included; `None` if no policy selects it.
     pub fn of(&self, crd: &Value) -> Option<GoverningPolicy> {
-        let metadata = &crd["metadata"];
-        let labels = metadata["labels"].as_object().into_iter().flatten();
-        let labels: BTreeMap<String, String> =
-            labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect();
-        let (settings, guard_mode) =
-            self.index.read().guarded(metadata["name"].as_str()?, &labels, self.settle)?;
+        let name = crd["metadata"]["name"].as_str()?;
+        let (settings, guard_mode) = self.index.read().guarded(name, &labels(crd), self.settle)?;
         Some(GoverningPolicy { settings, guard_mode })
     }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::cluster::{Backoff, Cluster};
-use etch_core::api::DefaultsPolicyStatus;
+use etch_core::api::{DefaultsPolicy, DefaultsPolicyStatus};
 use etch_core::engine::reapply_backoff::ReapplyBackoff;
 
 /// The least time between two rounds, even if another client writes the statuses as well.
@@ -47,7 +47,7 @@ pub(crate) async fn write_statuses(cluster: Cluster, mut wanted: watch::Receiver
                 continue;
             }
             let PolicyStatus { name, uid, status } = wanted;
-            match cluster.set_policy_status(name, uid, status).await {
+            match cluster.set_status::<DefaultsPolicy>(name, uid, status).await {
                 // If it is still wanted then, another client has replaced it.
                 Ok(()) => later = later.into_iter().chain([note(&mut written, wanted)]).min(),
                 // One that is gone is not wanted any more as soon as its watch reports it.

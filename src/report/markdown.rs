@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use etch_core::words::cut;
+
 use super::plain;
 
 /// How many rows a table has; a comment on a pull request holds 65 536 characters.
@@ -22,10 +24,7 @@ pub fn code(text: &str) -> String {
 
 /// A value in a code span, its beginning only where it is long.
 pub fn value(text: &str) -> String {
-    match text.char_indices().nth(VALUE) {
-        Some((end, _)) => code(&format!("{}…", &text[..end])),
-        None => code(text),
-    }
+    code(&cut(text, VALUE))
 }
 
 /// A command in a block, to be copied.
@@ -63,16 +62,14 @@ impl MarkdownTable {
         self.rows.push(cells.into_iter().map(|cell| cell.replace('|', "\\|")).collect());
     }
 
-    /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Writes the table, with how many rows are left out, and an empty line.
+    /// Writes the table, with how many rows are left out, and an empty line; nothing if there are no rows.
     ///
     /// # Errors
     /// What the writer answers.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.rows.is_empty() {
+            return Ok(());
+        }
         writeln!(out, "| {} |", self.heads.join(" | "))?;
         writeln!(out, "|{}", "---|".repeat(self.heads.len()))?;
         for row in &self.rows {

@@ -14,7 +14,7 @@ use serde::Serialize;
 pub use etch_core::words::counted;
 pub use json::write_json;
 pub use kube_manifests::write_document;
-pub use plain::plain;
+pub use plain::{plain, shortened};
 pub use style::{Style, Tone};
 pub use table::{Cell, Table};
 

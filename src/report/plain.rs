@@ -19,6 +19,14 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     shown.into()
 }
 
+/// A text with an ellipsis in place of what is beyond so many characters.
+pub fn shortened(text: &str, room: usize) -> String {
+    match text.char_indices().nth(room) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(room - 1).chain(['…']).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

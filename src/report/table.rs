@@ -60,7 +60,20 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Writes head and rows. Where a line is too short for the last column, its text continues below.
+    /// Writes an empty line and the table; nothing if there are no rows.
+    ///
+    /// # Errors
+    /// What the writer answers.
+    pub fn write_below(&self, out: &mut dyn Write, style: &Style) -> io::Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        writeln!(out)?;
+        self.write(out, style)
+    }
+
+    /// Writes head and rows; nothing if there are no rows. Where a line is too short for the last column, its
+    /// text continues below.
     ///
     /// # Errors
     /// What the writer answers.

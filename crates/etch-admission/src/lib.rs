@@ -15,6 +15,7 @@
 pub mod admission_review;
 mod answer;
 pub mod api;
+mod applied;
 mod broken;
 mod compile;
 mod correlated;
@@ -45,6 +46,7 @@ mod webhooks;
 mod wrong_types;
 
 pub use answer::{Answer, FieldError};
+pub use applied::{altered, is_applied, unguarded, with_injected, without_authority};
 pub use broken::{BrokenDefault, broken_by_defaults};
 pub use compile::Compiled;
 pub use existing::{Existing, Lacking, existing};
@@ -56,6 +58,6 @@ pub use review::{Review, review};
 pub use settings::{FailurePolicy, MatchCondition, Webhooks};
 pub use spec::{Declaration, FactObject, OnExisting, Operation};
 pub use webhooks::{
-    CONFIGURATION, Endpoint, GUARD, GUARDS, Injection, MANAGED_BY, MIGRATION_GUARD, SERVICE, altered,
-    configurations, is_applied, is_asked_about, schema_of, unguarded, with_injected, without_authority,
+    CONFIGURATION, Endpoint, GUARD, GUARDS, Injection, MANAGED_BY, MIGRATION_GUARD, SERVICE, configurations,
+    is_asked_about, schema_of,
 };

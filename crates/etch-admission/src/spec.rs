@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::settings::Webhooks;
 use etch_core::described;
+use kube_structural_schema::json::has_field;
 
 /// The places of an extension, the facts that it needs, and its types, defaults and rules.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,16 +80,7 @@ impl Declaration {
         let schema = self.schema.as_ref().map(|schema| &schema.open_api_v3_schema);
         !self.defaults.is_empty()
             || self.unknown_fields == Some(UnknownFields::Prune)
-            || schema.is_some_and(names_default)
-    }
-}
-
-/// Whether a field anywhere in a schema is called `default`.
-fn names_default(node: &Value) -> bool {
-    match node {
-        Value::Object(fields) => fields.contains_key("default") || fields.values().any(names_default),
-        Value::Array(items) => items.iter().any(names_default),
-        _ => false,
+            || schema.is_some_and(|schema| has_field(schema, "default"))
     }
 }
 

@@ -42,6 +42,14 @@ pub fn first(names: &[impl AsRef<str>], all: u64, shown: usize) -> String {
     text
 }
 
+/// The first characters of a text, and a sign where there are more.
+pub fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{counted, first};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::broken_clause;
 use super::rule::{Report, Rule, Severity};
-use super::site::{Site, each, is_default_of_core};
+use super::site::{Site, is_default_of_core};
 use super::subject::Subject;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::finding::Finding;
@@ -38,20 +38,18 @@ that require a field without a default or the name of a reference, unless the ob
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            if site.schema.kind == SchemaType::Object {
-                // The result of the object's own default is known for certain (ETCH004).
-                let is_known = |finding: &Finding| finding.default_site() == site.path();
-                if site.default().is_some() && version.default_findings().beyond_server.iter().any(is_known) {
-                    return;
-                }
-                for message in broken(site) {
-                    report.add(&version.name, site.path(), message);
-                }
+    subject.each_site(&mut |version, site| {
+        if site.schema.kind == SchemaType::Object {
+            // The result of the object's own default is known for certain (ETCH004).
+            let is_known = |finding: &Finding| finding.default_site() == site.path();
+            if site.default().is_some() && version.default_findings().beyond_server.iter().any(is_known) {
+                return;
             }
-        });
-    }
+            for message in broken(site) {
+                report.add(&version.name, site.path(), message);
+            }
+        }
+    });
 }
 
 /// What the emptiest object of a place breaks with its defaults and not without them.

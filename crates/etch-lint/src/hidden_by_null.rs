@@ -1,7 +1,7 @@
 //! ETCH019: defaults below objects that may be null.
 
 use super::rule::{Report, Rule, Severity};
-use super::site::{Site, each, is_zero};
+use super::site::{Site, is_zero};
 use super::subject::Subject;
 use kube_structural_schema::path::TrailStep;
 use kube_structural_schema::schema::{Schema, SchemaType};
@@ -21,25 +21,22 @@ are required objects, items and map values; ETCH005 and ETCH010 are about object
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            if !is_null_object(site) || site.default().is_some() || site.is_in_status() {
-                return;
-            }
-            let hidden = |(_, field): &(&str, &Schema)| {
-                field.default.as_deref().is_some_and(|default| !is_zero(default))
-            };
-            let names: Vec<&str> =
-                site.schema.properties.iter().filter(hidden).map(|(name, _)| name).take(3).collect();
-            if !names.is_empty() {
-                let message = format!(
-                    "the object may be null, which hides the defaults of its fields, such as {}",
-                    names.join(", ")
-                );
-                report.add(&version.name, site.path(), message);
-            }
-        });
-    }
+    subject.each_site(&mut |version, site| {
+        if !is_null_object(site) || site.default().is_some() || site.is_in_status() {
+            return;
+        }
+        let hidden =
+            |(_, field): &(&str, &Schema)| field.default.as_deref().is_some_and(|default| !is_zero(default));
+        let names: Vec<&str> =
+            site.schema.properties.iter().filter(hidden).map(|(name, _)| name).take(3).collect();
+        if !names.is_empty() {
+            let message = format!(
+                "the object may be null, which hides the defaults of its fields, such as {}",
+                names.join(", ")
+            );
+            report.add(&version.name, site.path(), message);
+        }
+    });
 }
 
 /// Whether it is a nullable object that is always given where the place above it is.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::rule::{Report, Rule, Severity};
-use super::site::{Site, each};
+use super::site::Site;
 use super::subject::Subject;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::TrailStep;
@@ -28,18 +28,16 @@ are not reported.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        let mut known = Known::new();
-        each(&version.schema, &mut |site| {
-            if let Some(default) = site.default()
-                && !site.is_copy_of_core()
-                && let Some(holder) = held_at(site, default, &mut known)
-            {
-                let message = format!("a rule of {holder} compares the field with its old value");
-                report.add(&version.name, site.path(), message);
-            }
-        });
-    }
+    let mut known = Known::new();
+    subject.each_site(&mut |version, site| {
+        if let Some(default) = site.default()
+            && !site.is_copy_of_core()
+            && let Some(holder) = held_at(site, default, &mut known)
+        {
+            let message = format!("a rule of {holder} compares the field with its old value");
+            report.add(&version.name, site.path(), message);
+        }
+    });
 }
 
 /// What rules compare with `oldSelf`, by where they are in memory: each is compiled once.

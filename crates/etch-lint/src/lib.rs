@@ -42,7 +42,7 @@ use etch_core::crd::CrdError;
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::DEEPEST;
-use rule::Report;
+use rule::{Report, in_order};
 use subject::Subject;
 
 pub use compatibility::{COMPATIBILITY_RULES, compatibility, crd_removed};
@@ -117,13 +117,7 @@ pub fn lint(crd: &Json) -> Result<Vec<Finding>, LintError> {
     for finding in &mut findings {
         finding.version_index = subject.version_index(&finding.version);
     }
-    findings.sort_by_cached_key(|finding| {
-        (finding.version_index, finding.path.to_string(), finding.rule.code, finding.message.clone())
-    });
-    findings.dedup_by(|a, b| {
-        a.rule.code == b.rule.code && a.version == b.version && a.path == b.path && a.message == b.message
-    });
-    Ok(findings)
+    Ok(in_order(findings))
 }
 
 /// Applies every rule to an EmbeddedSchema, in view of the CRDs that are known: a target of another resource

@@ -1,7 +1,7 @@
 //! ETCH008: defaults of the keys of lists of type map.
 
 use super::rule::{Report, Rule, Severity};
-use super::site::{Site, each, shown};
+use super::site::{Site, shown};
 use super::subject::Subject;
 use kube_structural_schema::path::TrailStep;
 
@@ -21,16 +21,14 @@ has a default: the protocol of a port, and the name of a reference in lists such
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            if let Some(default) = site.default().filter(|_| !site.is_copy_of_core())
-                && is_key(site)
-            {
-                let message = format!("a key of the list's items has the default {}", shown(default));
-                report.add(&version.name, site.path(), message);
-            }
-        });
-    }
+    subject.each_site(&mut |version, site| {
+        if let Some(default) = site.default().filter(|_| !site.is_copy_of_core())
+            && is_key(site)
+        {
+            let message = format!("a key of the list's items has the default {}", shown(default));
+            report.add(&version.name, site.path(), message);
+        }
+    });
 }
 
 /// Whether a place is a key of the items of a list of type map.

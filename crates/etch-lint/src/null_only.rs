@@ -1,7 +1,7 @@
 //! ETCH018: defaults of items and of values of maps, which nothing but a null makes way for.
 
 use super::rule::{Report, Rule, Severity};
-use super::site::{each, is_zero, shown};
+use super::site::{is_zero, shown};
 use super::subject::Subject;
 use kube_structural_schema::path::TrailStep;
 
@@ -20,19 +20,17 @@ reported are defaults that are a zero value, as generators write them, and nulla
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            let of = match site.step {
-                TrailStep::Items => "an item of the list",
-                TrailStep::Values => "a value of the map",
-                _ => return,
-            };
-            if let Some(default) = site.default().filter(|default| !is_zero(default))
-                && !site.schema.nullable
-            {
-                let message = format!("the default {} applies only if {of} is null", shown(default));
-                report.add(&version.name, site.path(), message);
-            }
-        });
-    }
+    subject.each_site(&mut |version, site| {
+        let of = match site.step {
+            TrailStep::Items => "an item of the list",
+            TrailStep::Values => "a value of the map",
+            _ => return,
+        };
+        if let Some(default) = site.default().filter(|default| !is_zero(default))
+            && !site.schema.nullable
+        {
+            let message = format!("the default {} applies only if {of} is null", shown(default));
+            report.add(&version.name, site.path(), message);
+        }
+    });
 }

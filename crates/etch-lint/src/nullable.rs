@@ -1,7 +1,6 @@
 //! ETCH010: defaults of nullable fields.
 
 use super::rule::{Report, Rule, Severity};
-use super::site::each;
 use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
@@ -19,15 +18,13 @@ Remove `nullable`, or handle null where the field is used.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            if site.schema.nullable && site.default().is_some() {
-                report.add(
-                    &version.name,
-                    site.path(),
-                    "the field is nullable, and the default does not replace a null",
-                );
-            }
-        });
-    }
+    subject.each_site(&mut |version, site| {
+        if site.schema.nullable && site.default().is_some() {
+            report.add(
+                &version.name,
+                site.path(),
+                "the field is nullable, and the default does not replace a null",
+            );
+        }
+    });
 }

@@ -13,9 +13,9 @@ use super::{
     nullable, optional_list_map_key, parent_disagrees, required, required_object, unreachable,
     version_or_image,
 };
-use crate::published::{Document, TypeName, short};
+use crate::published::{Document, TypeName, child, short};
 use kube_structural_schema::json::{Json, is_zero};
-use kube_structural_schema::path::{Path, Step};
+use kube_structural_schema::path::Path;
 use kube_structural_schema::schema::DEEPEST;
 
 /// The rules about published types, in the order of their codes. Left out is what only a CRD has: a
@@ -115,14 +115,7 @@ fn check(of: &TypeName, schema: Json) -> Vec<Finding> {
 
 /// Whether the default of a place is one that generators write for every field that is not a pointer.
 fn is_generated(schema: &Value, path: &Path) -> bool {
-    let at = path.steps().iter().try_fold(schema, |schema, step| match step {
-        Step::Field(name) | Step::Key(name) => schema
-            .get("properties")
-            .and_then(|all| all.get(name))
-            .or_else(|| schema.get("additionalProperties")),
-        Step::Items | Step::Index(_) => schema.get("items"),
-        Step::Values => schema.get("additionalProperties"),
-    });
+    let at = path.steps().iter().try_fold(schema, child);
     at.and_then(|schema| schema.get("default")).is_some_and(|default| !default.is_null() && is_zero(default))
 }
 

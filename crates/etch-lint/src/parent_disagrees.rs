@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::rule::{Report, Rule, Severity};
-use super::site::{each, requires, shown};
+use super::site::{requires, shown};
 use super::subject::Subject;
 use kube_structural_schema::json::same;
 use kube_structural_schema::path::{Path, Step};
@@ -24,15 +24,13 @@ exception: the object's default must contain it.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            if let Some(default @ Value::Object(_)) = site.default() {
-                let mut compare = Compare { version: &version.name, top: site.path(), report };
-                let at = compare.top.clone();
-                compare.object(default, site.schema, &at);
-            }
-        });
-    }
+    subject.each_site(&mut |version, site| {
+        if let Some(default @ Value::Object(_)) = site.default() {
+            let mut compare = Compare { version: &version.name, top: site.path(), report };
+            let at = compare.top.clone();
+            compare.object(default, site.schema, &at);
+        }
+    });
 }
 
 struct Compare<'r, 'f> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::refusal::{Part, Refusal};
+use super::refusal::{Part, Refusal, version_at};
 use super::rule::{Finding, Rule, Severity};
 use kube_crd_validation::crd::{Malformed, Release, validate_create_on, validate_update_on};
 use kube_structural_schema::finding::{self, Kind};
@@ -113,30 +113,15 @@ fn message(error: &finding::Finding, only: &[Release]) -> String {
 }
 
 fn finding_at(crd: &Value, refusal: Refusal, message: String) -> Finding {
-    let index = match refusal.place.get(..3) {
-        Some([Part::Field(spec), Part::Field(versions), Part::Item(index)])
-            if spec == "spec" && versions == "versions" && refusal.field.starts_with("spec.versions[") =>
-        {
-            Some(*index)
-        }
-        _ => None,
-    };
-    let name = index.and_then(|index| crd["spec"]["versions"][index]["name"].as_str()).unwrap_or_default();
+    let is_of_version = refusal.field.starts_with("spec.versions[");
+    let (version_index, version) = version_at(crd, if is_of_version { &refusal.place } else { &[] });
     let path = match refusal.field.split_once("openAPIV3Schema") {
         Some((_, below)) => {
             finding::Finding::new(Kind::Invalid, format!("openAPIV3Schema{below}"), "").default_site()
         }
         None => Path::root(),
     };
-    Finding {
-        rule: &RULE,
-        version: name.to_owned(),
-        version_index: index,
-        path,
-        message,
-        refusal: Some(refusal),
-        go: None,
-    }
+    Finding { version_index, refusal: Some(refusal), ..Finding::new(&RULE, version, path, message) }
 }
 
 /// Where the document has what the server's error about a field is about. What the server has moved to the

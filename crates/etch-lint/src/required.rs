@@ -1,7 +1,6 @@
 //! ETCH007: defaults of required fields.
 
 use super::rule::{Report, Rule, Severity};
-use super::site::each;
 use super::subject::Subject;
 
 pub(super) const RULE: Rule = Rule {
@@ -20,15 +19,13 @@ Remove the field from `required` (with controller-gen: `+optional`). A key of a 
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            if site.default().is_some() && site.is_required() && !super::list_map_key::is_key(site) {
-                report.add(
-                    &version.name,
-                    site.path(),
-                    "the field is required, which its default makes meaningless",
-                );
-            }
-        });
-    }
+    subject.each_site(&mut |version, site| {
+        if site.default().is_some() && site.is_required() && !super::list_map_key::is_key(site) {
+            report.add(
+                &version.name,
+                site.path(),
+                "the field is required, which its default makes meaningless",
+            );
+        }
+    });
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::rule::{Report, Rule, Severity};
-use super::site::{each, is_zero};
+use super::site::is_zero;
 use super::subject::Subject;
 use kube_structural_schema::compile::Compiled;
 use kube_structural_schema::schema::{Schema, SchemaType};
@@ -24,24 +24,22 @@ and that are valid with it; not `.spec`, which every object has, nor `.status`, 
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            if site.is_required()
+    subject.each_site(&mut |version, site| {
+        if site.is_required()
                 && site.default().is_none()
                 && !site.schema.nullable
                 && !site.is_in_status()
                 // Every object has a spec, required or not.
                 && !site.is_top_level("spec")
                 && is_complete(site.schema)
-            {
-                report.add(
-                    &version.name,
-                    site.path(),
-                    "the object is required though its defaults make it complete; it has no default of its own",
-                );
-            }
-        });
-    }
+        {
+            report.add(
+                &version.name,
+                site.path(),
+                "the object is required though its defaults make it complete; it has no default of its own",
+            );
+        }
+    });
 }
 
 /// Whether `{}` gets a default that matters, is valid with all that it gets, and is accepted as a default,

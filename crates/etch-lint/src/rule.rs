@@ -69,6 +69,12 @@ pub struct GoPlace {
 }
 
 impl Finding {
+    /// Something about a place in the schema of a version; empty where it is about the CRD as a whole.
+    pub(super) fn new(rule: &'static Rule, version: &str, path: Path, message: impl Into<String>) -> Self {
+        let (version, message) = (version.to_owned(), message.into());
+        Self { rule, version, version_index: None, path, message, refusal: None, go: None }
+    }
+
     /// Whether it is an error of the API server's validation, or of its decoding.
     pub fn is_of_server(&self) -> bool {
         !self.rule.code.starts_with("ETCH4")
@@ -84,6 +90,17 @@ impl Finding {
     }
 }
 
+/// Findings in the order of the versions, then of places, then of codes, each once.
+pub(super) fn in_order(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_by_cached_key(|finding| {
+        (finding.version_index, finding.path.to_string(), finding.rule.code, finding.message.clone())
+    });
+    findings.dedup_by(|a, b| {
+        a.rule.code == b.rule.code && a.version == b.version && a.path == b.path && a.message == b.message
+    });
+    findings
+}
+
 /// Collects the findings of one rule.
 pub(super) struct Report<'a> {
     pub(super) rule: &'static Rule,
@@ -92,16 +109,7 @@ pub(super) struct Report<'a> {
 
 impl Report<'_> {
     pub(super) fn add(&mut self, version: &str, path: Path, message: impl Into<String>) {
-        let (rule, version, message) = (self.rule, version.to_owned(), message.into());
-        self.findings.push(Finding {
-            rule,
-            version,
-            version_index: None,
-            path,
-            message,
-            refusal: None,
-            go: None,
-        });
+        self.findings.push(Finding::new(self.rule, version, path, message));
     }
 }
 

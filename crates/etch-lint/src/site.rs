@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use etch_core::words::cut;
 use kube_structural_schema::format;
 use kube_structural_schema::json::Json;
 pub(super) use kube_structural_schema::json::is_zero;
@@ -111,11 +112,7 @@ pub(super) fn requires(schema: &Schema, name: &str) -> bool {
 /// A default in a message, cut where it is long.
 pub(super) fn shown(value: &Value) -> String {
     const LONGEST: usize = 60;
-    let text = String::from_utf8_lossy(&Json::from(value.clone()).to_vec()).into_owned();
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&String::from_utf8_lossy(&Json::from(value.clone()).to_vec()), LONGEST)
 }
 
 /// Whether the server checks values of a type against a format.

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use serde_json::Value;
 
+use super::site::{Site, each};
 use etch_core::crd::CrdError;
 use kube_crd_validation::{self, DefaultFindings};
 use kube_structural_schema::finding::{Finding, Kind};
@@ -54,6 +55,13 @@ impl<'a> Subject<'a> {
     /// The versions in use: served, or in etcd. The server checks the others as well.
     pub(super) fn in_use(&self) -> impl Iterator<Item = &Version> {
         self.versions.iter().filter(|version| version.served || version.storage)
+    }
+
+    /// Visits every place of the versions in use.
+    pub(super) fn each_site(&self, visit: &mut dyn FnMut(&Version, &Site<'_>)) {
+        for version in self.in_use() {
+            each(&version.schema, &mut |site| visit(version, site));
+        }
     }
 
     /// The server's verdict on the structure.

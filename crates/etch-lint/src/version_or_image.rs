@@ -28,18 +28,16 @@ path in `onChange`, as the finding shows it.",
 };
 
 fn check(subject: &Subject<'_>, report: &mut Report<'_>) {
-    for version in subject.in_use() {
-        each(&version.schema, &mut |site| {
-            // One of a few values that the schema lists is a choice, and pins nothing that could be released.
-            let is_choice = site.schema.constraints.as_ref().is_some_and(|own| !own.allowed.is_empty());
-            if let Some(default) = site.default().filter(|_| !is_choice) {
-                let name = site.name().unwrap_or_default();
-                look(default, name, &site.path(), &mut |path, what| {
-                    report.add(&version.name, path.clone(), format!("the default is {what}"));
-                });
-            }
-        });
-    }
+    subject.each_site(&mut |version, site| {
+        // One of a few values that the schema lists is a choice, and pins nothing that could be released.
+        let is_choice = site.schema.constraints.as_ref().is_some_and(|own| !own.allowed.is_empty());
+        if let Some(default) = site.default().filter(|_| !is_choice) {
+            let name = site.name().unwrap_or_default();
+            look(default, name, &site.path(), &mut |path, what| {
+                report.add(&version.name, path.clone(), format!("the default is {what}"));
+            });
+        }
+    });
 }
 
 /// Whether a default is a version or an image, by its value and the field that it is the default of.

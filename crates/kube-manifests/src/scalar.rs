@@ -5,6 +5,7 @@
 
 use std::str::Utf8Chunk;
 
+use go_text::base64::{Alphabet, decode};
 use kube_structural_schema::json::stored_number;
 use serde_json::{Number, Value};
 
@@ -142,44 +143,11 @@ fn float_key(key: f64) -> String {
 /// What `!!binary` stands for: a text in base64. Each byte that is not UTF-8 becomes a replacement character
 /// on the way to JSON.
 pub(super) fn binary(text: &str) -> Option<String> {
-    let compact: String = text.chars().filter(|character| !matches!(character, '\r' | '\n')).collect();
-    let bytes = base64(compact.as_bytes())?;
+    let bytes = decode(text.as_bytes(), Alphabet::Standard)?;
     let text = |chunk: Utf8Chunk<'_>| {
         chunk.valid().to_owned() + &char::REPLACEMENT_CHARACTER.to_string().repeat(chunk.invalid().len())
     };
     Some(bytes.utf8_chunks().map(text).collect())
-}
-
-/// Base64 with padding, as Go's `base64.StdEncoding`.
-fn base64(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| {
-        Some(match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        })
-    };
-    let (groups, rest) = text.as_chunks::<4>();
-    if !rest.is_empty() {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(groups.len() * 3);
-    for (index, group) in groups.iter().enumerate() {
-        let padding = group.iter().rev().take_while(|byte| **byte == b'=').count();
-        if padding > 2 || padding > 0 && index + 1 < groups.len() {
-            return None;
-        }
-        let mut bits = 0u32;
-        for byte in &group[..4 - padding] {
-            bits = (bits << 6) | u32::from(digit(*byte)?);
-        }
-        bits <<= 6 * padding;
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..4 - padding]);
-    }
-    Some(bytes)
 }
 
 /// Whether a text that stands there without quotes is read as this text, by kubectl and by readers of YAML

@@ -143,6 +143,17 @@ fn same_number(a: &serde_json::Number, b: &serde_json::Number) -> bool {
     }
 }
 
+/// Whether a field anywhere in a value has this name.
+pub fn has_field(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.contains_key(name) || fields.values().any(|value| has_field(value, name))
+        }
+        Value::Array(items) => items.iter().any(|item| has_field(item, name)),
+        _ => false,
+    }
+}
+
 /// Whether a value is what a program takes an absent field for anyway: null, false, 0, an empty text, list or
 /// object.
 pub fn is_zero(value: &Value) -> bool {
@@ -158,16 +169,10 @@ pub fn is_zero(value: &Value) -> bool {
 
 /// Holds numbers as an API server does: an integer that does not fit 64 bits with a sign is a float there.
 pub fn narrow(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.as_i64().is_none() && number.is_u64() => {
-            if let Some(float) = number.as_f64().and_then(serde_json::Number::from_f64) {
-                *number = float;
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(narrow),
-        Value::Object(fields) => fields.values_mut().for_each(narrow),
-        _ => {}
-    }
+    replace_numbers(value, &|number| match number.as_i64() {
+        None if number.is_u64() => number.as_f64().and_then(Number::from_f64),
+        _ => None,
+    });
 }
 
 /// A finite float as an API server holds it once it has written and read it: an integer if its digits are one
@@ -187,14 +192,19 @@ pub fn stored_number(float: f64) -> Option<Number> {
 
 /// Holds floats as [`stored_number`] does.
 pub fn store_numbers(value: &mut Value) {
+    replace_numbers(value, &|number| number.as_f64().filter(|_| number.is_f64()).and_then(stored_number));
+}
+
+/// Replaces the numbers for which `by` has another.
+fn replace_numbers(value: &mut Value, by: &impl Fn(&Number) -> Option<Number>) {
     match value {
-        Value::Number(number) if number.is_f64() => {
-            if let Some(stored) = number.as_f64().and_then(stored_number) {
-                *number = stored;
+        Value::Number(number) => {
+            if let Some(other) = by(number) {
+                *number = other;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(store_numbers),
-        Value::Object(fields) => fields.values_mut().for_each(store_numbers),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_numbers(item, by)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| replace_numbers(value, by)),
         _ => {}
     }
 }

@@ -8,6 +8,7 @@ pub mod finding;
 pub mod format;
 pub mod json;
 pub mod mismatch;
+pub mod names;
 pub mod path;
 pub mod prune;
 pub mod schema;

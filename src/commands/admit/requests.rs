@@ -211,8 +211,8 @@ impl Asking {
         format!(
             "no EmbeddedSchema targets {}; the targets are {}; for a resource that is not the usual plural of its kind, \
              set kind in the target",
-            listed(others),
-            listed(&targets)
+            first(others),
+            first(&targets)
         )
     }
 }
@@ -228,10 +228,6 @@ fn printed(answer: Answer, object: Option<Json>, id: Option<Value>) -> Json {
         printed["id"] = id;
     }
     printed.into()
-}
-
-fn listed(names: &BTreeSet<String>) -> String {
-    first(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// The type of an object, with the resource that a file stands for.

@@ -74,10 +74,7 @@ pub(super) fn table(
             ]);
         }
     }
-    if !paths.is_empty() {
-        writeln!(out)?;
-        paths.write(out, style)?;
-    }
+    paths.write_below(out, style)?;
     if objects {
         write_objects(out, style, all)?;
     }
@@ -148,10 +145,6 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Audited]) -> std::io
             ]);
         }
     }
-    if table.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    table.write(out, style)?;
+    table.write_below(out, style)?;
     write_left(out, all.iter().map(|audited| audited.details.left()).sum())
 }

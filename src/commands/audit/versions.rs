@@ -311,10 +311,7 @@ fn table(out: &mut dyn Write, style: &Style, all: &[Versions], objects: bool) ->
         }
     }
     table.write(out, style)?;
-    if !kept.is_empty() {
-        writeln!(out)?;
-        kept.write(out, style)?;
-    }
+    kept.write_below(out, style)?;
     if objects {
         write_objects(out, style, all)?;
     }
@@ -357,11 +354,7 @@ fn write_objects(out: &mut dyn Write, style: &Style, all: &[Versions]) -> std::i
             table.row([versions.crd.as_str().into(), identity.to_string().into(), at.into()]);
         }
     }
-    if table.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    table.write(out, style)?;
+    table.write_below(out, style)?;
     write_left(out, all.iter().map(|versions| versions.details.left()).sum())
 }
 

@@ -221,7 +221,7 @@ pub(crate) fn with_status(crd: &Json, installed: &Json) -> Json {
 /// The labels that a CRD has after the upgrade: those of the cluster stay, except where the upgrade has
 /// others.
 fn labels_after(present: Option<&Json>, new: &Labels) -> Labels {
-    let mut labels = present.map(labels).unwrap_or_default();
+    let mut labels = present.map(|present| labels(present)).unwrap_or_default();
     labels.extend(new.clone());
     labels
 }
@@ -304,7 +304,7 @@ pub(crate) fn gone(old: Option<&BTreeMap<String, Given>>, new: &BTreeMap<String,
 
 /// What their absence may mean: where a tool prunes what its manifests no longer have, it is their end.
 pub(crate) fn about_gone(gone: &[String]) -> Option<String> {
-    let names = first(&gone.iter().map(String::as_str).collect::<Vec<_>>());
+    let names = first(gone);
     let means = "which --old has: a tool that prunes deletes such a CRD with all its objects";
     (!gone.is_empty()).then(|| format!("-f lacks {names}, {means}"))
 }

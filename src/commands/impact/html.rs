@@ -13,7 +13,7 @@ use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::gather::Looked;
 use super::print::{
-    Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows,
+    Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows, tone, word,
 };
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
@@ -79,14 +79,12 @@ fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     writeln!(out, "<h3>{total}, {}</h3>\n<table class=\"effects\">", text(&affected(impact)))?;
     head(out, &["Effect", "#Objects", ""])?;
     for ((effect, is_open), objects) in &tally.effects {
-        let word = if *is_open { effect.as_possibility() } else { effect.as_str() };
-        row(out, *effect, word, &[], *objects, whole)?;
+        row(out, (*effect, *is_open), &[], *objects, whole)?;
     }
     writeln!(out, "</table>\n<table class=\"places\">")?;
     head(out, &["Effect", "Where", "#Objects", ""])?;
     for (place, objects) in &tally.summary {
-        let word = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
-        row(out, place.effect, word, &[code(&place.text)], *objects, whole)?;
+        row(out, (place.effect, place.is_open), &[code(&place.text)], *objects, whole)?;
     }
     writeln!(out, "</table>")?;
     for advice in advice(looked, &code) {
@@ -109,26 +107,25 @@ fn head(out: &mut dyn Write, heads: &[&str]) -> io::Result<()> {
 
 fn row(
     out: &mut dyn Write,
-    effect: EffectKind,
-    word: &str,
+    (effect, is_open): (EffectKind, bool),
     cells: &[String],
     objects: u64,
     whole: u64,
 ) -> io::Result<()> {
-    let tone = tone(effect);
-    write!(out, "<tr><td class=\"word {tone}\">{}</td>", text(word))?;
+    let class = class(tone(effect));
+    write!(out, "<tr><td class=\"word {class}\">{}</td>", text(word(effect, is_open)))?;
     for cell in cells {
         write!(out, "<td>{cell}</td>")?;
     }
-    let bar = bar(objects, whole, tone);
+    let bar = bar(objects, whole, class);
     writeln!(out, "<td class=\"number\">{objects}</td><td class=\"share\">{bar}</td></tr>")
 }
 
-fn tone(effect: EffectKind) -> &'static str {
-    match effect {
-        EffectKind::Appears | EffectKind::AppearsOnWrite => "plain",
-        EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => "warning",
-        EffectKind::Hidden | EffectKind::Dropped | EffectKind::Problem => "bad",
+fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Bad => "bad",
+        Tone::Warning => "warning",
+        _ => "plain",
     }
 }
 
@@ -139,16 +136,11 @@ fn schemas(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
     writeln!(out, "<h3>Schema</h3>\n<table class=\"schema\">")?;
     head(out, &["Change", "Path", "Before", "After"])?;
     for SchemaRow { tone, word, path, old, new } in schema_rows(impact) {
-        let tone = match tone {
-            Tone::Bad => "bad",
-            Tone::Warning => "warning",
-            _ => "plain",
-        };
-        let (word, path) = (text(&word), code(&path.to_string()));
+        let (class, word, path) = (class(tone), text(&word), code(&path.to_string()));
         let [old, new] = [old, new].map(|default| default.map(|default| value(default)).unwrap_or_default());
         writeln!(
             out,
-            "<tr><td class=\"word {tone}\">{word}</td><td>{path}</td><td>{old}</td><td>{new}</td></tr>"
+            "<tr><td class=\"word {class}\">{word}</td><td>{path}</td><td>{old}</td><td>{new}</td></tr>"
         )?;
     }
     writeln!(out, "</table>")
@@ -181,9 +173,9 @@ fn named_objects(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
     for (identity, detail) in impact.details.iter() {
         for Happening { kind, word, places } in happenings(&detail.effect, false) {
             let places: Vec<_> = places.iter().map(|place| code(place)).collect();
-            let (name, tone) = (code(&named(identity, detail)), tone(kind));
+            let (name, class) = (code(&named(identity, detail)), class(tone(kind)));
             let places = places.join("<br>");
-            writeln!(out, "<tr><td>{name}</td><td class=\"word {tone}\">{word}</td><td>{places}</td></tr>")?;
+            writeln!(out, "<tr><td>{name}</td><td class=\"word {class}\">{word}</td><td>{places}</td></tr>")?;
         }
     }
     writeln!(out, "</table>")?;

@@ -14,7 +14,7 @@ use super::super::scope;
 use super::crd_impact::CrdImpact;
 use super::gather::Looked;
 use super::print::{
-    Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows,
+    Happening, ONLY_MOVES, SchemaRow, advice, affected, floating, happenings, named, schema_rows, word,
 };
 
 /// Everything that is reported, CRDs to which nothing happens in one sentence, and first what it is about.
@@ -74,7 +74,7 @@ fn schemas(out: &mut dyn Write, impact: &CrdImpact) -> io::Result<()> {
         };
         table.row([word, code(&path.to_string()), values]);
     }
-    if table.is_empty() { Ok(()) } else { table.write(out) }
+    table.write(out)
 }
 
 fn narrowed(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
@@ -82,7 +82,7 @@ fn narrowed(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
     for Finding { rule, version, path, message, .. } in findings {
         table.row([rule.code.to_owned(), code(version), code(&path.to_string()), code(message)]);
     }
-    if table.is_empty() { Ok(()) } else { table.write(out) }
+    table.write(out)
 }
 
 /// The numbers first, by effect and place; then the first objects, folded.
@@ -95,7 +95,7 @@ fn objects(out: &mut dyn Write, looked: &Looked) -> io::Result<()> {
     writeln!(out, "**{total}, {}:**\n", affected(impact))?;
     let mut table = MarkdownTable::new(["Objects", "Effect", "Where"]);
     for (place, objects) in &impact.tally.summary {
-        let effect = if place.is_open { place.effect.as_possibility() } else { place.effect.as_str() };
+        let effect = word(place.effect, place.is_open);
         table.row([objects.to_string(), effect.to_owned(), code(&place.text)]);
     }
     table.write(out)?;

@@ -1,178 +1,20 @@
-//! How an impact is printed: a summary and the first objects for people, everything for programs.
+//! How an impact is printed for people: a summary and the first objects.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use etch::cluster::Scope;
 use etch::report::{self, Cell, Style, Table, Tone, counted};
 use etch_core::api::{Settings, follow_line};
-use etch_core::impact::{Changed, Counts, Effect, EffectKind, Kind, SchemaChanges, by_effect};
+use etch_core::impact::{Changed, Counts, Effect, EffectKind, by_effect};
 use etch_core::object::{IGNORE_ANNOTATION, Identity};
-use etch_core::plan::{Ownership, Skip, Terms};
+use etch_core::plan::{Ownership, Terms};
 use etch_lint::Finding;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::path::Path;
-use serde_json::{Value, json};
 
 use super::super::audit::why_skipped;
 use super::super::sample::write_left;
-use super::super::scope;
 use super::crd_impact::{CrdImpact, Detail};
 use super::gather::Looked;
-
-/// Everything that is reported, as JSON.
-pub(super) fn document(all: &[Looked], gone: &[String], scope: &Scope) -> Value {
-    let mut document = json!({ "crds": list(all, |looked| crd(&looked.impact)) });
-    if !gone.is_empty() {
-        document["gone"] = gone.into();
-    }
-    scope::in_document(document, scope)
-}
-
-fn crd(impact: &CrdImpact) -> Value {
-    let SchemaChanges {
-        defaults_added,
-        defaults_changed,
-        defaults_removed,
-        fields_removed,
-        unknown_removed,
-        nulls_removed,
-    } = &impact.schemas;
-    let Counts {
-        total,
-        gaining,
-        gaining_on_write,
-        changing,
-        losing,
-        hidden,
-        following,
-        dropped,
-        held,
-        invalid,
-        protected,
-        ignored,
-        terminating,
-        open,
-        only_open: _,
-        unprotected: _,
-    } = impact.tally.counts;
-    let mut document = json!({
-        "crd": impact.crd,
-        "policy": impact.rules.document(),
-        "storageVersion": { "old": impact.old_version, "new": impact.new_version },
-        "kinds": words(&impact.kinds()),
-        "defaultsAdded": added(defaults_added),
-        "defaultsChanged": changed(defaults_changed),
-        "defaultsRemoved": removed(defaults_removed),
-        "fieldsRemoved": texts(fields_removed),
-        "unknownFieldsRemoved": texts(unknown_removed),
-        "nullsRemoved": nulls_removed.iter().map(|(path, _)| path.to_string()).collect::<Vec<_>>(),
-        "objects": {
-            "total": total, "gaining": gaining, "gainingOnWrite": gaining_on_write, "changing": changing, "losing": losing,
-            "hidden": hidden, "following": following, "dropped": dropped, "held": held, "invalid": invalid, "protectedByPersist": protected,
-            "ignored": ignored, "terminating": terminating, "unknown": open,
-        },
-        "summary": impact
-            .tally
-            .summary
-            .iter()
-            .map(|(place, objects)| {
-                json!({
-                    "effect": place.effect.as_str(), "where": place.text, "objects": objects, "known": !place.is_open,
-                })
-            })
-            .collect::<Vec<_>>(),
-        "details": impact
-            .details
-            .iter()
-            .map(|(identity, Detail { effect, exact, skipped })| {
-                let Effect {
-                    appears,
-                    appears_on_write,
-                    changes,
-                    disappears,
-                    hidden,
-                    follows,
-                    protected,
-                    dropped,
-                    held,
-                    problems,
-                    open,
-                } = effect;
-                json!({
-                    "namespace": identity.namespace,
-                    "name": identity.name,
-                    "exact": exact,
-                    "ignored": skipped.is_some_and(Skip::is_by_annotation),
-                    "terminating": *skipped == Some(Skip::Terminating),
-                    "tooDeep": *skipped == Some(Skip::TooDeep),
-                    "kinds": words(&effect.kinds()),
-                    "appears": texts(appears),
-                    "appearsOnWrite": texts(appears_on_write),
-                    "changes": texts(changes),
-                    "disappears": texts(disappears),
-                    "hidden": texts(hidden),
-                    "follows": texts(follows),
-                    "dropped": dropped,
-                    "held": held.as_ref().map(|held| held.reason.as_str()),
-                    "broken": held.iter().flat_map(|held| &held.broken).map(ToString::to_string).collect::<Vec<_>>(),
-                    "protectedByPersist": texts(protected),
-                    "unknown": open.places.iter().map(|(_, place)| place.to_string()).collect::<BTreeSet<_>>(),
-                    "problems": list(problems, |problem| Value::from(problem.to_string())),
-                })
-            })
-            .collect::<Vec<_>>(),
-    });
-    if !impact.other_defaults.is_empty() {
-        document["otherVersions"] = list(&impact.other_defaults, |(version, changes)| {
-            json!({
-                "version": version, "defaultsAdded": added(&changes.defaults_added),
-                "defaultsChanged": changed(&changes.defaults_changed),
-                "defaultsRemoved": removed(&changes.defaults_removed),
-            })
-        });
-    }
-    if !impact.in_cluster {
-        document["inCluster"] = false.into();
-    }
-    if !impact.narrowed.is_empty() {
-        document["narrowed"] = list(&impact.narrowed, |finding| {
-            json!({
-                "code": finding.rule.code, "version": finding.version, "path": finding.path.to_string(),
-                "message": finding.message,
-            })
-        });
-    }
-    if !impact.refusals.is_empty() {
-        document["refused"] =
-            list(&impact.refusals, |refusal| json!({ "path": refusal.place(), "message": refusal.message }));
-    }
-    document
-}
-
-fn added(defaults: &[(Path, Json)]) -> Value {
-    list(defaults, |(path, value)| json!({ "path": path.to_string(), "value": value }))
-}
-
-fn changed(defaults: &[Changed]) -> Value {
-    list(defaults, |Changed { path, old, new }| json!({ "path": path.to_string(), "old": old, "new": new }))
-}
-
-fn removed(defaults: &[(Path, Json)]) -> Value {
-    list(defaults, |(path, old)| json!({ "path": path.to_string(), "old": old }))
-}
-
-fn list<T>(items: &[T], form: impl Fn(&T) -> Value) -> Value {
-    Value::Array(items.iter().map(form).collect())
-}
-
-fn texts(paths: &[Path]) -> Value {
-    list(paths, |path| Value::from(path.to_string()))
-}
-
-fn words(kinds: &BTreeSet<Kind>) -> Value {
-    kinds.iter().map(|kind| Value::from(kind.as_str())).collect()
-}
 
 /// What is reported of one CRD, for people.
 pub(super) fn table(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()> {
@@ -262,7 +104,7 @@ fn schemas(out: &mut dyn Write, style: &Style, impact: &CrdImpact) -> io::Result
     for SchemaRow { tone, word, path, old, new } in schema_rows(impact) {
         table.row([Cell::new(word, tone), path.to_string().into(), text(old), text(new)]);
     }
-    if table.is_empty() { Ok(()) } else { table.write(out, style) }
+    table.write(out, style)
 }
 
 /// What can refuse objects, whether or not there are any.
@@ -298,11 +140,7 @@ fn objects(out: &mut dyn Write, style: &Style, looked: &Looked) -> io::Result<()
     writeln!(out, "{total}, {}:", affected(impact))?;
     let mut table = Table::new(["OBJECTS", "EFFECT", "WHERE"]).numbers(&["OBJECTS"]);
     for (place, objects) in &impact.tally.summary {
-        let effect = match place.is_open {
-            true => place.effect.as_possibility(),
-            false => place.effect.as_str(),
-        };
-        let effect = Cell::new(effect, tone(place.effect));
+        let effect = Cell::new(word(place.effect, place.is_open), tone(place.effect));
         table.row([objects.to_string().into(), effect, place.text.as_str().into()]);
     }
     table.write(out, style)?;
@@ -355,25 +193,21 @@ pub(super) fn happenings(effect: &Effect, with_keys: bool) -> Vec<Happening> {
     let shown = |path: &Path| if with_keys { path.to_string() } else { path.without_keys().to_string() };
     let mut rows = Vec::new();
     for (kind, paths) in by_effect(effect) {
-        for (is_open, word) in [(false, kind.as_str()), (true, kind.as_possibility())] {
+        for is_open in [false, true] {
             let such = paths.iter().filter(|path| effect.open.is_open(kind, path) == is_open);
             let mut places: Vec<_> = such.map(shown).collect();
             // Without keys, places of one map are one.
             places.dedup();
             if !places.is_empty() {
-                rows.push(Happening { kind, word, places });
+                rows.push(Happening { kind, word: word(kind, is_open), places });
             }
         }
     }
     rows.extend(effect.problems.iter().map(|problem| {
         let kind = EffectKind::Problem;
-        let is_open = effect.open.problems.contains(problem);
-        let word = if is_open { kind.as_possibility() } else { kind.as_str() };
-        Happening {
-            kind,
-            word,
-            places: vec![if with_keys { problem.to_string() } else { problem.to_schema().to_string() }],
-        }
+        let word = word(kind, effect.open.problems.contains(problem));
+        let place = if with_keys { problem.to_string() } else { problem.to_schema().to_string() };
+        Happening { kind, word, places: vec![place] }
     }));
     rows
 }
@@ -465,7 +299,12 @@ pub(crate) fn persist_flags(terms: &Terms) -> &'static str {
     if terms.ownership == Ownership::Own { " --ownership Own" } else { "" }
 }
 
-fn tone(kind: EffectKind) -> Tone {
+/// The word for an effect, which may be no more than possible.
+pub(super) fn word(kind: EffectKind, is_open: bool) -> &'static str {
+    if is_open { kind.as_possibility() } else { kind.as_str() }
+}
+
+pub(super) fn tone(kind: EffectKind) -> Tone {
     match kind {
         EffectKind::Appears | EffectKind::AppearsOnWrite => Tone::Plain,
         EffectKind::Changes | EffectKind::Follows | EffectKind::Disappears => Tone::Warning,
@@ -481,6 +320,7 @@ mod tests {
     use etch_core::crd::Crd;
     use etch_core::impact::{Open, Tally};
     use kube_structural_schema::path::Step;
+    use serde_json::json;
 
     use super::*;
     use crate::commands::impact::gather::Given;

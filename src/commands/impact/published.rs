@@ -123,9 +123,7 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, changes: &Changes) -> io
                 kinds_in_words(&change.kinds, at).into(),
             ]);
         }
-        if !table.is_empty() {
-            table.write(out, style)?;
-        }
+        table.write(out, style)?;
         writeln!(out)?;
     }
     let minor = changes.defaults.iter().filter(|change| change.is_minor()).count() as u64;

@@ -213,9 +213,8 @@ pub(super) fn files(checked: &mut Checked, paths: &[PathBuf], with_go: bool) {
 /// Reports the CRDs that are only among those before, or not among them. It is a failure if no CRD was
 /// compared, for then it is likely that others were meant.
 pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result<()> {
-    let missing: Vec<String> =
-        checked.without_old.iter().map(|(name, origin)| format!("{name} ({origin})")).collect();
-    let missing = first(&missing.iter().map(String::as_str).collect::<Vec<_>>());
+    let missing = checked.without_old.iter().map(|(name, origin)| format!("{name} ({origin})"));
+    let missing = first(missing);
     let gone: Vec<String> =
         checked.old.keys().filter(|name| !checked.compared.contains(*name)).cloned().collect();
     // What cannot be read may be one of them.
@@ -232,7 +231,7 @@ pub(super) fn not_compared(checked: &mut Checked, old: &[PathBuf]) -> io::Result
         return note(&format!("--old does not contain {missing}, so nothing is compared with it"));
     }
     if !missing.is_empty() {
-        let found = first(&checked.old.keys().map(String::as_str).collect::<Vec<_>>());
+        let found = first(checked.old.keys());
         let none = none_of("CRD that is checked", old, Some(found));
         checked.failures.push(format!("--old: {none}; it lacks {missing}"));
     }
@@ -340,8 +339,10 @@ pub(super) fn embedded(checked: &mut Checked, paths: &[PathBuf]) -> io::Result<(
         .map(|(group, resource)| format!("{resource}.{group}").trim_end_matches('.').to_owned())
         .collect();
     if checked.crds > 0 && !without.is_empty() {
-        let without = first(&without.iter().map(String::as_str).collect::<Vec<_>>());
-        note(&format!("none of the CRDs is {without}, so nothing shows whether these targets exist"))?;
+        note(&format!(
+            "none of the CRDs is {}, so nothing shows whether these targets exist",
+            first(&without)
+        ))?;
     }
     for (json, document) in schemas {
         checked.schemas += 1;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use etch::cluster::{Cluster, OpenApiIndex};
 use etch_lint::{Finding, lint_published};
-use kube_structural_schema::json::Json;
+use kube_structural_schema::json::{Json, has_field};
 use serde_json::Value;
 
 use super::check::Checked;
@@ -30,7 +30,7 @@ impl Publishing {
     pub(super) fn add(&mut self, crd: &Json) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
-            if version["served"] == true && has_default(&version["schema"]["openAPIV3Schema"]) {
+            if version["served"] == true && has_field(&version["schema"]["openAPIV3Schema"], "default") {
                 let api_version = format!("{}/{}", text(&crd["spec"]["group"]), text(&version["name"]));
                 self.crds.entry(api_version).or_default().insert(text(&crd["metadata"]["name"]));
             }
@@ -84,13 +84,4 @@ async fn judged(
         index = cluster.openapi_index().await?;
     }
     Ok(findings)
-}
-
-/// Whether a schema contains a default anywhere, or a field of that name.
-fn has_default(schema: &Value) -> bool {
-    match schema {
-        Value::Object(fields) => fields.contains_key("default") || fields.values().any(has_default),
-        Value::Array(items) => items.iter().any(has_default),
-        _ => false,
-    }
 }

@@ -1,7 +1,5 @@
 //! What a pass would do to each object.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use etch::cluster::ObjectSource;
 use etch::operator::Passed;
 use etch_core::audit::is_due;
@@ -11,9 +9,10 @@ use etch_core::object::Identity;
 use etch_core::plan::{Broken, HiddenFields, Plan, Record, Skip, Strategy, decide, still_hidden};
 use futures::TryStreamExt;
 use kube_structural_schema::path::Path;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Persist, Work};
+use crate::commands::action::{Action, Places, in_words};
 use crate::commands::failures::of_list;
 use crate::commands::sample::Sample;
 
@@ -25,9 +24,7 @@ const DROP: &str = "drop";
 
 /// What would be done to one object.
 pub(super) struct Planned {
-    pub(super) action: &'static str,
-    pub(super) reason: Option<&'static str>,
-    pub(super) paths: Vec<Path>,
+    pub(super) action: Action,
     /// What the object would break with its defaults, where it is held for that.
     pub(super) broken: Vec<Broken>,
     /// The hidden fields that the write would destroy.
@@ -39,35 +36,21 @@ pub(super) struct Planned {
 #[derive(Default)]
 pub(super) struct Plans {
     pub(super) objects: Sample<Planned>,
-    pub(super) summary: BTreeMap<Place, u64>,
-}
-
-/// An action on a place in the schema, whatever the object.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) action: &'static str,
-    pub(super) reason: Option<&'static str>,
-    /// `None` if the action is not about a place.
-    pub(super) path: Option<Path>,
+    pub(super) summary: Places,
 }
 
 impl Plans {
     fn add(&mut self, identity: Identity, planned: Planned) {
-        let in_schema = |paths: &[Path]| paths.iter().map(Path::to_schema).collect::<BTreeSet<_>>();
-        let (paths, dropped) = (in_schema(&planned.paths), in_schema(&planned.dropped));
-        let nowhere = paths.is_empty().then_some(None);
-        let places = paths.into_iter().map(Some).chain(nowhere);
-        let places = places.map(|path| Place { action: planned.action, reason: planned.reason, path });
-        let drops = dropped.into_iter().map(|path| Place { action: DROP, reason: None, path: Some(path) });
-        for place in places.chain(drops) {
-            *self.summary.entry(place).or_default() += 1;
+        self.summary.add(&planned.action);
+        if !planned.dropped.is_empty() {
+            self.summary.add(&Action { word: DROP, reason: None, paths: planned.dropped.clone() });
         }
         self.objects.add(identity, planned);
     }
 
     /// Whether a write would destroy hidden fields.
     pub(super) fn drops(&self) -> bool {
-        self.summary.keys().any(|place| place.action == DROP)
+        self.summary.has(DROP)
     }
 }
 
@@ -93,7 +76,7 @@ impl Persist {
                 let counts = &mut passed.counts;
                 counts.objects += 1;
                 let (mut broken, mut dropped) = (Vec::new(), Vec::new());
-                let (action, reason, paths) = match decide(&object, crd, &terms, record) {
+                let (word, reason, paths) = match decide(&object, crd, &terms, record) {
                     Plan::Stored(_) => {
                         counts.already_stored += 1;
                         continue;
@@ -121,7 +104,8 @@ impl Persist {
                         (sent(write.strategy), (!is_due).then_some(UNPROVED), write.missing)
                     }
                 };
-                plans.add(object.identity(), Planned { action, reason, paths, broken, dropped });
+                let action = Action { word, reason, paths };
+                plans.add(object.identity(), Planned { action, broken, dropped });
             }
         }
         passed.verified = passed.left_out == 0;
@@ -131,16 +115,10 @@ impl Persist {
 
 impl Planned {
     pub(super) fn document(&self, identity: &Identity) -> Value {
-        let Identity { namespace, name, uid: _ } = identity;
-        let Self { action, reason, paths, broken, dropped } = self;
-        let in_words = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>();
-        let broken: Vec<_> = broken.iter().map(Broken::to_string).collect();
-        let mut document = json!({
-            "namespace": namespace, "name": name, "action": action, "reason": reason,
-            "paths": in_words(paths), "broken": broken,
-        });
-        if !dropped.is_empty() {
-            document["dropped"] = in_words(dropped).into();
+        let mut document = self.action.document(identity);
+        document["broken"] = self.broken.iter().map(Broken::to_string).collect();
+        if !self.dropped.is_empty() {
+            document["dropped"] = in_words(&self.dropped).into();
         }
         document
     }

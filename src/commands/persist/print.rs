@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use etch::cluster::Scope;
 use etch::report::{Cell, Style, Table, Tone, counted};
 use etch_core::api::{Counts, DroppedField};
-use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::CrdPass;
@@ -157,11 +156,7 @@ fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<(
             ]);
         }
     }
-    if problems.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    problems.write(out, style)
+    problems.write_below(out, style)
 }
 
 /// The hidden fields that writes have destroyed.
@@ -175,8 +170,7 @@ fn drops(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> 
     if drops.is_empty() {
         return Ok(());
     }
-    writeln!(out)?;
-    drops.write(out, style)?;
+    drops.write_below(out, style)?;
     writeln!(out, "The schema no longer has these fields; etcd may have held values there.")
 }
 
@@ -190,28 +184,20 @@ fn plans(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> 
             let failed = Cell::new("failed", Tone::Bad);
             numbers.row([crd(), Cell::default(), failed, Cell::default(), error.as_str().into()]);
         }
-        for (place, count) in &crd_pass.plans.summary {
-            let path = place.path.as_ref().map(Path::to_string).unwrap_or_default();
-            let reason = place.reason.unwrap_or_default().into();
-            numbers.row([crd(), count.to_string().into(), place.action.into(), reason, path.into()]);
+        for cells in crd_pass.plans.summary.rows(|_| Tone::Plain) {
+            numbers.row([crd()].into_iter().chain(cells));
         }
         for (identity, plan) in crd_pass.plans.objects.iter() {
-            let mut paths: Vec<_> = plan.paths.iter().map(Path::to_string).collect();
-            paths.extend(plan.broken.iter().take(1).map(|broken| format!("({broken})")));
-            paths.extend(plan.dropped.iter().map(|path| format!("(drops {path})")));
-            let (action, reason) = (plan.action.into(), plan.reason.unwrap_or_default().into());
-            objects.row([crd(), identity.to_string().into(), action, reason, paths.join(" ").into()]);
+            let broken = plan.broken.iter().take(1).map(|broken| format!("({broken})"));
+            let notes = broken.chain(plan.dropped.iter().map(|path| format!("(drops {path})")));
+            objects.row([crd()].into_iter().chain(plan.action.cells(identity, Tone::Plain, notes)));
         }
     }
     if numbers.is_empty() {
         return write!(out, "Nothing to do.");
     }
     numbers.write(out, style)?;
-    if objects.is_empty() {
-        return Ok(());
-    }
-    writeln!(out)?;
-    objects.write(out, style)?;
+    objects.write_below(out, style)?;
     write_left(out, all.iter().map(|crd_pass| crd_pass.plans.objects.left()).sum())
 }
 

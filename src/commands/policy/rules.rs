@@ -100,7 +100,6 @@ impl Rules {
                 }
                 let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
                 let pause = settings.pause.as_ref().map(|pause| format!("; writes paused by {pause}"));
-                let ties: Vec<&str> = ties.iter().map(String::as_str).collect();
                 let tie = match &ties[..] {
                     [] => String::new(),
                     ties => format!(
@@ -166,6 +165,7 @@ pub(crate) fn write_all<'a>(
 }
 
 /// The first few names, and how many more there are.
-pub(crate) fn first(names: &[&str]) -> String {
-    words::first(names, names.len() as u64, NAMED)
+pub(crate) fn first(names: impl IntoIterator<Item: AsRef<str>>) -> String {
+    let names: Vec<_> = names.into_iter().collect();
+    words::first(&names, names.len() as u64, NAMED)
 }

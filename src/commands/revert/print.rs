@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use etch::report::{Cell, Style, Table, Tone, counted, plain};
+use etch::report::{Cell, Style, Table, Tone, counted, plain, shortened};
 use etch_core::plan::{RecordedDefault, Standing};
 use etch_core::words;
-use kube_structural_schema::path::Path;
 use serde_json::{Value, json};
 
 use super::CrdRevert;
@@ -45,11 +44,6 @@ pub(super) fn document(reverted: &CrdRevert) -> Value {
             "rollBackFirst": wanted.contains(&default.path),
         })
     };
-    let place = |(place, objects): (&super::tally::Place, &u64)| {
-        let path = place.path.as_ref().map(Path::to_string);
-        let reason = Some(place.reason).filter(|reason| !reason.is_empty());
-        json!({ "action": place.action, "reason": reason, "path": path, "objects": objects })
-    };
     let mut document = json!({
         "crd": crd.name(),
         "storageVersion": crd.storage().name,
@@ -57,7 +51,7 @@ pub(super) fn document(reverted: &CrdRevert) -> Value {
         "defaults": unstorable.defaults().map(default).collect::<Vec<_>>(),
         "moreDefaults": more_defaults,
         "objects": tally.counts.objects,
-        "summary": tally.summary.iter().map(place).collect::<Vec<_>>(),
+        "summary": tally.summary.document(),
         "details": tally.objects.iter().map(|(identity, entry)| entry.document(identity)).collect::<Vec<_>>(),
     });
     for (key, count, _) in COUNTS {
@@ -73,35 +67,15 @@ pub(super) fn table(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) ->
     defaults(out, style, reverted)?;
     let tally = &reverted.tally;
     let mut numbers = Table::new(["OBJECTS", "ACTION", "REASON", "WHERE"]).numbers(&["OBJECTS"]);
-    for (place, count) in &tally.summary {
-        let path = place.path.as_ref().map(Path::to_string).unwrap_or_default();
-        numbers.row([
-            count.to_string().into(),
-            Cell::new(place.action, tone(place.action)),
-            place.reason.into(),
-            path.into(),
-        ]);
-    }
-    if !numbers.is_empty() {
-        writeln!(out)?;
-        numbers.write(out, style)?;
-    }
+    tally.summary.rows(tone).for_each(|cells| numbers.row(cells));
+    numbers.write_below(out, style)?;
     let mut objects = Table::new(["OBJECT", "ACTION", "REASON", "WHERE"]);
     for (identity, entry) in tally.objects.iter() {
-        let mut words: Vec<_> = entry.paths.iter().map(Path::to_string).collect();
-        words.extend(Some(format!("({})", entry.message)).filter(|_| !entry.message.is_empty()));
-        objects.row([
-            identity.to_string().into(),
-            Cell::new(entry.action, tone(entry.action)),
-            entry.reason.into(),
-            words.join(" ").into(),
-        ]);
+        let message = entry.message.iter().map(|message| format!("({message})"));
+        objects.row(entry.action.cells(identity, tone(entry.action.word), message));
     }
-    if !objects.is_empty() {
-        writeln!(out)?;
-        objects.write(out, style)?;
-        write_left(out, tally.objects.left())?;
-    }
+    objects.write_below(out, style)?;
+    write_left(out, tally.objects.left())?;
     writeln!(out, "\n{}", summary(&tally.counts))?;
     match (reverted.removes, tally.counts.removable) {
         (false, 1..) => writeln!(out, "Nothing was written; --yes removes them."),
@@ -120,7 +94,7 @@ fn defaults(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Res
             continue;
         }
         let mut values: Vec<String> =
-            default.stored.iter().map(|stored| short(&stored.value.to_string())).collect();
+            default.stored.iter().map(|stored| shortened(&stored.value.to_string(), SHOWN)).collect();
         values.dedup();
         let (answer, tone) = match standing {
             Standing::Removable => ("yes".to_owned(), Tone::Good),
@@ -128,9 +102,7 @@ fn defaults(out: &mut dyn Write, style: &Style, reverted: &CrdRevert) -> io::Res
         };
         table.row([default.path.to_string().into(), values.join(", ").into(), Cell::new(answer, tone)]);
     }
-    if !table.is_empty() {
-        table.write(out, style)?;
-    }
+    table.write(out, style)?;
     if !still.is_empty() {
         let count = counted(still.len() as u64, "recorded default");
         let verb = if still.len() == 1 { "is" } else { "are" };
@@ -184,13 +156,6 @@ fn tone(action: &str) -> Tone {
     }
 }
 
-fn short(value: &str) -> String {
-    if value.chars().count() <= SHOWN {
-        return value.to_owned();
-    }
-    value.chars().take(SHOWN - 1).chain(['…']).collect()
-}
-
 /// The numbers in a sentence.
 fn summary(counts: &Counts) -> String {
     let parts: Vec<String> = COUNTS
@@ -219,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_long_value_is_cut() {
-        assert_eq!(short("1"), "1");
-        assert_eq!(short(&"é".repeat(SHOWN + 1)).chars().count(), SHOWN);
+        assert_eq!(shortened("1", SHOWN), "1");
+        assert_eq!(shortened(&"é".repeat(SHOWN + 1), SHOWN).chars().count(), SHOWN);
     }
 }

@@ -1,14 +1,15 @@
 //! The outcomes for objects, in numbers, and the first of them by name.
 //! It holds no more than is printed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use etch_core::object::Identity;
 use etch_core::object_machine::{Failure, Reverted};
 use etch_core::plan::{KeptBecause, Plan};
 use kube_structural_schema::path::Path;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::commands::action::{Action, Places};
 use crate::commands::sample::Sample;
 
 /// The action where a value stays.
@@ -16,20 +17,9 @@ const KEEP: &str = "keep";
 
 /// What was done, or would be done, to an object at some places.
 pub(super) struct Entry {
-    pub(super) action: &'static str,
-    pub(super) reason: &'static str,
-    pub(super) paths: Vec<Path>,
-    /// The reason in a sentence; empty where it needs none.
-    pub(super) message: String,
-}
-
-/// An action on a place in the schema, whatever the object.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) action: &'static str,
-    pub(super) reason: &'static str,
-    /// `None` if the action is not about a place.
-    pub(super) path: Option<Path>,
+    pub(super) action: Action,
+    /// The reason in a sentence, where it needs one.
+    pub(super) message: Option<String>,
 }
 
 /// How many objects there were.
@@ -62,13 +52,13 @@ impl Counts {
 /// The outcomes for all objects of a CRD.
 pub(super) struct Tally {
     pub(super) counts: Counts,
-    pub(super) summary: BTreeMap<Place, u64>,
+    pub(super) summary: Places,
     pub(super) objects: Sample<Entry>,
 }
 
 impl Tally {
     pub(super) fn new(limit: Option<usize>) -> Self {
-        Self { counts: Counts::default(), summary: BTreeMap::new(), objects: Sample::new(limit) }
+        Self { counts: Counts::default(), summary: Places::default(), objects: Sample::new(limit) }
     }
 
     /// Counts the outcome for an object.
@@ -83,36 +73,37 @@ impl Tally {
         counts.removed += u64::from(!removed.is_empty());
         counts.kept += u64::from(!left.kept.is_empty());
         let mut entries = Vec::new();
-        let mut entry = |action, reason, paths, message: String| {
-            entries.push(Entry { action, reason, paths, message });
+        let mut entry = |word, reason, paths, message: String| {
+            let message = Some(message).filter(|message| !message.is_empty());
+            entries.push(Entry { action: Action { word, reason, paths }, message });
         };
         if !removed.is_empty() {
-            entry("removed", "", removed, String::new());
+            entry("removed", None, removed, String::new());
         }
         match (left.plan, failure) {
             (None, _) => {}
             (Some(_), Some(Failure::Rejected(rejection))) => {
                 counts.rejected += 1;
-                entry("rejected", "Rejected", left.removed, rejection.message);
+                entry("rejected", Some("Rejected"), left.removed, rejection.message);
             }
             (Some(_), Some(Failure::Unknown(why))) => {
                 counts.unknown += 1;
-                entry("unknown", "Unknown", left.removed, why.to_owned());
+                entry("unknown", Some("Unknown"), left.removed, why.to_owned());
             }
             (Some(Plan::Hold(held)), None) => {
                 counts.held += 1;
                 let message = held.broken_in_short();
-                entry("hold", held.reason.as_str(), held.paths, message);
+                entry("hold", Some(held.reason.as_str()), held.paths, message);
             }
             (Some(Plan::Skip(why)), None) => {
                 counts.skipped += 1;
-                entry("skip", why.as_str(), left.removed, String::new());
+                entry("skip", Some(why.as_str()), left.removed, String::new());
             }
             (Some(Plan::Write(_) | Plan::Stored(_)), None) => {
                 counts.removable += 1;
                 counts.unchanged += u64::from(left.is_unchanged);
                 let since = if left.is_unchanged { "UnchangedSincePass" } else { "WrittenSincePass" };
-                entry("remove", since, left.removed, String::new());
+                entry("remove", Some(since), left.removed, String::new());
             }
         }
         let mut kept: BTreeMap<_, Vec<Path>> = BTreeMap::new();
@@ -120,40 +111,25 @@ impl Tally {
             kept.entry(why).or_default().push(path);
         }
         for (why, paths) in kept {
-            entry(KEEP, why.as_str(), paths, String::new());
+            entry(KEEP, Some(why.as_str()), paths, String::new());
         }
         for entry in entries {
-            self.count(&entry);
+            self.summary.add(&entry.action);
             self.objects.add(identity.clone(), entry);
         }
     }
 
     /// Whether an object keeps a value at this place of the schema that no pass on record has stored.
     pub(super) fn keeps_another_value(&self, path: &Path) -> bool {
-        let reason = KeptBecause::Changed.as_str();
-        self.summary.contains_key(&Place { action: KEEP, reason, path: Some(path.clone()) })
-    }
-
-    fn count(&mut self, entry: &Entry) {
-        let paths: BTreeSet<Path> = entry.paths.iter().map(Path::to_schema).collect();
-        let nowhere = paths.is_empty().then_some(None);
-        for path in paths.into_iter().map(Some).chain(nowhere) {
-            let place = Place { action: entry.action, reason: entry.reason, path };
-            *self.summary.entry(place).or_default() += 1;
-        }
+        self.summary.has_at(KEEP, KeptBecause::Changed.as_str(), path)
     }
 }
 
 impl Entry {
     pub(super) fn document(&self, identity: &Identity) -> Value {
-        let Identity { namespace, name, uid: _ } = identity;
-        let Self { action, reason, paths, message } = self;
-        let or_null = |text: &str| Some(text).filter(|text| !text.is_empty()).map(str::to_owned);
-        let paths: Vec<_> = paths.iter().map(Path::to_string).collect();
-        json!({
-            "namespace": namespace, "name": name, "action": action, "reason": or_null(reason), "paths": paths,
-            "message": or_null(message),
-        })
+        let mut document = self.action.document(identity);
+        document["message"] = self.message.as_deref().into();
+        document
     }
 }
 

@@ -13,7 +13,7 @@ use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds};
 use etch::report::Style;
 use etch_admission::api::EmbeddedSchemaStatus;
 use etch_admission::unguarded;
-use etch_core::api::{DefaultsPolicyStatus, DefaultsReport, counting};
+use etch_core::api::{DefaultsPolicyStatus, DefaultsReport};
 use etch_core::call_error::CallError;
 use etch_core::condition;
 use etch_core::object::Object;
@@ -23,7 +23,7 @@ use kube_structural_schema::mismatch::without_values;
 use serde::Deserialize;
 
 use self::overview::{CrdFacts, Facts, LeaderView, overview};
-use super::policy::labels;
+use super::policy::{counted, labels};
 use super::{each, error_text};
 use crate::commands::emit::{emit, ended};
 use crate::commands::global::{Global, Output};
@@ -101,12 +101,11 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
         (schema.name().to_owned(), status.conditions)
     };
     let reports = reports.map(|reports| reports.map(|reports| readable(&reports, &mut unread)));
-    let spec_of = |policy: &Object| (policy.name().to_owned(), counting(&policy.json()["spec"]));
     Ok(Facts {
         kubernetes,
         leader: leader.map(|leader| leader.map(view)),
         policy_conditions: policies.iter().flatten().flatten().map(conditions_of).collect(),
-        policies: policies.map(|policies| policies.map(|all| all.iter().map(spec_of).collect())),
+        policies: policies.map(|policies| policies.map(|all| counted(all.iter().map(Object::json)))),
         unguarded: webhooks.map(|configuration| unguarded(configuration.as_deref())),
         schema_conditions: schemas.iter().flatten().flatten().map(schema_conditions_of).collect(),
         reports,

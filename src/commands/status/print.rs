@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use etch::report::{Cell, Style, Table, Tone, counted, plain};
+use etch::report::{Cell, Style, Table, Tone, counted, plain, shortened};
 use etch_core::words;
 use jiff::Timestamp;
 
@@ -194,14 +194,6 @@ fn problems(out: &mut dyn Write, style: &Style, problems: &ProblemsView) -> io::
 /// The first of so many names.
 fn first(names: &[String], all: u64) -> String {
     words::first(names, all, NAMED)
-}
-
-/// A name with an ellipsis in place of what is too long.
-fn shortened(name: &str, room: usize) -> String {
-    match name.char_indices().nth(room) {
-        None => name.to_owned(),
-        Some(_) => name.chars().take(room - 1).chain(['…']).collect(),
-    }
 }
 
 /// Writes a text in lines that fit, broken at spaces, and within words that do not fit; those after the first are indented.

@@ -42,13 +42,14 @@ use crate::server::Readiness;
 use crate::server::admission::{AcceptedKeys, Authority, Presented, ServedSchemas};
 use crate::tasks::Tasks;
 use certificates::{SelfManagedCertificates, Trusted};
+use etch_admission::api::EmbeddedSchema;
 use etch_admission::{Endpoint, FactObject};
 use etch_core::call_error::CallError;
 use existing::ExistingChecker;
 use listing::unreadable;
 use persist::Store;
 use state::{DEBOUNCE, FactState, Shared, Taking};
-use status::Unserved;
+use status::{Unserved, Wanted};
 
 pub use certificates::SelfManaged;
 pub use upgrades::UpgradeGuard;
@@ -244,7 +245,8 @@ impl Admission {
         let statuses = status::statuses(&self.shared.lock(), &unserved, now());
         let mut refused = None;
         for wanted in statuses {
-            match self.cluster.set_embedded_schema_status(&wanted.name, &wanted.uid, &wanted.status).await {
+            let Wanted { name, uid, status } = &wanted;
+            match self.cluster.set_status::<EmbeddedSchema>(name, uid, status).await {
                 Ok(()) => {}
                 // It is gone, or was created again: then the watch reports it.
                 Err(error) if matches!(error.code(), Some(404 | 409)) => {}

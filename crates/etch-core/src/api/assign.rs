@@ -14,6 +14,9 @@ use crate::upgrade::GuardMode;
 /// The policies of the cluster, by name.
 pub type Policies = BTreeMap<String, DefaultsPolicySpec>;
 
+/// The labels of a CRD.
+pub type Labels = BTreeMap<String, String>;
+
 /// What the policies set for one CRD.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assignment {
@@ -48,6 +51,12 @@ pub fn assign(
     let ties = winners.map(|(_, policy, _)| policy.clone()).collect();
     let settings = Settings { pause: pause(policies, policy), ..spec.settings(policy, settle) };
     Some(Assignment { settings, ties, outranked })
+}
+
+/// The labels in a document.
+pub fn labels(document: &Value) -> Labels {
+    let labels = document["metadata"]["labels"].as_object().into_iter().flatten();
+    labels.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 /// What counts of a policy by its `spec` as it stands in the cluster: all of it. Where this version cannot read

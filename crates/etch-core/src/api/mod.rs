@@ -7,20 +7,22 @@ mod amount;
 mod assign;
 mod canary;
 mod change;
+mod counts;
 mod policy;
 mod report;
 mod selector;
 
 pub use amount::Amount;
-pub use assign::{Assignment, Policies, assign, counting, pause};
+pub use assign::{Assignment, Labels, Policies, assign, counting, labels, pause};
 pub use canary::{AfterCanary, Canary, CanaryProgress, CanaryState, RESUME_ANNOTATION};
 pub use change::{ChangeAction, ChangeRule, follow_line};
+pub use counts::Counts;
 pub use policy::{
     DefaultsPolicy, DefaultsPolicySpec, DefaultsPolicyStatus, ManagedFields, Mode, Pause, PolicyConflict,
     RefusedObjects, Settings, StoredVersions,
 };
 pub use report::{
-    ChangedDefault, ClearedObject, Counts, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
+    ChangedDefault, ClearedObject, DefaultPath, DefaultValue, DefaultsReport, DefaultsReportSpec,
     DefaultsReportStatus, DroppedField, Exceptions, FormerDefault, KeptVersion, LostOwners, ObjectProblem,
     PreviousDefaults, ServedVersion, StoredVersionsReport,
 };

@@ -22,7 +22,7 @@ mod types;
 mod validations;
 mod versions;
 
-use super::rule::{Finding, Rule, Severity};
+use super::rule::{Finding, Rule, Severity, in_order};
 use compare::upgrade;
 pub(crate) use defaults::INVALID as OLD_DEFAULT_INVALID;
 use kube_structural_schema::json::Json;
@@ -85,13 +85,7 @@ pub fn compatibility(old: &Json, new: &Json) -> Vec<Finding> {
     of_storage.retain(|found| !is_known(found));
     findings.extend(of_storage);
     findings.extend(served::check(&old["spec"], &new["spec"]));
-    findings.sort_by_cached_key(|finding| {
-        (finding.version_index, finding.path.to_string(), finding.rule.code, finding.message.clone())
-    });
-    findings.dedup_by(|a, b| {
-        a.rule.code == b.rule.code && a.version == b.version && a.path == b.path && a.message == b.message
-    });
-    findings
+    in_order(findings)
 }
 
 /// The finding about a CRD that only the files before the upgrade have.

@@ -55,8 +55,7 @@ pub(super) fn finding(
     version: &str,
     version_index: Option<usize>,
 ) -> Finding {
-    let version = version.to_owned();
-    Finding { rule, version, version_index, path, message, refusal: None, go: None }
+    Finding { version_index, ..Finding::new(rule, version, path, message) }
 }
 
 /// Values that are not declared and are kept unchanged.

@@ -14,15 +14,7 @@ pub(super) fn at(rule: &'static Rule, field: impl Into<String>, message: impl In
     let place = parts(&field);
     let detail = message.clone();
     let refusal = Refusal { field, kind: None, detail, releases: Vec::new(), place };
-    Finding {
-        rule,
-        version: String::new(),
-        version_index: None,
-        path: Path::root(),
-        message,
-        refusal: Some(refusal),
-        go: None,
-    }
+    Finding { refusal: Some(refusal), ..Finding::new(rule, "", Path::root(), message) }
 }
 
 /// The steps of a field: names with dots do not occur above the schema, and below it the line of the deepest

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::super::kubectl::{UNKNOWN_KEYWORD, ignored_keywords};
-use super::super::refusal::Part;
+use super::super::refusal::{Part, spelled};
 use super::super::rule::{Finding, Rule, Severity};
 use super::at::{OfCrd, at};
 use etch_admission::Declaration;
@@ -49,7 +49,7 @@ pub(super) fn check(declared: &Declaration, of_crd: OfCrd<'_>, found: &mut Vec<F
     for (below, message) in ignored_keywords(schema) {
         let place: Vec<Part> =
             ["spec", "schema", "openAPIV3Schema"].map(field).into_iter().chain(below).collect();
-        let mut finding = at(&UNKNOWN_KEYWORD, written(&place), message);
+        let mut finding = at(&UNKNOWN_KEYWORD, spelled(&place), message);
         if let Some(refusal) = &mut finding.refusal {
             refusal.place = place;
         }
@@ -99,19 +99,6 @@ pub(super) fn check(declared: &Declaration, of_crd: OfCrd<'_>, found: &mut Vec<F
         }
         found.push(finding);
     }
-}
-
-/// A place as strict decoding writes it.
-fn written(place: &[Part]) -> String {
-    let mut text = String::new();
-    for part in place {
-        match part {
-            Part::Field(name) if text.is_empty() => text.push_str(name),
-            Part::Field(name) => text.extend([".", name]),
-            Part::Item(index) => text.push_str(&format!("[{index}]")),
-        }
-    }
-    text
 }
 
 fn field(name: &str) -> Part {

@@ -4,6 +4,7 @@ use super::site::{self, Report};
 use crate::go_types::{Marker, Packages, Place, Remark, Source, Spot};
 use crate::rule::{GoPlace, Rule, Severity};
 use crate::spelling::distance;
+use etch_core::words::cut;
 
 pub(super) const RULE: Rule = Rule {
     code: "ETCH112",
@@ -151,7 +152,7 @@ fn meant(marker: &Marker) -> Option<Source> {
 /// A name in a message, without what follows it.
 fn shown(name: &str) -> String {
     const LONGEST: usize = 40;
-    name.char_indices().nth(LONGEST).map_or_else(|| name.to_owned(), |(end, _)| format!("{}…", &name[..end]))
+    cut(name, LONGEST)
 }
 
 #[cfg(test)]

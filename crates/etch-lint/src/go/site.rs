@@ -130,15 +130,7 @@ impl Report {
         version: &str,
         message: impl Into<String>,
     ) {
-        self.0.push(Finding {
-            rule,
-            version: version.to_owned(),
-            version_index: None,
-            path: Path::root(),
-            message: message.into(),
-            refusal: None,
-            go: Some(place),
-        });
+        self.0.push(Finding { go: Some(place), ..Finding::new(rule, version, Path::root(), message) });
     }
 
     /// What was found, in the order of files, lines and codes, each once.

@@ -7,6 +7,7 @@ use serde_json::{Map, Number, Value};
 
 use super::quote::{cut, unquote};
 use super::scanner::{Scanner, Token};
+use go_text::strconv::parse_float;
 
 /// How deep values may be nested; Go's reader has no limit, and no marker comes near.
 const DEEPEST: usize = 64;
@@ -183,9 +184,8 @@ impl Reader<'_> {
             Kind::Whole if token == Token::Whole => {
                 format!("{sign}{digits}").parse::<i64>().ok().map(Number::from)
             }
-            Kind::Float if matches!(token, Token::Whole | Token::Float) => {
-                float(digits).and_then(|float| Number::from_f64(if sign.is_empty() { float } else { -float }))
-            }
+            Kind::Float if matches!(token, Token::Whole | Token::Float) => parse_float(digits)
+                .and_then(|float| Number::from_f64(if sign.is_empty() { float } else { -float })),
             _ => {
                 let what = if matches!(kind, Kind::Whole) { "a whole number" } else { "a number" };
                 return Err(match token {
@@ -247,29 +247,6 @@ impl Reader<'_> {
     fn expect(&mut self, sign: char, problem: &str) -> Result<(), String> {
         if self.scanner.scan() == Token::Sign(sign) { Ok(()) } else { Err(problem.to_owned()) }
     }
-}
-
-/// `strconv.ParseFloat` of a number without a sign; `None` if Go returns an error.
-fn float(digits: &str) -> Option<f64> {
-    let plain = digits.replace('_', "").to_ascii_lowercase();
-    let value = match plain.strip_prefix("0x") {
-        Some(hexadecimal) => {
-            let (mantissa, exponent) = hexadecimal.split_once('p')?;
-            let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-            let sum = whole
-                .chars()
-                .chain(fraction.chars())
-                .try_fold(0.0, |sum: f64, digit| Some(sum.mul_add(16.0, f64::from(digit.to_digit(16)?))))?;
-            let shift = i32::try_from(fraction.len()).ok()?.checked_mul(4)?;
-            let exponent = exponent.parse::<i32>().ok()?.checked_sub(shift)?;
-            // In two steps, since the power alone may be too small for a double.
-            sum * 2_f64.powi(exponent / 2) * 2_f64.powi(exponent - exponent / 2)
-        }
-        // Unlike Rust's, Go's numbers of other bases are not floats.
-        None if plain.starts_with("0o") || plain.starts_with("0b") => return None,
-        None => plain.parse().ok()?,
-    };
-    value.is_finite().then_some(value)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Pieces of Go sources as texts: string literals, and excerpts for messages.
 
+use etch_core::words;
+
 /// The text of a string literal, in double quotes or backquotes; `None` if it is not a whole one.
 pub fn unquote(literal: &str) -> Option<String> {
     if let Some(raw) = literal.strip_prefix('`') {
@@ -51,10 +53,7 @@ pub fn unquote(literal: &str) -> Option<String> {
 /// A piece of source in a message, cut where it is long.
 pub(super) fn cut(text: &str) -> String {
     const LONGEST: usize = 60;
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    words::cut(text, LONGEST)
 }
 
 #[cfg(test)]

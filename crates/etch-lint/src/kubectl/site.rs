@@ -1,6 +1,6 @@
 //! A finding at a place of a CRD's document.
 
-use super::super::refusal::{Part, Refusal};
+use super::super::refusal::{Part, Refusal, spelled, version_at};
 use super::super::rule::{Finding, Rule};
 use kube_structural_schema::finding;
 use kube_structural_schema::json::Json;
@@ -8,40 +8,10 @@ use kube_structural_schema::path::Path;
 
 /// A finding at a place of the document.
 pub(super) fn at(rule: &'static Rule, crd: &Json, place: Vec<Part>, message: String) -> Finding {
-    let version_index = match place.get(..3) {
-        Some([Part::Field(spec), Part::Field(versions), Part::Item(index)])
-            if spec == "spec" && versions == "versions" =>
-        {
-            Some(*index)
-        }
-        _ => None,
-    };
-    let version = version_index.and_then(|index| crd["spec"]["versions"][index]["name"].as_str());
-    let field = field(&place);
-    let refusal =
-        Refusal { field, kind: None, detail: message.clone(), releases: Vec::new(), place: place.clone() };
-    Finding {
-        rule,
-        version: version.unwrap_or_default().to_owned(),
-        version_index,
-        path: schema_path(&place),
-        message,
-        refusal: Some(refusal),
-        go: None,
-    }
-}
-
-/// The place in the document, as strict decoding spells it.
-fn field(place: &[Part]) -> String {
-    let mut text = String::new();
-    for part in place {
-        match part {
-            Part::Field(name) if text.is_empty() => text.push_str(name),
-            Part::Field(name) => text.push_str(&format!(".{name}")),
-            Part::Item(index) => text.push_str(&format!("[{index}]")),
-        }
-    }
-    text
+    let (version_index, version) = version_at(crd, &place);
+    let (field, path) = (spelled(&place), schema_path(&place));
+    let refusal = Refusal { field, kind: None, detail: message.clone(), releases: Vec::new(), place };
+    Finding { version_index, refusal: Some(refusal), ..Finding::new(rule, version, path, message) }
 }
 
 /// The place of values that a place in a schema is about.

@@ -177,6 +177,7 @@ fn compare<'d>(
             continue;
         }
         let stays = before.is_some() && after.is_some();
+        let defaults = |definition: Option<&'d Value>| definition.map(own_defaults).unwrap_or_default();
         let (before, after) = (defaults(before), defaults(after));
         let paths: BTreeSet<&Path> = before.keys().chain(after.keys()).collect();
         for path in paths {
@@ -191,16 +192,6 @@ fn compare<'d>(
             found.kinds.insert(kind);
         }
     }
-}
-
-fn defaults(definition: Option<&Value>) -> BTreeMap<Path, &Value> {
-    let mut all = BTreeMap::new();
-    if let Some(definition) = definition {
-        own_defaults(definition, &mut Path::root(), &mut |path, default| {
-            all.insert(path.clone(), default);
-        });
-    }
-    all
 }
 
 /// The API versions whose kinds are declared in a package, by the package.

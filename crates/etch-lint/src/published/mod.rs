@@ -26,6 +26,7 @@ pub use default::{AppliesWhen, PublishedDefault};
 pub use installed::installed;
 pub use named::{NameError, Named, named};
 pub use publishing::{Unpublished, Why, unpublished};
+pub(crate) use view::child;
 
 /// One published document: the types of a group and version, and all that these refer to.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{Document, TypeName};
+use etch_admission::plural;
 use etch_core::words::first;
 
 /// How many types are named that may have been meant.
@@ -112,16 +113,10 @@ fn behind<'t>(text: &'t str, qualifier: &str) -> Option<&'t str> {
     if qualifier.is_empty() || rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
 }
 
-/// Whether a word is a kind's name, or its plural as Kubernetes guesses it.
+/// Whether a word is a kind's name, or its usual plural.
 fn is_called(kind: &str, word: &str) -> bool {
-    let (kind, word) = (kind.to_lowercase(), word.to_lowercase());
-    let plural = match kind.strip_suffix('y') {
-        _ if kind == "endpoints" => kind.clone(),
-        _ if kind.ends_with('s') => format!("{kind}es"),
-        Some(stem) => format!("{stem}ies"),
-        None => format!("{kind}s"),
-    };
-    word == kind || word == plural
+    let word = word.to_lowercase();
+    word == kind.to_lowercase() || word == plural(kind)
 }
 
 /// How a version ranks: stable before beta before alpha, then by number.
@@ -167,6 +162,7 @@ mod tests {
             one("autoscaling", "v2", "Scaler"),
             one("autoscaling", "v3beta1", "Scaler"),
             one("policy", "v1", "Policy"),
+            one("gateway.networking.k8s.io", "v1", "Gateway"),
         ]
     }
 
@@ -182,6 +178,7 @@ mod tests {
             ("scaler.v1", "Scaler of autoscaling/v1 "),
             ("scaler.v3beta1.autoscaling.spec", "Scaler of autoscaling/v3beta1 spec"),
             ("policies", "Policy of policy/v1 "),
+            ("gateways", "Gateway of gateway.networking.k8s.io/v1 "),
             ("event.events.k8s.io", "Event of events.k8s.io/v1 "),
         ] {
             let named = named(typed, &documents).expect(typed);

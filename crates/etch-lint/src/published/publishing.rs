@@ -3,12 +3,12 @@
 //! Source: apiextensions-apiserver `pkg/controller/openapi/builder/builder.go` (`buildKubeNative`,
 //! `addEmbeddedProperties`) (fact C10).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::Value;
 
-use super::view::own_defaults;
+use super::view::{child, own_defaults};
 use super::{Document, OpenApiError, TypeName};
 use kube_structural_schema::json::same;
 use kube_structural_schema::path::{Path, Step};
@@ -53,11 +53,11 @@ pub fn unpublished(
     of: &TypeName,
     document: Option<&Document>,
 ) -> Result<Vec<Unpublished>, OpenApiError> {
-    let wanted = defaults(schema);
+    let wanted = own_defaults(schema);
     let published = document.map(|document| document.structural(of)).transpose()?.flatten();
     let all = |why: Why| wanted.keys().map(|path| Unpublished { path: path.clone(), why }).collect();
     let Some(published) = published else { return Ok(all(Why::Undescribed)) };
-    let found = defaults(&published);
+    let found = own_defaults(&published);
     let is_structural = Schema::parse(schema).is_ok_and(|schema| structural_errors(&schema).is_empty());
     if !is_structural {
         return Ok(all(Why::NonStructural));
@@ -79,14 +79,6 @@ pub fn unpublished(
     Ok(places.into_iter().filter_map(one).collect())
 }
 
-fn defaults(schema: &Value) -> BTreeMap<Path, &Value> {
-    let mut all = BTreeMap::new();
-    own_defaults(schema, &mut Path::root(), &mut |path, default| {
-        all.insert(path.clone(), default);
-    });
-    all
-}
-
 /// Whether a place is in the `apiVersion`, `kind` or `metadata` of the object or of an embedded resource.
 fn is_replaced(schema: &Value, path: &Path) -> bool {
     let mut at = Some(schema);
@@ -94,11 +86,7 @@ fn is_replaced(schema: &Value, path: &Path) -> bool {
         let is_whole = depth == 0 || at.is_some_and(|at| at["x-kubernetes-embedded-resource"] == true);
         let is_own =
             matches!(step, Step::Field(name) if ["apiVersion", "kind", "metadata"].contains(&name.as_str()));
-        at = at.and_then(|at| match step {
-            Step::Field(name) | Step::Key(name) => at.get("properties").and_then(|all| all.get(name)),
-            Step::Items | Step::Index(_) => at.get("items"),
-            Step::Values => at.get("additionalProperties"),
-        });
+        at = at.and_then(|at| child(at, step));
         is_whole && is_own
     })
 }

@@ -149,9 +149,29 @@ impl<'d> View<'d> {
     }
 }
 
-/// Visits the defaults of a schema with their places, without following references, so that those of a
-/// definition are visited once.
-pub(super) fn own_defaults<'d>(schema: &'d Value, at: &mut Path, visit: &mut dyn FnMut(&Path, &'d Value)) {
+/// The schema of what a step leads to.
+pub(crate) fn child<'d>(schema: &'d Value, step: &Step) -> Option<&'d Value> {
+    let values = || schema.get("additionalProperties");
+    match step {
+        Step::Field(name) | Step::Key(name) => {
+            schema.get("properties").and_then(|all| all.get(name)).or_else(values)
+        }
+        Step::Items | Step::Index(_) => schema.get("items"),
+        Step::Values => values(),
+    }
+}
+
+/// The defaults of a schema by their places, without following references, so that those of a definition are
+/// there once.
+pub(super) fn own_defaults(schema: &Value) -> BTreeMap<Path, &Value> {
+    let mut all = BTreeMap::new();
+    each_default(schema, &mut Path::root(), &mut |path, default| {
+        all.insert(path.clone(), default);
+    });
+    all
+}
+
+fn each_default<'d>(schema: &'d Value, at: &mut Path, visit: &mut dyn FnMut(&Path, &'d Value)) {
     // The places of a chain of nested defaults grow with the square of its depth.
     if at.steps().len() > DEEPEST {
         return;
@@ -161,7 +181,7 @@ pub(super) fn own_defaults<'d>(schema: &'d Value, at: &mut Path, visit: &mut dyn
     }
     let mut down = |step: Step, schema: &'d Value, at: &mut Path| {
         at.push(step);
-        own_defaults(schema, at, visit);
+        each_default(schema, at, visit);
         at.pop();
     };
     let object = |name: &str| schema.get(name).and_then(Value::as_object).into_iter().flat_map(Map::iter);
@@ -175,7 +195,7 @@ pub(super) fn own_defaults<'d>(schema: &'d Value, at: &mut Path, visit: &mut dyn
         down(Step::Values, values, at);
     }
     for clause in composed(schema).filter(|clause| reference(clause).is_none()) {
-        own_defaults(clause, at, visit);
+        each_default(clause, at, visit);
     }
 }
 

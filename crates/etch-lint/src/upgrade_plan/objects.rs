@@ -8,7 +8,7 @@ use etch_core::impact::{Changed, EffectKind, Kind, Place};
 use etch_core::object::IGNORE_ANNOTATION;
 use etch_core::plan::HiddenFields;
 use etch_core::shell::quoted;
-use etch_core::words::counted;
+use etch_core::words::{counted, cut};
 
 use kube_structural_schema::path::Path;
 use serde_json::Value;
@@ -290,9 +290,5 @@ pub(super) fn to_save(upgrade: &Upgrade<'_>) -> Option<Vec<String>> {
 
 /// A default, its beginning only where it is long.
 fn shown(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(VALUE) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    cut(&value.to_string(), VALUE)
 }

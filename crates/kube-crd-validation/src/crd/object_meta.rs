@@ -14,6 +14,7 @@ use super::report::Report;
 use crate::field::Field;
 use crate::metadata::names::dns_subdomain;
 use crate::metadata::rules;
+use kube_structural_schema::names::masked;
 
 /// Checks the metadata of a new CRD.
 pub(super) fn check_create(crd: &Crd<'_>, report: &mut Report) {
@@ -95,18 +96,5 @@ fn new_finalizers(crd: &Crd<'_>, old: &Crd<'_>, report: &mut Report) {
             added.join(", ")
         );
         report.forbidden("metadata.finalizers", detail);
-    }
-}
-
-/// A prefix may end in a dash; upstream looks at it with its last two characters replaced.
-fn masked(name: &str) -> String {
-    match name.strip_suffix('-') {
-        Some(rest) if !rest.is_empty() => {
-            let mut rest: Vec<char> = rest.chars().collect();
-            rest.pop();
-            rest.push('a');
-            rest.into_iter().collect()
-        }
-        _ => name.to_owned(),
     }
 }

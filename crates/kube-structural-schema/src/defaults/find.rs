@@ -10,29 +10,11 @@ use crate::path::{Trail, TrailStep};
 /// Reports the topmost places that [`super::fill()`] would fill, each with its own default. What stands below
 /// an absent value is not reported.
 pub(crate) fn gaps(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
-    match value {
-        Value::Object(fields) => {
-            for (name, property) in &node.properties {
-                let here = at.join(TrailStep::Field(name));
-                match (fields.get(name.as_ref()), &property.default) {
-                    (Some(value), _) => gaps_present(value, property, &here, report),
-                    (None, Some(default)) => report(&here, default),
-                    (None, None) => {}
-                }
-            }
-            for (name, value, node) in others(fields, node) {
-                gaps_present(value, node, &at.join(TrailStep::Key(name)), report);
-            }
-        }
-        Value::Array(items) => {
-            if let Some(node) = &node.items {
-                for (index, item) in items.iter().enumerate() {
-                    gaps_present(item, node, &at.join(TrailStep::Index(index)), report);
-                }
-            }
-        }
-        _ => {}
-    }
+    each(value, node, at, &mut |value, node, at| match (value, &node.default) {
+        (Some(value), _) => gaps_present(value, node, at, report),
+        (None, Some(default)) => report(at, default),
+        (None, None) => {}
+    });
 }
 
 fn gaps_present(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>, &Value)) {
@@ -55,29 +37,16 @@ pub(crate) fn filled(
     at: &Trail<'_>,
     report: &mut impl FnMut(&Trail<'_>, &Value) -> Below,
 ) {
-    match value {
-        Value::Object(fields) => {
-            for (name, property) in &node.properties {
-                if let Some(value) = fields.get(name.as_ref()) {
-                    let default = property.default.as_deref();
-                    filled_present(value, default, property, &at.join(TrailStep::Field(name)), report);
-                }
-            }
-            for (name, value, node) in others(fields, node) {
-                let default = node.instead_of_null().map(|default| &**default);
-                filled_present(value, default, node, &at.join(TrailStep::Key(name)), report);
-            }
+    each(value, node, at, &mut |value, node, at| {
+        let default = if is_field(at) { node.default.as_ref() } else { node.instead_of_null() };
+        let below = match (value, default) {
+            (Some(value), Some(default)) if is_filled(value, default, node) => report(at, value),
+            _ => Below::Search,
+        };
+        if let (Some(value), Below::Search) = (value, below) {
+            filled(value, node, at, report);
         }
-        Value::Array(items) => {
-            if let Some(node) = &node.items {
-                let default = node.instead_of_null().map(|default| &**default);
-                for (index, item) in items.iter().enumerate() {
-                    filled_present(item, default, node, &at.join(TrailStep::Index(index)), report);
-                }
-            }
-        }
-        _ => {}
-    }
+    });
 }
 
 /// Whether places below one that was found are looked for.
@@ -87,22 +56,6 @@ pub(crate) enum Below {
     Search,
     /// The one that was found stands for them.
     Skip,
-}
-
-fn filled_present(
-    value: &Value,
-    default: Option<&Value>,
-    node: &Node,
-    at: &Trail<'_>,
-    report: &mut impl FnMut(&Trail<'_>, &Value) -> Below,
-) {
-    let below = match default {
-        Some(default) if is_filled(value, default, node) => report(at, value),
-        _ => Below::Search,
-    };
-    if below == Below::Search {
-        filled(value, node, at, report);
-    }
 }
 
 /// Whether a value is what [`super::fill()`] makes of a default.
@@ -145,30 +98,46 @@ fn is_filled_part(value: &Value, default: &Value, node: Option<&Node>) -> bool {
 /// Reports all places at which a default applies: where it is present, and where it is absent and its parent
 /// is there. Below a place that is absent there is none. Parents come before what is in them.
 pub(crate) fn places(value: &Value, node: &Node, at: &Trail<'_>, report: &mut impl FnMut(&Trail<'_>)) {
+    each(value, node, at, &mut |value, node, at| {
+        if node.default.is_some() && is_field(at) {
+            report(at);
+        }
+        if let Some(value) = value {
+            places(value, node, at, report);
+        }
+    });
+}
+
+/// Visits what stands one step below a value and has a node: fields, be they absent, values of maps, and items.
+fn each(
+    value: &Value,
+    node: &Node,
+    at: &Trail<'_>,
+    visit: &mut impl FnMut(Option<&Value>, &Node, &Trail<'_>),
+) {
     match value {
         Value::Object(fields) => {
             for (name, property) in &node.properties {
-                let here = at.join(TrailStep::Field(name));
-                if property.default.is_some() {
-                    report(&here);
-                }
-                if let Some(value) = fields.get(name.as_ref()) {
-                    places(value, property, &here, report);
-                }
+                visit(fields.get(name.as_ref()), property, &at.join(TrailStep::Field(name)));
             }
             for (name, value, node) in others(fields, node) {
-                places(value, node, &at.join(TrailStep::Key(name)), report);
+                visit(Some(value), node, &at.join(TrailStep::Key(name)));
             }
         }
         Value::Array(items) => {
             if let Some(node) = &node.items {
                 for (index, item) in items.iter().enumerate() {
-                    places(item, node, &at.join(TrailStep::Index(index)), report);
+                    visit(Some(item), node, &at.join(TrailStep::Index(index)));
                 }
             }
         }
         _ => {}
     }
+}
+
+/// Whether a place is a field that its schema names.
+fn is_field(at: &Trail<'_>) -> bool {
+    matches!(at.last(), Some((_, TrailStep::Field(_))))
 }
 
 /// The values of a map that no property's node is for.

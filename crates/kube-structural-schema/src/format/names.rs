@@ -3,6 +3,7 @@
 
 use std::sync::LazyLock;
 
+use crate::names::is_dns_label;
 use go_text::regexp::Pattern;
 
 /// What one node of a host name may be; its length is counted in bytes elsewhere. Letters and symbols of any
@@ -29,18 +30,10 @@ pub(super) fn hostname(text: &str) -> bool {
 
 /// `k8s-short-name`: small letters, digits and inner hyphens, at most 63 of them.
 pub(super) fn short(text: &str) -> bool {
-    text.len() <= 63 && label(text)
+    text.len() <= 63 && is_dns_label(text)
 }
 
 /// `k8s-long-name`: such names joined by dots, at most 253 characters together, each of any length.
 pub(super) fn long(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(label)
-}
-
-fn label(text: &str) -> bool {
-    let small = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.first().is_some_and(small)
-        && bytes.last().is_some_and(small)
-        && bytes.iter().all(|byte| small(byte) || *byte == b'-')
+    text.len() <= 253 && text.split('.').all(is_dns_label)
 }
