@@ -273,6 +273,10 @@ impl Answer {
 /// is.
 pub const GUARD: Duration = Duration::from_secs(60);
 
+/// The waits before it is asked again.
+const FIRST_WAIT: Duration = Duration::from_millis(5);
+const LAST_WAIT: Duration = Duration::from_millis(100);
+
 /// Asks again and again until there is an answer.
 ///
 /// # Errors
@@ -285,6 +289,7 @@ pub async fn eventually<T>(
 ) -> Result<T> {
     let limit = limit.max(GUARD);
     let begun = Instant::now();
+    let mut wait = FIRST_WAIT;
     loop {
         let error = match ask().await {
             Ok(Some(answer)) => return Ok(answer),
@@ -295,7 +300,8 @@ pub async fn eventually<T>(
             let error = error.unwrap_or_else(|| anyhow::anyhow!("not yet"));
             return Err(error.context(format!("waited {} s for: {what}", limit.as_secs())));
         }
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        tokio::time::sleep(wait).await;
+        wait = LAST_WAIT.min(2 * wait);
     }
 }
 

@@ -105,6 +105,16 @@ impl EtcdRaw {
         self.put(key, &bytes).await
     }
 
+    /// Changes a CRD behind the back of every API server, as an older release or a careless writer leaves it;
+    /// it is stored as JSON of `v1beta1` (fact R7).
+    pub async fn change_crd(&self, name: &str, change: impl FnOnce(&mut Value) -> Result<()>) -> Result<()> {
+        let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{name}");
+        let (bytes, _) = self.get(&key).await?.with_context(|| format!("no CRD {name} in etcd"))?;
+        let mut crd = serde_json::from_slice(&bytes)?;
+        change(&mut crd)?;
+        self.put_json(&key, &crd).await
+    }
+
     /// Writes up to 128 values at once, which is what etcd takes in one transaction.
     pub async fn put_all(&self, values: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<()> {
         let puts = values.into_iter().map(|(key, bytes)| {

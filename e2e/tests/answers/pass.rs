@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
-use e2e::cluster::{Condition, eventually};
+use e2e::cluster::{Condition, GUARD, eventually};
 use e2e::ports::free_port;
 use kube::{Client, Config};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::laws::{self, Allowed};
 use crate::model::Truth;
 use crate::notes::{Notes, number, sum};
 use crate::random::Plan;
-use crate::stage::{GUARD, Stage, id};
+use crate::stage::{Stage, id};
 
 /// The numbers that the objects of a report come apart into.
 const PARTS: [&str; 9] =

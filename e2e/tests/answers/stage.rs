@@ -1,11 +1,10 @@
 //! A control plane with many random clusters on it, one CRD each, and what is asked of it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::admission::deny_updates;
-use e2e::cluster::{CRDS, Patch, eventually};
+use e2e::cluster::{CRDS, GUARD, Patch, eventually};
 use e2e::process::{self, Printed};
 use e2e::scene::{self, Scene};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -14,8 +13,6 @@ use serde_json::{Value, json};
 use crate::model::{Phase, Truth};
 use crate::random::{BEFORE, Deed, GROUP, NAMESPACES, NOW, Plan, Thing};
 
-/// How long to wait for what must happen.
-pub(crate) const GUARD: Duration = Duration::from_secs(60);
 /// Requests under way at once.
 const AT_ONCE: usize = 8;
 

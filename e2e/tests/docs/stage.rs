@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{Cluster, Patch, eventually};
+use e2e::cluster::{Cluster, GUARD, Patch, eventually};
 use e2e::control_plane::{ControlPlane, Kubernetes, Options, kubectl};
 use e2e::install::{helm_program, root};
 use e2e::operator::{Operator, binary};
@@ -19,8 +19,6 @@ use tokio::process::Command;
 
 use crate::files::{self, OBJECTS};
 
-/// How long to wait for what must happen.
-const GUARD: Duration = Duration::from_secs(60);
 /// A command that takes longer than this hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -4,10 +4,10 @@
 //! What several versions add to it is in `versions`.
 
 use anyhow::Result;
+use e2e::cluster::{GUARD, eventually};
 use e2e::webhook::{Webhook, renamed};
 use http::Method;
 use serde_json::{Value, json};
-use tokio::time::{Duration, Instant, sleep};
 
 use crate::{
     cluster::{Cluster, JSON_PATCH, MERGE, send},
@@ -432,11 +432,10 @@ async fn w15(cluster: &Cluster) -> Result<()> {
     cluster.delete(&tabs.path("v1", "gone")).await?.ok()?;
     let verbs = ["get", "list", "watch", "patch"];
     let robot = tabs.seen_by(cluster.service_account("patcher", &tabs.group, &verbs).await?);
-    // The server learns of a new role with a delay.
-    let start = Instant::now();
-    while robot.get("v1", "there").await?.code == 403 && start.elapsed() < Duration::from_secs(60) {
-        sleep(Duration::from_millis(20)).await;
-    }
+    eventually(GUARD, "the new role is in force", async || {
+        Ok((robot.get("v1", "there").await?.code != 403).then_some(()))
+    })
+    .await?;
 
     robot.identity("v1", "there").await?.ok()?;
     assert_eq!(tabs.stored("there").await?, colored_object(&["owner Apply v1: .spec.a"]));

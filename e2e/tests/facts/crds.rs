@@ -3,14 +3,15 @@
 //!
 //! What a CRD does to its objects' bytes is in `reading` and `versions`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use e2e::cluster::{GUARD, eventually};
 use futures::{AsyncBufReadExt, TryStreamExt};
 use http::{Method, Request};
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     cluster::{APPLY, Answer, Cluster, JSON, MERGE, send},
@@ -30,9 +31,6 @@ rows! {
     a1: "a watch from before a change goes on for a moment with the old schema, and ends without an error",
     a2: "a CRD deleted and created again has another uid, and may have another scope",
 }
-
-/// What the server may take for its own controllers to act.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Applies `conditions` as Etch would; the answer has all that the CRD then has.
 async fn apply_conditions(tabs: &Tabs<'_>, conditions: Value) -> Result<Answer> {
@@ -78,16 +76,12 @@ async fn c2(cluster: &Cluster) -> Result<()> {
     let crd = apply_conditions(&tabs, ours).await?.ok()?;
     assert!(types(&crd).contains(&"NonStructuralSchema"));
     tabs.define(v1(json!({"a": text(), "b": text()}))).await?;
-    let start = Instant::now();
-    loop {
+    eventually(GUARD, "the server takes its own condition away", async || {
         let crd = cluster.get(&tabs.crd_path()).await?.ok()?;
         assert!(types(&crd).contains(&"NonStructural"), "ours stays");
-        if !types(&crd).contains(&"NonStructuralSchema") {
-            return Ok(());
-        }
-        ensure!(start.elapsed() < PATIENCE, "it stays: {}", crd["status"]);
-        sleep(Duration::from_millis(20)).await;
-    }
+        Ok((!types(&crd).contains(&"NonStructuralSchema")).then_some(()))
+    })
+    .await
 }
 
 async fn c3(cluster: &Cluster) -> Result<()> {
@@ -217,18 +211,17 @@ async fn c14(cluster: &Cluster) -> Result<()> {
 async fn c13(cluster: &Cluster) -> Result<()> {
     let tabs = Tabs::new(cluster, "c13");
     tabs.define(v1(json!({"a": text()}))).await?;
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/crontabs.{}", tabs.group);
-    let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
-    let mut bare: Value = serde_json::from_slice(&bytes)?;
-    bare["status"].as_object_mut().context("a status")?.remove("conditions");
-    cluster.etcd().put_json(&key, &bare).await?;
+    let without_conditions = |crd: &mut Value| {
+        crd["status"].as_object_mut().context("a status")?.remove("conditions");
+        Ok(())
+    };
+    cluster.etcd().change_crd(&tabs.crd(), without_conditions).await?;
     let is_served = async |expected: bool| {
-        let start = Instant::now();
-        while (tabs.get("v1", "").await?.code == 200) != expected {
-            ensure!(start.elapsed() < PATIENCE, "served: {}", !expected);
-            sleep(Duration::from_millis(20)).await;
-        }
-        anyhow::Ok(())
+        eventually(GUARD, &format!("served: {expected}"), async || {
+            let is_served = tabs.get("v1", "").await?.code == 200;
+            Ok((is_served == expected).then_some(()))
+        })
+        .await
     };
     is_served(false).await?;
     // The controllers that set conditions take CRDs one after another.
@@ -250,14 +243,17 @@ async fn a1(cluster: &Cluster) -> Result<()> {
     assert!(added.contains("ADDED"), "{added}");
 
     tabs.define(v1(json!({"a": text(), "color": defaulted("red")}))).await?;
-    let start = Instant::now();
     let answer = tabs.identity("v1", "a").await?.ok()?;
     assert_eq!(answer["spec"], json!({"a": "x", "color": "red"}));
     let mut events = Vec::new();
-    while let Some(line) = lines.try_next().await? {
-        events.push(serde_json::from_str::<Value>(&line)?);
-    }
-    ensure!(start.elapsed() < PATIENCE, "the watch went on for {:?}", start.elapsed());
+    // Long before the end that the request asks for.
+    let until_end = async {
+        while let Some(line) = lines.try_next().await? {
+            events.push(serde_json::from_str::<Value>(&line)?);
+        }
+        anyhow::Ok(())
+    };
+    timeout(GUARD, until_end).await.context("the watch goes on")??;
     let [modified] = &events[..] else { anyhow::bail!("{} events", events.len()) };
     assert_eq!(modified["type"], "MODIFIED");
     assert_eq!(modified["object"]["metadata"]["resourceVersion"], answer["metadata"]["resourceVersion"]);
@@ -271,16 +267,16 @@ async fn a2(cluster: &Cluster) -> Result<()> {
     tabs.apply("v1", "a", "owner", json!({"spec": {"a": "x"}})).await?.ok()?;
     let first = cluster.get(&tabs.crd_path()).await?.ok()?;
     cluster.delete(&tabs.crd_path()).await?.ok()?;
-    let start = Instant::now();
-    while cluster.get(&tabs.crd_path()).await?.code != 404 {
-        ensure!(start.elapsed() < PATIENCE, "the CRD stays");
-        sleep(Duration::from_millis(20)).await;
-    }
+    eventually(GUARD, "the CRD is gone", async || {
+        Ok((cluster.get(&tabs.crd_path()).await?.code == 404).then_some(()))
+    })
+    .await?;
     assert!(!tabs.exists("a").await?, "its objects go with it");
-    while tabs.get("v1", "a").await?.body != Json::from(json!("404 page not found\n")) {
-        ensure!(start.elapsed() < PATIENCE, "it is still served");
-        sleep(Duration::from_millis(20)).await;
-    }
+    let not_served = Json::from(json!("404 page not found\n"));
+    eventually(GUARD, "it is no longer served", async || {
+        Ok((tabs.get("v1", "a").await?.body == not_served).then_some(()))
+    })
+    .await?;
 
     let mut manifest = v1(json!({"b": text()})).manifest(&tabs.group, "probe");
     manifest["spec"]["scope"] = json!("Cluster");

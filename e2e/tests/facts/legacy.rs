@@ -1,10 +1,8 @@
 //! CRDs from before schemas had to be structural, and defaults that the server does not look at (D12, D14).
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result, ensure};
+use e2e::cluster::{GUARD, eventually};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::{
     cluster::Cluster,
@@ -21,33 +19,27 @@ rows! {
     d14_combined: "defaults that are valid alone and not together are accepted, and their objects refused",
 }
 
-/// How long the server may take until it serves what etcd holds.
-const SERVED: Duration = Duration::from_secs(60);
-
 /// Changes the CRD in etcd, as an older release left it there, and waits until an object that shows the
 /// change is served so.
 async fn plant(tabs: &Tabs<'_>, change: impl FnOnce(&mut Value)) -> Result<()> {
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/crontabs.{}", tabs.group);
-    let (bytes, _) = tabs.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
-    let mut crd: Value = serde_json::from_slice(&bytes)?;
-    change(&mut crd["spec"]);
-    let generation = crd["metadata"]["generation"].as_i64().context("a generation")?;
-    crd["metadata"]["generation"] = json!(generation + 1);
-    tabs.cluster.etcd().put_json(&key, &crd).await
+    let change = |crd: &mut Value| {
+        change(&mut crd["spec"]);
+        let generation = crd["metadata"]["generation"].as_i64().context("a generation")?;
+        crd["metadata"]["generation"] = json!(generation + 1);
+        Ok(())
+    };
+    tabs.cluster.etcd().change_crd(&tabs.crd(), change).await
 }
 
 /// Waits until an object is read like this.
 async fn until_seen(tabs: &Tabs<'_>, name: &str, expected: &Value) -> Result<()> {
-    let start = Instant::now();
-    loop {
+    eventually(GUARD, &format!("{name} is read as {expected}"), async || {
         // While its storage is set up again, a resource is not found.
         let seen = tabs.seen("v1", name).await.unwrap_or_default();
-        if seen == *expected {
-            return Ok(());
-        }
-        ensure!(start.elapsed() < SERVED, "{name} is read as {seen}, not as {expected}");
-        sleep(Duration::from_millis(20)).await;
-    }
+        ensure!(seen == *expected, "it is read as {seen}");
+        Ok(Some(()))
+    })
+    .await
 }
 
 fn properties(spec: &mut Value) -> &mut Value {

@@ -2,11 +2,9 @@
 //!
 //! Releases before 1.36 have MutatingAdmissionPolicies only behind a feature gate.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use e2e::cluster::{GUARD, eventually};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::{
     cluster::Cluster,
@@ -45,20 +43,12 @@ async fn set_policy(
 
 /// Writes the probe until its bytes show that the policy is in force.
 async fn in_force(tabs: &Tabs<'_>, is_shown: impl Fn(&Value) -> bool) -> Result<()> {
-    let start = Instant::now();
-    loop {
-        let answer = tabs.merge("v1", "probe", ETCH, json!({})).await?;
+    eventually(GUARD, "the policy is in force", async || {
         // The policy's own watch of CRDs may lag behind the one that serves objects.
-        let is_behind = answer.code == 503 && answer.body.to_string().contains("There can be a delay");
-        if !is_behind {
-            answer.ok()?;
-        }
-        if is_shown(&tabs.raw("probe").await?) {
-            return Ok(());
-        }
-        ensure!(start.elapsed() < Duration::from_secs(60), "the policy is never in force");
-        sleep(Duration::from_millis(50)).await;
-    }
+        tabs.merge("v1", "probe", ETCH, json!({})).await?.ok()?;
+        Ok(is_shown(&tabs.raw("probe").await?).then_some(()))
+    })
+    .await
 }
 
 async fn d13_policy(cluster: &Cluster) -> Result<()> {

@@ -2,11 +2,9 @@
 //!
 //! How Etch reads the documents is not looked at here.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result, ensure};
+use e2e::cluster::{GUARD, eventually};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::{
     cluster::Cluster,
@@ -19,9 +17,6 @@ rows! {
     c11: "OpenAPI v2 has no default of any type",
     c12: "OpenAPI v2 has no types and fields of what may be null or keeps unknown fields, and no allOf, anyOf, oneOf and not",
 }
-
-/// What the server may take to publish a change.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Defaults at each sort of place. `last` is in it so that a test knows when this schema is the one that is
 /// published.
@@ -51,21 +46,16 @@ fn properties() -> Value {
 /// The definition of the type in a document, once it is there and is so.
 async fn published(tabs: &Tabs<'_>, path: &str, at: &str, is_so: fn(&Value) -> bool) -> Result<Value> {
     let kind = json!({"group": tabs.group, "version": "v1", "kind": "CronTab"});
-    let begun = Instant::now();
-    loop {
-        if let Ok(document) = tabs.cluster.get(path).await?.ok() {
-            let definitions = document.pointer(at).and_then(Value::as_object).context("definitions")?;
-            let is_meant = |schema: &&Value| {
-                let kinds = schema["x-kubernetes-group-version-kind"].as_array();
-                kinds.is_some_and(|kinds| kinds.contains(&kind)) && is_so(schema)
-            };
-            if let Some(definition) = definitions.values().find(is_meant) {
-                return Ok(definition.clone());
-            }
-        }
-        ensure!(begun.elapsed() < PATIENCE, "{path} does not have the type as it is");
-        sleep(Duration::from_millis(100)).await;
-    }
+    let is_meant = |schema: &&Value| {
+        let kinds = schema["x-kubernetes-group-version-kind"].as_array();
+        kinds.is_some_and(|kinds| kinds.contains(&kind)) && is_so(schema)
+    };
+    eventually(GUARD, &format!("{path} has the type as it is"), async || {
+        let document = tabs.cluster.get(path).await?.ok()?;
+        let definitions = document.pointer(at).and_then(Value::as_object).context("definitions")?;
+        Ok(definitions.values().find(is_meant).cloned())
+    })
+    .await
 }
 
 async fn v3(tabs: &Tabs<'_>, is_so: fn(&Value) -> bool) -> Result<Value> {
@@ -109,12 +99,11 @@ async fn c10(cluster: &Cluster) -> Result<()> {
     ensure!(all == expected.len() + 1 && found == expected, "{found:#?}\n{expected:#?}");
 
     // Kept from before schemas had to be structural: of such a schema nothing is published.
-    let name = format!("crontabs.{}", tabs.group);
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{name}");
-    let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
-    let mut stored: Value = serde_json::from_slice(&bytes)?;
-    stored["spec"]["validation"]["openAPIV3Schema"]["properties"]["loose"] = json!({"default": {}});
-    cluster.etcd().put_json(&key, &stored).await?;
+    let loosen = |crd: &mut Value| {
+        crd["spec"]["validation"]["openAPIV3Schema"]["properties"]["loose"] = json!({"default": {}});
+        Ok(())
+    };
+    cluster.etcd().change_crd(&tabs.crd(), loosen).await?;
     v3(&tabs, |schema| schema.get("properties").is_none()).await.map(drop)
 }
 

@@ -3,13 +3,11 @@
 //!
 //! Which version's schema it is that counts is in `versions`.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result, ensure};
+use e2e::cluster::{GUARD, eventually};
 use http::{Request, header::ACCEPT};
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::{
     cluster::Cluster,
@@ -194,15 +192,12 @@ async fn r13(cluster: &Cluster) -> Result<()> {
 
     // With a new schema the server begins a new watch cache of its objects.
     let path = tabs.path("v1", "").trim_end_matches('/').to_owned();
-    let start = Instant::now();
-    let refusal = loop {
+    let refusal = eventually(GUARD, "the watch is refused", async || {
         let events = watch(path.clone(), first - 1).await?;
-        if let Some(error) = events.iter().find(|event| event["type"] == "ERROR") {
-            break error["object"].clone();
-        }
-        ensure!(start.elapsed() < Duration::from_secs(60), "{events:?}");
-        sleep(Duration::from_millis(50)).await;
-    };
+        let error = events.iter().find(|event| event["type"] == "ERROR");
+        Ok(error.map(|error| error["object"].clone()))
+    })
+    .await?;
     assert_eq!(refusal["code"], 410);
     let oldest = oldest(&refusal, first - 1)?;
     let events = watch(path, oldest).await?;
@@ -304,17 +299,13 @@ async fn r7(cluster: &Cluster) -> Result<()> {
     answer.refused(422, "Invalid", "must not be empty for specified object fields")?;
 
     cluster.etcd().put_json(&key, &crd).await?;
-    let start = Instant::now();
-    loop {
+    eventually(GUARD, "the server sets NonStructuralSchema", async || {
         let crd = cluster.get(&tabs.crd_path()).await?.ok()?;
         let conditions = crd["status"]["conditions"].as_array();
         let found = conditions.into_iter().flatten().find(|it| it["type"] == "NonStructuralSchema");
-        if found.is_some_and(|condition| condition["status"] == "True") {
-            break;
-        }
-        ensure!(start.elapsed() < Duration::from_secs(60), "no NonStructuralSchema: {}", crd["status"]);
-        sleep(Duration::from_millis(20)).await;
-    }
+        Ok(found.is_some_and(|condition| condition["status"] == "True").then_some(()))
+    })
+    .await?;
     let made = tabs.create("v1", "a", "owner", json!({"spec": {"a": "x", "untyped": 1}})).await?;
     assert_eq!(made["spec"]["a"], "x");
     Ok(())

@@ -3,11 +3,9 @@
 //!
 //! Refusals that belong to a row of their own (a stale resourceVersion, a missing object, owners) are there.
 
-use std::time::{Duration, Instant};
-
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use e2e::cluster::{GUARD, eventually};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::{
     cluster::{Answer, Cluster},
@@ -25,22 +23,15 @@ rows! {
     forbidden: "a missing right is a 403 without causes",
 }
 
-/// Until policies, webhooks and roles are in force: they are watched by the server.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Sends identity-only applies until one is refused.
+/// Sends identity-only applies until one is refused: the server watches policies, webhooks and roles.
 async fn refused_at_last(tabs: &Tabs<'_>, name: &str) -> Result<Answer> {
-    let start = Instant::now();
-    loop {
+    eventually(GUARD, &format!("{name} is refused"), async || {
         let answer = tabs.identity("v1", name).await?;
-        if answer.code != 200 {
-            return Ok(answer);
-        }
-        ensure!(start.elapsed() < PATIENCE, "{name} is never refused");
-        sleep(Duration::from_millis(50)).await;
-    }
+        Ok((answer.code != 200).then_some(answer))
+    })
+    .await
 }
 
 /// An object that has nothing left to store.
@@ -209,17 +200,14 @@ async fn stored_version_gone(cluster: &Cluster) -> Result<()> {
 
 /// Fails unless the list at v1 is answered with 429 and, sooner or later, with `cause`.
 async fn lists_as_429(tabs: &Tabs<'_>, cause: &str) -> Result<()> {
-    let start = Instant::now();
-    loop {
+    eventually(GUARD, &format!("the list is answered with {cause:?}"), async || {
         let answer = tabs.get("v1", "").await?;
-        answer.refused(429, "TooManyRequests", "storage is (re)initializing")?;
+        let is_429 = answer.refused(429, "TooManyRequests", "storage is (re)initializing");
+        assert!(is_429.is_ok(), "{is_429:?}");
         assert!(answer.body["details"]["retryAfterSeconds"].as_i64().is_some_and(|seconds| seconds >= 1));
-        if answer.refused(429, "TooManyRequests", cause).is_ok() {
-            return Ok(());
-        }
-        ensure!(start.elapsed() < PATIENCE, "the list never says {cause:?}");
-        sleep(Duration::from_millis(50)).await;
-    }
+        Ok(answer.refused(429, "TooManyRequests", cause).ok())
+    })
+    .await
 }
 
 async fn forbidden(cluster: &Cluster) -> Result<()> {

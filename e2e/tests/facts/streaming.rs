@@ -3,9 +3,8 @@
 //!
 //! What a change of the CRD does to a watch is in `crds`.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
+use e2e::cluster::GUARD;
 use futures::{AsyncBufReadExt, TryStreamExt};
 use http::{Request, header::ACCEPT};
 use serde_json::{Value, json};
@@ -22,8 +21,6 @@ rows! {
     r10: "a version that etcd has compacted is answered 410; a watch from the bookmark goes on",
 }
 
-/// What the server may take for the first events.
-const PATIENCE: Duration = Duration::from_secs(60);
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const INITIAL: &str =
     "watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
@@ -43,7 +40,7 @@ async fn events(tabs: &Tabs<'_>, query: &str, is_last: fn(&Value) -> bool) -> Re
         }
         anyhow::bail!("the watch ended after {events:?}")
     };
-    timeout(PATIENCE, read).await.with_context(|| format!("{path}: the events do not come"))?
+    timeout(GUARD, read).await.with_context(|| format!("{path}: the events do not come"))?
 }
 
 fn version(object: &Value) -> Result<i64> {

@@ -6,23 +6,19 @@
 use std::{
     fmt::Write,
     sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use e2e::cluster::{GUARD, eventually};
 use http::Method;
 use kube::Client;
 use kube_structural_schema::json::Json;
 use serde_json::{Map, Value, json};
-use tokio::time::sleep;
 
 use crate::cluster::{APPLY, Answer, Cluster, JSON, JSON_PATCH, MERGE, send};
 
 /// The manager that writes as Etch does.
 pub(crate) const ETCH: &str = "etch";
-
-/// How long a changed schema may take until it is served; milliseconds on an idle machine (R6).
-const SERVED: Duration = Duration::from_secs(60);
 
 /// The CronTabs of one group, in the namespace `default`.
 pub(crate) struct Tabs<'a> {
@@ -136,8 +132,12 @@ impl<'a> Tabs<'a> {
         Self { cluster: self.cluster, client, group: self.group.clone(), definitions: AtomicU32::new(0) }
     }
 
+    pub(crate) fn crd(&self) -> String {
+        format!("crontabs.{}", self.group)
+    }
+
     pub(crate) fn crd_path(&self) -> String {
-        format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.{}", self.group)
+        format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{}", self.crd())
     }
 
     /// Creates or replaces the CRD, and waits until it is served.
@@ -155,18 +155,12 @@ impl<'a> Tabs<'a> {
         let path = format!("{}?dryRun=All&fieldValidation=Strict", self.path(version, ""));
         let mut object = self.object(version, "probe", json!({}));
         object[probe] = json!("");
-        let start = Instant::now();
-        loop {
+        eventually(GUARD, &format!("the CRD of {} is served", self.group), async || {
             let answer = self.cluster.post(&path, &object).await?;
             let unknown = answer.code == 400 && answer.body["message"].to_string().contains(probe);
-            if answer.code != 404 && !unknown {
-                return Ok(());
-            }
-            if start.elapsed() > SERVED {
-                bail!("the CRD of {} is not served: {}", self.group, answer.code);
-            }
-            sleep(Duration::from_millis(5)).await;
-        }
+            Ok((answer.code != 404 && !unknown).then_some(()))
+        })
+        .await
     }
 
     /// Forgets that objects may be stored at other versions than these, as a storage migration does at its

@@ -7,7 +7,7 @@ use e2e::webhook::Webhook;
 use serde_json::{Value, json};
 
 use crate::cases;
-use crate::stage::{SOON, Stage, defaulted, plain};
+use crate::stage::{SOON, Stage, Widgets, defaulted, plain};
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 
@@ -23,21 +23,28 @@ cases![
     names_that_are_taken
 ];
 
+/// Makes the CRD one of before schemas had to be structural, with these changes of the properties of its spec.
+async fn keep_unknown_fields(widgets: &Widgets<'_>, change: impl FnOnce(&mut Value)) -> Result<()> {
+    let change = |crd: &mut Value| {
+        ensure!(crd["apiVersion"] == "apiextensions.k8s.io/v1beta1");
+        crd["spec"]["preserveUnknownFields"] = json!(true);
+        change(&mut crd["spec"]["validation"]["openAPIV3Schema"]["properties"]["spec"]["properties"]);
+        let generation = crd["metadata"]["generation"].as_i64().context("a generation")?;
+        crd["metadata"]["generation"] = json!(generation + 1);
+        Ok(())
+    };
+    widgets.cluster.etcd().change_crd(&widgets.crd(), change).await
+}
+
 async fn not_structural(stage: &Stage, name: &'static str) -> Result<()> {
     let widgets = stage.widgets(name).await?;
     widgets.define(plain()).await?;
     widgets.create("widget").await?;
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", widgets.crd());
-    let (bytes, _) = widgets.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
-    let mut legacy: Value = serde_json::from_slice(&bytes)?;
-    ensure!(legacy["apiVersion"] == "apiextensions.k8s.io/v1beta1");
-    legacy["spec"]["preserveUnknownFields"] = json!(true);
-    legacy["spec"]["validation"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["size"] =
-        json!({ "description": "has no type", "default": 3 });
-    let generation = legacy["metadata"]["generation"].as_i64().context("a generation")?;
-    legacy["metadata"]["generation"] = json!(generation + 1);
     let object = widgets.raw("widget").await?;
-    widgets.cluster.etcd().put_json(&key, &legacy).await?;
+    keep_unknown_fields(&widgets, |properties| {
+        properties["size"] = json!({ "description": "has no type", "default": 3 });
+    })
+    .await?;
 
     let servers = eventually(SOON, "NonStructuralSchema", async || {
         let condition = widgets.cluster.condition(&widgets.crd(), "NonStructuralSchema").await?;
@@ -87,13 +94,7 @@ async fn unknown_fields_kept_without_a_default(stage: &Stage, name: &'static str
     let widgets = stage.widgets(name).await?;
     widgets.define(plain()).await?;
     widgets.create("widget").await?;
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", widgets.crd());
-    let (bytes, _) = widgets.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
-    let mut legacy: Value = serde_json::from_slice(&bytes)?;
-    legacy["spec"]["preserveUnknownFields"] = json!(true);
-    let generation = legacy["metadata"]["generation"].as_i64().context("a generation")?;
-    legacy["metadata"]["generation"] = json!(generation + 1);
-    widgets.cluster.etcd().put_json(&key, &legacy).await?;
+    keep_unknown_fields(&widgets, |_| {}).await?;
     let ours = eventually(SOON, "NonStructural", async || {
         let condition = widgets.cluster.condition(&widgets.crd(), "NonStructural").await?;
         Ok(condition.filter(|condition| condition.status == "True"))
@@ -112,13 +113,13 @@ async fn without_conditions(stage: &Stage, name: &'static str) -> Result<()> {
     widgets.define(defaulted()).await?;
     widgets.persisted("AllPersisted", SOON).await?;
     // As a restored backup or a careless writer leaves it.
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{}", widgets.crd());
-    let (bytes, _) = widgets.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
-    let mut bare: Value = serde_json::from_slice(&bytes)?;
-    bare["status"].as_object_mut().context("a status")?.remove("conditions");
-    // Etch watches only metadata, where only the owners show that conditions have changed.
-    bare["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
-    widgets.cluster.etcd().put_json(&key, &bare).await?;
+    let without_conditions = |crd: &mut Value| {
+        crd["status"].as_object_mut().context("a status")?.remove("conditions");
+        // Etch watches only metadata, where only the owners show that conditions have changed.
+        crd["metadata"].as_object_mut().context("metadata")?.remove("managedFields");
+        Ok(())
+    };
+    widgets.cluster.etcd().change_crd(&widgets.crd(), without_conditions).await?;
     // The server does not set its own again (fact C13).
     let is_gone = async || Ok(widgets.cluster.get(&widgets.collection("v1")).await.is_err().then_some(()));
     eventually(SOON, "the widgets are not served", is_gone).await?;

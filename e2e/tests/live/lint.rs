@@ -78,11 +78,11 @@ async fn legacy(cluster: &Cluster) -> Result<Value> {
     let accepted = crd("legacy.example.com", "Legacy", &[("v1", true, schema)]);
     cluster.apply_crd(&accepted).await?;
     let name = "legacys.legacy.example.com";
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{name}");
-    let (bytes, _) = cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
-    let mut stored: Value = serde_json::from_slice(&bytes)?;
-    stored["spec"]["validation"]["openAPIV3Schema"]["properties"]["spec"] = json!({ "default": {} });
-    cluster.etcd().put_json(&key, &stored).await?;
+    let loosen = |crd: &mut Value| {
+        crd["spec"]["validation"]["openAPIV3Schema"]["properties"]["spec"] = json!({ "default": {} });
+        Ok(())
+    };
+    cluster.etcd().change_crd(name, loosen).await?;
     let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/default";
     eventually(Duration::from_secs(20), "the CRD as it was stored", async || {
         let crd = cluster.get(&format!("{CRDS}/{name}")).await?;

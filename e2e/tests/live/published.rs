@@ -1,15 +1,10 @@
 //! What a cluster publishes of its types, as the commands read it; and which defaults of a CRD are not in it.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
-use e2e::cluster::{CRDS, crd, eventually};
+use e2e::cluster::{CRDS, GUARD, crd, eventually};
 use serde_json::{Value, json};
 
 use crate::hand::Hand;
-
-/// What the server may take to publish a change.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_cluster_publishes_is_read_by_its_index() -> Result<()> {
@@ -83,7 +78,7 @@ async fn defaults_that_are_not_published_are_named() -> Result<()> {
     // The command waits for a server that is behind, but not without end.
     let found = |wanted: &'static [(&'static str, &'static str, &'static str)]| {
         let hand = &hand;
-        eventually(PATIENCE, "what is not published", async move || {
+        eventually(GUARD, "what is not published", async move || {
             let answer = hand.etch(&["lint", "--live", "-o", "json"])?.json()?;
             let all = answer["findings"].as_array().context("findings")?.clone();
             let own: Vec<&Value> = all.iter().filter(|finding| finding["code"] == "ETCH021").collect();
@@ -108,13 +103,12 @@ async fn defaults_that_are_not_published_are_named() -> Result<()> {
     let note = format!("note: left out: 1 installed CRD, which these documents do not have: {name}\n");
     ensure!(impact.err == note && !impact.out.contains("published.example.com"), "{impact:?}");
 
-    let key = format!("/registry/apiextensions.k8s.io/customresourcedefinitions/{name}");
-    let (bytes, _) = hand.cluster.etcd().get(&key).await?.context("the CRD in etcd")?;
-    let mut stored: Value = serde_json::from_slice(&bytes)?;
-    let schema = json!({"properties": {"spec": {"default": {}}}});
-    stored["spec"]["validation"]["openAPIV3Schema"] = schema;
-    hand.cluster.etcd().put_json(&key, &stored).await?;
-    eventually(PATIENCE, "the CRD as it was stored", async || {
+    let loosen = |crd: &mut Value| {
+        crd["spec"]["validation"]["openAPIV3Schema"] = json!({"properties": {"spec": {"default": {}}}});
+        Ok(())
+    };
+    hand.cluster.etcd().change_crd(name, loosen).await?;
+    eventually(GUARD, "the CRD as it was stored", async || {
         let crd = hand.cluster.get(&format!("{CRDS}/{name}")).await?;
         Ok(crd.pointer("/spec/versions/0/schema/openAPIV3Schema/type").is_none().then_some(()))
     })
