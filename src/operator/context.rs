@@ -10,6 +10,7 @@ use futures::future::join_all;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use tracing::{info_span, warn};
 
 use super::crd::check::{Checked, READ_PATIENCE, check};
@@ -218,7 +219,7 @@ impl Context {
             own_pace,
             generation_check,
             refusal_log: Arc::default(),
-            writes: Arc::default(),
+            writes: TaskTracker::new(),
             turn,
         }
     }

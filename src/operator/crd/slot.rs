@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::sync::{RwLock, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 
 use super::task::CrdTask;
 use crate::cluster::{Backoff, Cluster, Dropped, GenerationCheck, Scope, random};
@@ -115,7 +116,7 @@ pub(crate) struct RunningTask {
     task: JoinHandle<()>,
     outcome: oneshot::Receiver<Option<(Box<CrdTask>, Next)>>,
     /// See [`ObjectReconciler::writes`](crate::operator::object::reconcile::ObjectReconciler::writes).
-    writes: Arc<RwLock<()>>,
+    writes: TaskTracker,
 }
 
 impl Slot {
@@ -242,11 +243,10 @@ impl Slot {
     /// Ends what is under way after its writes: no further one begins, and those under way come to their end.
     /// Under another policy, none may follow that completes them.
     pub(super) async fn stop_after_writes(&mut self) {
-        let writes = match &self.phase {
-            Phase::Running(work) => work.writes.clone(),
-            _ => Arc::default(),
-        };
-        let _none = writes.write().await;
+        if let Phase::Running(work) = &self.phase {
+            work.writes.close();
+            work.writes.wait().await;
+        }
         self.stop().await;
     }
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use tokio::sync::{OwnedSemaphorePermit, RwLock, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
 use tracing::{Span, debug, info, warn};
 
 use crate::cluster::{GenerationCheck, Pace, Permissions, Scope, ScopedWatch, WatchUpdate};
@@ -56,7 +57,7 @@ pub(crate) struct CrdTask {
     pub(crate) generation_check: Arc<GenerationCheck>,
     pub(crate) refusal_log: Arc<RefusalLog>,
     /// See [`ObjectReconciler::writes`].
-    pub(crate) writes: Arc<RwLock<()>>,
+    pub(crate) writes: TaskTracker,
     /// Its turn to be read, kept until its first conditions are written; `None` if it has some, or has
     /// defaults.
     pub(crate) turn: Option<OwnedSemaphorePermit>,

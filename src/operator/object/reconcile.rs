@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, RwLock};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 use crate::cluster::{Backoff, Cluster, GenerationCheck, Pace, Scope};
@@ -48,8 +49,8 @@ pub(crate) struct ObjectReconciler {
     /// Whether the CRD is still the one that this was made for.
     pub(crate) generation_check: Arc<GenerationCheck>,
     pub(crate) refusal_log: Arc<RefusalLog>,
-    /// Read by each write until its end: what locks it waits for those under way, and lets none begin.
-    pub(crate) writes: Arc<RwLock<()>>,
+    /// The writes under way. Once it is closed, none begins.
+    pub(crate) writes: TaskTracker,
 }
 
 /// What has objects driven.
@@ -92,7 +93,7 @@ impl ObjectReconciler {
             generation_check: Arc::new(GenerationCheck::new(&rules.crd, None)),
             rules,
             refusal_log: Arc::default(),
-            writes: Arc::default(),
+            writes: TaskTracker::new(),
         }
     }
 

@@ -41,16 +41,16 @@ impl ObjectReconciler {
                 None => None,
             };
             let permit = self.pace.admit().await;
-            match self.writes.try_read() {
-                Ok(lock) => (own, permit, lock),
+            // The token comes first: a tracker that is closed after this check waits for it.
+            let token = self.writes.token();
+            if self.writes.is_closed() {
                 // This task is about to be ended, and others may need the place.
-                Err(_) => {
-                    drop((own, permit));
-                    pending().await
-                }
+                drop((own, permit, token));
+                return pending().await;
             }
+            (own, permit, token)
         };
-        let (mut own, mut permit, _lock) = tokio::select! {
+        let (mut own, mut permit, _token) = tokio::select! {
             biased;
             stop = caller.stopped() => return Err(stop),
             places = places => places,
