@@ -136,7 +136,7 @@ fn packages_contain_all_that_they_need() -> Result<()> {
         let (name, version) = (name(package)?, package["version"].as_str().context("a version")?);
         let file = PathBuf::from(target).join(format!("package/{name}-{version}.crate"));
         ensure!(fs::metadata(&file)?.len() < LARGEST, "{name} is too large");
-        let unpacked = Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(folder.path()).status()?;
+        let unpacked = Command::new("tar").arg("-xzmf").arg(&file).arg("-C").arg(folder.path()).status()?;
         ensure!(unpacked.success(), "{}: {unpacked}", file.display());
         for needed in ["README.md", "LICENSE"] {
             ensure!(
