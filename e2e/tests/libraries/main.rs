@@ -135,21 +135,3 @@ fn programs_are_built_with_the_features_of_the_tests() -> Result<()> {
     }
     Ok(())
 }
-
-/// Only what is under `crates/`, with the settings that the packages inherit.
-#[test]
-fn the_libraries_build_without_the_rest() -> Result<()> {
-    let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
-    let workspace = manifest.split("\n[package]").next().context("a workspace")?;
-    let (head, tail) = workspace.split_once("members = [").context("members")?;
-    let (_, tail) = tail.split_once(']').context("members end")?;
-    let folder = tempfile::tempdir()?;
-    fs::write(folder.path().join("Cargo.toml"), format!("{head}members = [\"crates/*\"]{tail}"))?;
-    fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock"))?;
-    fs::copy(root().join("rust-toolchain.toml"), folder.path().join("rust-toolchain.toml"))?;
-    let copied = Command::new("cp").arg("-r").arg(root().join("crates")).arg(folder.path()).status()?;
-    ensure!(copied.success(), "{copied}");
-    let target = e2e::target::target_folder()?.join("libraries");
-    let target = target.to_str().context("a target folder that is text")?;
-    cargo(folder.path(), &["check", "--workspace", "--all-targets", "--target-dir", target]).map(drop)
-}

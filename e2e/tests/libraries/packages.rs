@@ -114,11 +114,11 @@ fn the_image_is_built_with_all_manifests() -> Result<()> {
     Ok(())
 }
 
-/// In the order of their dependencies, as they would be published: each is packaged against those before it,
-/// then unpacked beside them, and built with its tests and examples of nothing else.
+/// In the order of their dependencies, as they would be published: each is packaged against those before it.
+/// Unpacked beside the private ones, under the settings that these inherit, all are checked with their tests
+/// and examples, and nothing of the rest of the workspace.
 ///
-/// cargo's own check of a package builds all of their dependencies once more; here they are those of
-/// `the_libraries_build_without_the_rest`.
+/// cargo's own check of a package builds all of their dependencies once for each.
 #[test]
 fn packages_contain_all_that_they_need() -> Result<()> {
     let target = target_folder()?.join("libraries");
@@ -131,23 +131,32 @@ fn packages_contain_all_that_they_need() -> Result<()> {
     cargo(root(), &words)?;
 
     let folder = tempfile::tempdir()?;
+    let crates = folder.path().join("crates");
+    fs::create_dir(&crates)?;
     let mut patches = String::new();
     for package in &packages {
         let (name, version) = (name(package)?, package["version"].as_str().context("a version")?);
         let file = PathBuf::from(target).join(format!("package/{name}-{version}.crate"));
         ensure!(fs::metadata(&file)?.len() < LARGEST, "{name} is too large");
-        let unpacked = Command::new("tar").arg("-xzmf").arg(&file).arg("-C").arg(folder.path()).status()?;
+        let unpacked = Command::new("tar").arg("-xzmf").arg(&file).arg("-C").arg(&crates).status()?;
         ensure!(unpacked.success(), "{}: {unpacked}", file.display());
+        let library = crates.join(name);
+        fs::rename(crates.join(format!("{name}-{version}")), &library)?;
         for needed in ["README.md", "LICENSE"] {
-            ensure!(
-                folder.path().join(format!("{name}-{version}/{needed}")).is_file(),
-                "{name}: no {needed}"
-            );
+            ensure!(library.join(needed).is_file(), "{name}: no {needed}");
         }
-        patches.push_str(&format!("{name} = {{ path = \"{name}-{version}\" }}\n"));
+        patches.push_str(&format!("{name} = {{ path = \"crates/{name}\" }}\n"));
     }
-    let manifest =
-        format!("[workspace]\nmembers = [\"*-*.*.*\"]\nresolver = \"3\"\n[patch.crates-io]\n{patches}");
+    for private in PRIVATE {
+        let source = root().join("crates").join(private);
+        let copied = Command::new("cp").arg("-r").arg(source).arg(&crates).status()?;
+        ensure!(copied.success(), "{private}: {copied}");
+    }
+    let manifest = fs::read_to_string(root().join("Cargo.toml"))?;
+    let settings = manifest.split("\n[package]").next().context("a workspace")?;
+    let (head, tail) = settings.split_once("members = [").context("members")?;
+    let (_, tail) = tail.split_once(']').context("members end")?;
+    let manifest = format!("{head}members = [\"crates/*\"]{tail}\n[patch.crates-io]\n{patches}");
     fs::write(folder.path().join("Cargo.toml"), manifest)?;
     fs::copy(root().join("Cargo.lock"), folder.path().join("Cargo.lock"))?;
     fs::copy(root().join("rust-toolchain.toml"), folder.path().join("rust-toolchain.toml"))?;
