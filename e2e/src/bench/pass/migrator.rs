@@ -1,20 +1,18 @@
 //! The migration from before Kubernetes had its own: kube-storage-version-migrator, which writes each object
 //! as it has read it.
 
-use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::json;
-use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 use super::in_tree::has_succeeded;
 use crate::bench::objects::{GROUP, PLURAL};
 use crate::cluster::{Cluster, crd, eventually};
-use crate::install::migrator_program;
+use crate::install::Tool;
 
 const OWN_GROUP: &str = "migration.k8s.io";
 const KIND: &str = "StorageVersionMigration";
@@ -24,7 +22,6 @@ const FLAGS: [&str; 2] = ["--kube-api-qps=40", "--kube-api-burst=1000"];
 /// A process of it; killed when dropped.
 pub(super) struct Migrator {
     process: Child,
-    _program: TempDir,
 }
 
 impl Migrator {
@@ -36,9 +33,8 @@ impl Migrator {
         migrations["metadata"]["annotations"] =
             json!({ "api-approved.kubernetes.io": "unapproved, only for a benchmark" });
         cluster.apply_crd(&migrations).await?;
-        let folder = tempfile::tempdir()?;
-        let log = File::create(folder.path().join("log"))?;
-        let process = Command::new(migrator_program(folder.path())?)
+        let log = tempfile::tempfile()?;
+        let process = Command::new(Tool::Migrator.program()?)
             .arg(format!("--kubeconfig={}", kubeconfig.display()))
             .args(FLAGS)
             .stdin(Stdio::null())
@@ -47,7 +43,7 @@ impl Migrator {
             .kill_on_drop(true)
             .spawn()
             .context("the migrator cannot be started")?;
-        Ok(Self { process, _program: folder })
+        Ok(Self { process })
     }
 
     /// Its process id.
