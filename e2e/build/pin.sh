@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Pins a Kubernetes release: writes kubernetes-X.Y/go.mod and go.sum beside this script.
 #
-# Usage: e2e/build/pin.sh v1.37.1
+# Usage: e2e/build/pin.sh v1.37.2
 #
 # k8s.io/kubernetes requires its staging modules at v0.0.0, so each is replaced by the published module of the same
 # patch. The go line is the release's own: it decides the GODEBUG defaults that its programs run with.
