@@ -14,11 +14,7 @@ use serde_json::Value;
 use crate::operator;
 
 pub use ci::root;
-pub use tool::{
-    actionlint, argo_sync_program, crane, crane_program, flux_reconcile_program, helm, helm_program,
-    helm_template, krew_program, kube_score, kustomize, kustomize_program, migrator_program,
-    promtool_test_rules,
-};
+pub use tool::{Tool, actionlint, crane, helm, helm_template, kube_score, kustomize, promtool_test_rules};
 pub use version::versioned;
 
 /// A file that is kept in the repository and made from other files of it.

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Cluster;
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::install::argo_sync_program;
+use e2e::install::Tool;
 use e2e::pre_upgrade::{ended, recipe, values_stay};
 use serde_json::Value;
 use tokio::process::Command;
@@ -34,8 +34,7 @@ async fn a_sync_stores_what_it_is_about_to_change() -> Result<()> {
         recipe = recipe.replace(helm, argo_cd);
     }
     ensure!(!recipe.contains("helm.sh"), "{recipe}");
-    let dir = tempfile::tempdir()?;
-    let program = argo_sync_program(dir.path())?;
+    let program = Tool::ArgoSync.program()?;
     let (plain, chart) = tokio::join!(syncs(&program, &recipe), syncs(&program, &of_chart));
     plain.context("with Argo CD's annotations")?;
     chart.context("with Helm's annotations")

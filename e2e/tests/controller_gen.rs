@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use e2e::go::go;
 use etch::source;
 use etch_lint::go_types::{
     Declaration, Field, Package, Packages, Shape, Source, Type, defaults, is_built, is_built_by_name,
@@ -195,8 +195,8 @@ fn download(modules: &BTreeSet<&str>) -> Result<BTreeMap<String, (String, PathBu
         version: String,
         dir: PathBuf,
     }
-    let mut command = Command::new("go");
-    command.args(["mod", "download", "-json"]).args(modules).current_dir(folder()).env("GOWORK", "off");
+    let mut command = go();
+    command.args(["mod", "download", "-json"]).args(modules).current_dir(folder());
     let output = command.output().context("run go")?;
     ensure!(
         output.status.success(),

@@ -9,7 +9,7 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::Cluster;
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::install::{flux_reconcile_program, root};
+use e2e::install::{Tool, root};
 use e2e::pre_upgrade::{ended, recipe, values_stay};
 use serde_json::Value;
 use tokio::process::Command;
@@ -22,7 +22,7 @@ async fn kustomizations_store_what_they_are_about_to_change() -> Result<()> {
     let dir = tempfile::tempdir()?;
     let control_plane = ControlPlane::start(Options::new(dir.path().join("cluster"))).await?;
     let cluster = Cluster::of(&control_plane).await?;
-    let program = flux_reconcile_program(dir.path())?;
+    let program = Tool::FluxReconcile.program()?;
     let sample = root().join("config/samples/flux");
     let source = dir.path().join("source");
     for folder in ["pre-upgrade", "crds"] {

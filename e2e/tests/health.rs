@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use e2e::go::go;
 use e2e::install::root;
 use e2e::target::target_folder;
 use etch_core::condition::{EventType, Reason};
@@ -103,14 +104,8 @@ fn answers(question: &Value) -> Result<Value> {
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
     let program = folder.join("health");
-    let built = Command::new("go")
-        .args(["build", "-trimpath", "-buildvcs=false", "-o"])
-        .arg(&program)
-        .arg(".")
-        .current_dir(&sources)
-        .env("CGO_ENABLED", "0")
-        .status()
-        .context("run go")?;
+    let built = go().args(["build", "-o"]).arg(&program).arg(".").current_dir(&sources).status();
+    let built = built.context("run go")?;
     ensure!(built.success(), "go: {built}");
     let mut child = Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     child.stdin.take().context("a pipe")?.write_all(&serde_json::to_vec(question)?)?;

@@ -8,7 +8,7 @@ use std::fs;
 use anyhow::Result;
 use e2e::cluster::Cluster;
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::install::helm_program;
+use e2e::install::Tool;
 use e2e::pre_upgrade::{ended, recipe, values_stay};
 use serde_json::Value;
 use tokio::process::Command;
@@ -22,7 +22,7 @@ async fn a_chart_stores_what_it_is_about_to_change() -> Result<()> {
     fs::create_dir_all(chart.join("templates"))?;
     fs::write(chart.join("Chart.yaml"), "apiVersion: v2\nname: crontabs\nversion: 1.0.0\n")?;
     fs::write(chart.join("templates/pre-upgrade.yaml"), recipe()?)?;
-    let program = helm_program(dir.path())?;
+    let program = Tool::Helm.program()?;
     let release = async |crd: Value| -> Result<Result<(), String>> {
         fs::write(chart.join("templates/crd.yaml"), crd.to_string())?;
         let mut helm = Command::new(&program);

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
 use e2e::dist::{Binary, Release, VERSION, push, sha256};
-use e2e::install::{actionlint, crane_program, helm_program, krew_program, root};
+use e2e::install::{Tool, actionlint, root};
 use e2e::operator::binary;
 use e2e::scene::{NAMESPACE, place};
 use flate2::read::GzDecoder;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_release_is_repeatable_and_installs() -> Result<()> {
     let dir = tempfile::tempdir()?;
-    let registry = Registry::start(dir.path())?;
+    let registry = Registry::start()?;
     let release = Release::new(&format!("{}/acme", registry.address), "https://example.com/acme/etch")?;
     let etch = Binary::read(binary()?)?;
     let dist = dir.path().join("dist");
@@ -161,7 +161,7 @@ fn archives_contain_everything(dist: &Path, dir: &Path) -> Result<()> {
 
 /// krew itself takes manifest and archive, checks them, and links the plugin.
 fn krew_installs(dist: &Path, dir: &Path) -> Result<()> {
-    let mut krew = Command::new(krew_program(dir)?);
+    let mut krew = Command::new(Tool::Krew.program()?);
     krew.arg("install").arg("--manifest").arg(dist.join("etch.yaml")).arg("--archive").arg(archive(dist)?);
     let home = dir.join("krew-home");
     krew.env("KREW_ROOT", &home).env("HOME", dir).env("KREW_NO_UPGRADE_CHECK", "1");
@@ -240,7 +240,7 @@ fn the_image_runs(registry: &Registry, image: &str, dir: &Path) -> Result<()> {
 async fn the_chart_installs(registry: &Registry, image: &str, dist: &Path, dir: &Path) -> Result<()> {
     let control_plane = ControlPlane::start(Options::new(dir.join("cluster"))).await?;
     let cluster = Cluster::of(&control_plane).await?;
-    let mut helm = Command::new(helm_program(dir)?);
+    let mut helm = Command::new(Tool::Helm.program()?);
     helm.args(["install", "etch", &format!("oci://{}/acme/charts/etch", registry.address), "--plain-http"]);
     helm.args(["--version", VERSION, "--namespace", NAMESPACE, "--create-namespace"]);
     helm.env("KUBECONFIG", control_plane.kubeconfig(0)).env("HOME", dir).env("HELM_NO_PLUGINS", "1");
@@ -288,8 +288,8 @@ struct Registry {
 }
 
 impl Registry {
-    fn start(dir: &Path) -> Result<Self> {
-        let crane = crane_program(dir)?;
+    fn start() -> Result<Self> {
+        let crane = Tool::Crane.program()?;
         let mut serve = Command::new(&crane);
         serve.args(["registry", "serve", "--address", "127.0.0.1:0"]).env_remove("PORT");
         let mut server = serve.stderr(Stdio::piped()).spawn().context("run crane")?;

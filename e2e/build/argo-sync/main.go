@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2/textlogger"
 
-	"github.com/argoproj/gitops-engine/pkg/cache"
-	"github.com/argoproj/gitops-engine/pkg/sync"
-	"github.com/argoproj/gitops-engine/pkg/sync/common"
-	"github.com/argoproj/gitops-engine/pkg/utils/kube"
-	"github.com/argoproj/gitops-engine/pkg/utils/tracing"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/cache"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/sync/common"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
+	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/tracing"
 )
 
 const (
@@ -105,7 +105,7 @@ func reconcile(
 	compared := sync.Reconcile(target, objects, namespace, live)
 	kubectl := &kube.KubectlCmd{Log: log, Tracer: tracing.NopTracer{}}
 	operation, cleanup, err := sync.NewSyncContext(
-		"revision", compared, config, config, kubectl, namespace, live.GetOpenAPISchema(), state, sync.WithLogr(log))
+		"revision", compared, config, config, kubectl, namespace, state, sync.WithLogr(log))
 	if err != nil {
 		return "", "", nil, err
 	}

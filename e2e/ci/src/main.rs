@@ -42,7 +42,10 @@ const CODE: &[Step] = &[
 /// they are built, and leave a processor idle.
 const TOOLS: &[Step] = &[
     // Compiled once, and kept beside what cargo builds.
-    ("cargo-deny", "cargo install cargo-deny@0.20.2 --locked --debug --root target/tools"),
+    (
+        "cargo-deny",
+        "cargo install cargo-deny@0.20.2 --locked --debug --config profile.dev.debug=0 --root target/tools",
+    ),
     // Minutes when go's build cache is cold, which no test should have to wait for.
     (
         "control plane",

@@ -164,13 +164,8 @@ impl Program {
         // go build refuses to overwrite what is no whole program, as a killed build may have left it.
         let _ = fs::remove_file(&unfinished);
         let mut go = go();
-        // What a debugger needs would be made only to be stripped.
-        let compiler = "-gcflags=all=-dwarf=false";
-        go.args(["build", "-trimpath", compiler, "-ldflags", &self.linker_flags(version), "-o"])
-            .arg(&unfinished);
+        go.args(["build", "-ldflags", &self.linker_flags(version), "-o"]).arg(&unfinished);
         go.arg(&self.package).current_dir(Path::new(MODULES).join(&self.folder));
-        // A static binary from exactly the pinned modules, whatever workspace or flags the user has set.
-        go.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "-mod=readonly -buildvcs=false");
         let what = format!("{} {version}", self.name);
         report(&format!("building {what} with go, once; this takes minutes when go's build cache is cold"));
         let start = Instant::now();
@@ -198,7 +193,7 @@ impl Program {
     }
 
     fn linker_flags(&self, version: &str) -> String {
-        let strip = "-s -w";
+        let strip = "-s";
         match &self.kubernetes {
             None => strip.into(),
             Some(Kubernetes { major, minor }) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::cluster::{Cluster, GUARD, Patch, eventually};
 use e2e::control_plane::{ControlPlane, Kubernetes, Options, kubectl};
-use e2e::install::{helm_program, root};
+use e2e::install::{Tool, root};
 use e2e::operator::{Operator, binary};
 use e2e::process::Ended;
 use e2e::scene::{AGGREGATION, NAMESPACE, verify_now};
@@ -72,7 +72,7 @@ impl Stage {
         symlink(binary()?, programs.join("etch"))?;
         symlink(binary()?, programs.join("kubectl-etch"))?;
         symlink(kubectl(&Kubernetes::meant()?).await?, programs.join("kubectl"))?;
-        helm_program(&programs)?;
+        symlink(Tool::Helm.program()?, programs.join("helm"))?;
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::access::{attributes, granted_soon};
 use e2e::cluster::{Answer, Cluster, GUARD, crd, documents, eventually, parse_documents};
 use e2e::control_plane::{ControlPlane, Options};
-use e2e::install::{Generated, helm, kube_score, kustomize, kustomize_program, root, versioned};
+use e2e::install::{Generated, Tool, helm, kube_score, kustomize, root, versioned};
 use e2e::operator::Operator;
 use e2e::scene::{AGGREGATION, NAMESPACE, apply, place};
 use serde_json::{Value, json};
@@ -47,8 +47,7 @@ fn generated_files_are_what_they_are_made_from() -> Result<()> {
 /// image back. One that is set in an overlay is in that one.
 #[test]
 fn every_overlay_keeps_the_image_that_is_set() -> Result<()> {
-    let tools = tempfile::tempdir()?;
-    let program = kustomize_program(tools.path())?;
+    let program = Tool::Kustomize.program()?;
     let copy = || -> Result<TempDir> {
         let copy = tempfile::tempdir()?;
         let status = Command::new("cp").arg("-r").arg(root().join("config")).arg(copy.path()).status()?;
