@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::site::{Report, effective};
 use crate::go_types::{
-    Declaration, Field, MarkedDefault, Package, Packages, Resolved, Shape, Source, Struct, Type,
+    Declaration, Field, MarkedDefault, Package, Packages, Resolved, Shape, Source, Struct,
 };
 use crate::rule::{GoPlace, Rule, Severity};
 use crate::site::shown;
@@ -63,42 +63,38 @@ pub(super) fn check(packages: &Packages, crd: &Json, report: &mut Report) {
     for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
         let version_name = text(&version["name"]);
         let Ok(schema) = Schema::parse(&version["schema"]["openAPIV3Schema"]) else { continue };
-        let Some((package, fields)) = root(packages, &group, &version_name, &kind) else { continue };
+        let Some(root) = root(packages, &group, &version_name, &kind) else { continue };
         let mut compare =
             Compare { packages, crd: &name, version: &version_name, seen: BTreeSet::new(), report };
-        compare.fields(Struct { fields, scope: package.into() }, &kind, &schema, &Path::root());
+        compare.fields(root, &kind, &schema, &Path::root());
     }
 }
 
 /// The type of a kind: in the package of the group and version, or in the only one of that version that names
-/// no group.
-fn root<'a>(
-    packages: &'a Packages,
-    group: &str,
-    version: &str,
-    kind: &str,
-) -> Option<(&'a Package, &'a [Field])> {
+/// no group. A version may define it as the type of another one.
+fn root<'a>(packages: &'a Packages, group: &str, version: &str, kind: &str) -> Option<Struct<'a>> {
     let marked = |package: &Package, name: &str| {
         let marker = package.markers.iter().find(|marker| marker.is(name));
         marker.and_then(|marker| marker.value.as_deref()).map(|value| value.trim().to_owned())
     };
-    let mut best: Vec<(bool, &Package, &[Field])> = Vec::new();
+    let mut best: Vec<(bool, Struct<'a>)> = Vec::new();
     for package in packages.asked() {
         let named = marked(package, "groupName");
         let its_version = marked(package, "versionName").unwrap_or_else(|| package.name.clone());
         if its_version != version || named.as_deref().is_some_and(|named| named != group) {
             continue;
         }
-        if let Some(Type::Struct(fields)) = package.types.get(kind).map(|declared| &declared.kind)
-            && fields.iter().any(|field| field.is_embedded && field.name == "TypeMeta")
+        if let Some(declared) = package.types.get(kind)
+            && let Shape::Struct(of) = packages.resolve(package, &declared.kind).shape
+            && of.fields.iter().any(|field| field.is_embedded && field.name == "TypeMeta")
         {
-            best.push((named.is_some(), package, fields));
+            best.push((named.is_some(), of));
         }
     }
-    let sure = best.iter().filter(|(is_sure, ..)| *is_sure).count();
-    let mut fitting = best.into_iter().filter(|(is_sure, ..)| *is_sure || sure == 0);
+    let has_sure = best.iter().any(|(is_sure, _)| *is_sure);
+    let mut fitting = best.into_iter().filter(|(is_sure, _)| *is_sure || !has_sure);
     match (fitting.next(), fitting.next()) {
-        (Some((_, package, fields)), None) => Some((package, fields)),
+        (Some((_, of)), None) => Some(of),
         _ => None,
     }
 }

@@ -31,6 +31,8 @@ type WidgetSpec struct {
 	EmptyList []string `json:"emptyList,omitempty"`
 	// +kubebuilder:default=a
 	NotThere string `json:"notThere,omitempty"`
+	// +kubebuilder:default=a
+	OnlyInV2 string `json:"onlyInV2,omitempty"` // want ETCH109
 
 	List []Item          `json:"list,omitempty"`
 	Map  map[string]Item `json:"map,omitempty"`
