@@ -38,7 +38,8 @@ pub(super) const UNMARKED: Rule = Rule {
 The next time somebody generates the CRD, the default is gone. Either the CRD is older than the type, or something adds the
 default after the generator, and readers of the Go type do not see it.
 
-Add a marker to the field, or generate the CRD again.",
+Add a marker to the field, or generate the CRD again. In a CRD that controller-gen annotated, a marker that it does not read
+counts as none.",
     check: None,
 };
 
@@ -60,12 +61,20 @@ pub(super) fn check(packages: &Packages, crd: &Json, report: &mut Report) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, kind) = (text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["kind"]));
     let name = text(&crd["metadata"]["name"]);
+    let is_by_controller_gen =
+        crd["metadata"]["annotations"]["controller-gen.kubebuilder.io/version"].is_string();
     for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
         let version_name = text(&version["name"]);
         let Ok(schema) = Schema::parse(&version["schema"]["openAPIV3Schema"]) else { continue };
         let Some(root) = root(packages, &group, &version_name, &kind) else { continue };
-        let mut compare =
-            Compare { packages, crd: &name, version: &version_name, seen: BTreeSet::new(), report };
+        let mut compare = Compare {
+            packages,
+            crd: &name,
+            version: &version_name,
+            is_by_controller_gen,
+            seen: BTreeSet::new(),
+            report,
+        };
         compare.fields(root, &kind, &schema, &Path::root());
     }
 }
@@ -103,6 +112,7 @@ struct Compare<'a, 'r> {
     packages: &'a Packages,
     crd: &'a str,
     version: &'a str,
+    is_by_controller_gen: bool,
     /// Fields that were reported: a type may be used at many places of a CRD.
     seen: BTreeSet<(&'static str, String)>,
     report: &'r mut Report,
@@ -168,6 +178,13 @@ impl<'a> Compare<'a, '_> {
                 &UNMARKED,
                 format!("the CRD has the default {} at {at}; the field has no marker", shown(value)),
             ),
+            (Some((default, is_of_type)), Some(value))
+                if self.is_by_controller_gen && !unread(default, *is_of_type).is_empty() =>
+            {
+                let (value, marker) = (shown(value), default.source.marker());
+                let why = unread(default, *is_of_type);
+                (&UNMARKED, format!("the CRD has the default {value} at {at}, but not from +{marker}{why}"))
+            }
             (Some((default, _)), Some(value)) => match &default.value {
                 Ok(Some(own)) if !same(own, value) && !is_empty_list(own, value) => {
                     let (own, value) = (shown(own), shown(value));

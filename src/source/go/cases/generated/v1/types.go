@@ -25,8 +25,10 @@ type WidgetSpec struct {
 	Reference string `json:"reference,omitempty"` // want ETCH109
 	// +k8s:default="a"
 	Declarative string `json:"declarative,omitempty"` // want ETCH109
-	OfType      Kind   `json:"ofType,omitempty"`      // want ETCH109
-	OfMode      Mode   `json:"ofMode,omitempty"`      // want ETCH109
+	// +k8s:default="a"
+	OtherGenerator string `json:"otherGenerator,omitempty"`
+	OfType         Kind   `json:"ofType,omitempty"` // want ETCH109
+	OfMode         Mode   `json:"ofMode,omitempty"` // want ETCH109
 	// +kubebuilder:default={}
 	EmptyList []string `json:"emptyList,omitempty"`
 	// +kubebuilder:default=a
