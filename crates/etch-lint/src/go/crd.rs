@@ -144,7 +144,7 @@ impl<'a> Compare<'a, '_> {
     }
 
     fn shape(&mut self, name: &str, resolved: &Resolved<'a>, schema: &Schema, at: &Path) {
-        let (of, schema, step) = match &resolved.shape {
+        let (of, schema, step) = match resolved.written() {
             Shape::Struct(inner) => return self.fields(inner.clone(), name, schema, at),
             Shape::List(of) => (*of, schema.items.as_deref(), Step::Items),
             Shape::Map(of) => (*of, schema.additional_schema(), Step::Values),

@@ -39,6 +39,7 @@ type WidgetSpec struct {
 	List []Item          `json:"list,omitempty"`
 	Map  map[string]Item `json:"map,omitempty"`
 	Ref  *metav1.Time    `json:"ref,omitempty"` // want ETCH110
+	Own  *Own            `json:"own,omitempty"`
 }
 
 type Inline struct {
@@ -50,6 +51,14 @@ type Item struct {
 	// +kubebuilder:default=a
 	Deep string `json:"deep,omitempty"` // want ETCH109
 }
+
+type Own struct {
+	// +kubebuilder:default=a
+	Read string `json:"read,omitempty"` // want ETCH109
+}
+
+// UnmarshalJSON changes nothing in what controller-gen makes of the type.
+func (o *Own) UnmarshalJSON(data []byte) error { return nil }
 
 // +default="a"
 type Kind string
