@@ -51,12 +51,12 @@ pub(super) fn with_go(
     Ok(())
 }
 
-/// Generators of Kubernetes write functions into files with these names, and these can be long.
+/// Generators of Kubernetes write functions into files with these names, and these can be long. A file
+/// `zz_generated.…` may be a copy of types.
 fn holds_types(name: &str) -> bool {
-    const GENERATED: [&str; 4] = ["_test.go", ".pb.go", "_swagger_doc_generated.go", ".pb.gw.go"];
+    const GENERATED: [&str; 4] = ["_test.go", ".pb.go", "swagger_doc_generated.go", ".pb.gw.go"];
     name.ends_with(".go")
         && !name.starts_with(['.', '_'])
-        && !name.starts_with("zz_generated.")
         && !GENERATED.iter().any(|ending| name.ends_with(ending))
         && is_built_by_name(name)
 }

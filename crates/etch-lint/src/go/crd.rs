@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::site::{Report, effective};
 use crate::go_types::{
-    Declaration, Field, MarkedDefault, Package, Packages, Resolved, Shape, Source, Struct, Type,
+    Declaration, Field, MarkedDefault, Package, Packages, Resolved, Shape, Source, Struct,
 };
 use crate::rule::{GoPlace, Rule, Severity};
 use crate::site::shown;
@@ -38,7 +38,8 @@ pub(super) const UNMARKED: Rule = Rule {
 The next time somebody generates the CRD, the default is gone. Either the CRD is older than the type, or something adds the
 default after the generator, and readers of the Go type do not see it.
 
-Add a marker to the field, or generate the CRD again.",
+Add a marker to the field, or generate the CRD again. In a CRD that controller-gen annotated, a marker that it does not read
+counts as none.",
     check: None,
 };
 
@@ -60,45 +61,49 @@ pub(super) fn check(packages: &Packages, crd: &Json, report: &mut Report) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (group, kind) = (text(&crd["spec"]["group"]), text(&crd["spec"]["names"]["kind"]));
     let name = text(&crd["metadata"]["name"]);
+    let is_by_controller_gen =
+        crd["metadata"]["annotations"]["controller-gen.kubebuilder.io/version"].is_string();
     for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
         let version_name = text(&version["name"]);
         let Ok(schema) = Schema::parse(&version["schema"]["openAPIV3Schema"]) else { continue };
-        let Some((package, fields)) = root(packages, &group, &version_name, &kind) else { continue };
-        let mut compare =
-            Compare { packages, crd: &name, version: &version_name, seen: BTreeSet::new(), report };
-        compare.fields(Struct { fields, scope: package.into() }, &kind, &schema, &Path::root());
+        let Some(root) = root(packages, &group, &version_name, &kind) else { continue };
+        let mut compare = Compare {
+            packages,
+            crd: &name,
+            version: &version_name,
+            is_by_controller_gen,
+            seen: BTreeSet::new(),
+            report,
+        };
+        compare.fields(root, &kind, &schema, &Path::root());
     }
 }
 
 /// The type of a kind: in the package of the group and version, or in the only one of that version that names
-/// no group.
-fn root<'a>(
-    packages: &'a Packages,
-    group: &str,
-    version: &str,
-    kind: &str,
-) -> Option<(&'a Package, &'a [Field])> {
+/// no group. A version may define it as the type of another one.
+fn root<'a>(packages: &'a Packages, group: &str, version: &str, kind: &str) -> Option<Struct<'a>> {
     let marked = |package: &Package, name: &str| {
         let marker = package.markers.iter().find(|marker| marker.is(name));
         marker.and_then(|marker| marker.value.as_deref()).map(|value| value.trim().to_owned())
     };
-    let mut best: Vec<(bool, &Package, &[Field])> = Vec::new();
+    let mut best: Vec<(bool, Struct<'a>)> = Vec::new();
     for package in packages.asked() {
         let named = marked(package, "groupName");
         let its_version = marked(package, "versionName").unwrap_or_else(|| package.name.clone());
         if its_version != version || named.as_deref().is_some_and(|named| named != group) {
             continue;
         }
-        if let Some(Type::Struct(fields)) = package.types.get(kind).map(|declared| &declared.kind)
-            && fields.iter().any(|field| field.is_embedded && field.name == "TypeMeta")
+        if let Some(declared) = package.types.get(kind)
+            && let Shape::Struct(of) = packages.resolve(package, &declared.kind).shape
+            && of.fields.iter().any(|field| field.is_embedded && field.name == "TypeMeta")
         {
-            best.push((named.is_some(), package, fields));
+            best.push((named.is_some(), of));
         }
     }
-    let sure = best.iter().filter(|(is_sure, ..)| *is_sure).count();
-    let mut fitting = best.into_iter().filter(|(is_sure, ..)| *is_sure || sure == 0);
+    let has_sure = best.iter().any(|(is_sure, _)| *is_sure);
+    let mut fitting = best.into_iter().filter(|(is_sure, _)| *is_sure || !has_sure);
     match (fitting.next(), fitting.next()) {
-        (Some((_, package, fields)), None) => Some((package, fields)),
+        (Some((_, of)), None) => Some(of),
         _ => None,
     }
 }
@@ -107,6 +112,7 @@ struct Compare<'a, 'r> {
     packages: &'a Packages,
     crd: &'a str,
     version: &'a str,
+    is_by_controller_gen: bool,
     /// Fields that were reported: a type may be used at many places of a CRD.
     seen: BTreeSet<(&'static str, String)>,
     report: &'r mut Report,
@@ -138,7 +144,7 @@ impl<'a> Compare<'a, '_> {
     }
 
     fn shape(&mut self, name: &str, resolved: &Resolved<'a>, schema: &Schema, at: &Path) {
-        let (of, schema, step) = match &resolved.shape {
+        let (of, schema, step) = match resolved.written() {
             Shape::Struct(inner) => return self.fields(inner.clone(), name, schema, at),
             Shape::List(of) => (*of, schema.items.as_deref(), Step::Items),
             Shape::Map(of) => (*of, schema.additional_schema(), Step::Values),
@@ -172,6 +178,13 @@ impl<'a> Compare<'a, '_> {
                 &UNMARKED,
                 format!("the CRD has the default {} at {at}; the field has no marker", shown(value)),
             ),
+            (Some((default, is_of_type)), Some(value))
+                if self.is_by_controller_gen && !unread(default, *is_of_type).is_empty() =>
+            {
+                let (value, marker) = (shown(value), default.source.marker());
+                let why = unread(default, *is_of_type);
+                (&UNMARKED, format!("the CRD has the default {value} at {at}, but not from +{marker}{why}"))
+            }
             (Some((default, _)), Some(value)) => match &default.value {
                 Ok(Some(own)) if !same(own, value) && !is_empty_list(own, value) => {
                     let (own, value) = (shown(own), shown(value));

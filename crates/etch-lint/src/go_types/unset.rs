@@ -60,7 +60,8 @@ impl<'a> Resolved<'a> {
         packages.value(self.scope.package, self.length?)?.as_u64()
     }
 
-    fn written(&self) -> &Shape<'a> {
+    /// What it is without methods, which generators of schemas pass over.
+    pub fn written(&self) -> &Shape<'a> {
         match self.shape {
             Shape::Custom => &self.written,
             _ => &self.shape,

@@ -25,16 +25,21 @@ type WidgetSpec struct {
 	Reference string `json:"reference,omitempty"` // want ETCH109
 	// +k8s:default="a"
 	Declarative string `json:"declarative,omitempty"` // want ETCH109
-	OfType      Kind   `json:"ofType,omitempty"`      // want ETCH109
-	OfMode      Mode   `json:"ofMode,omitempty"`      // want ETCH109
+	// +k8s:default="a"
+	OtherGenerator string `json:"otherGenerator,omitempty"`
+	OfType         Kind   `json:"ofType,omitempty"` // want ETCH109
+	OfMode         Mode   `json:"ofMode,omitempty"` // want ETCH109
 	// +kubebuilder:default={}
 	EmptyList []string `json:"emptyList,omitempty"`
 	// +kubebuilder:default=a
 	NotThere string `json:"notThere,omitempty"`
+	// +kubebuilder:default=a
+	OnlyInV2 string `json:"onlyInV2,omitempty"` // want ETCH109
 
 	List []Item          `json:"list,omitempty"`
 	Map  map[string]Item `json:"map,omitempty"`
 	Ref  *metav1.Time    `json:"ref,omitempty"` // want ETCH110
+	Own  *Own            `json:"own,omitempty"`
 }
 
 type Inline struct {
@@ -46,6 +51,14 @@ type Item struct {
 	// +kubebuilder:default=a
 	Deep string `json:"deep,omitempty"` // want ETCH109
 }
+
+type Own struct {
+	// +kubebuilder:default=a
+	Read string `json:"read,omitempty"` // want ETCH109
+}
+
+// UnmarshalJSON changes nothing in what controller-gen makes of the type.
+func (o *Own) UnmarshalJSON(data []byte) error { return nil }
 
 // +default="a"
 type Kind string
