@@ -64,7 +64,7 @@ const CHECKS: [(&str, &[&str]); 16] = [
 ];
 
 /// Why crdify finds something that Etch does not.
-const REASONS: [(&str, &str); 8] = [
+const REASONS: [(&str, &str); 9] = [
     ("below", "the field is gone with one above it, which is the finding"),
     ("clauses", "crdify compares the last clause of allOf, anyOf, oneOf or not in place of the field"),
     ("default", "the field is required and has a default, or every object has it"),
@@ -73,6 +73,7 @@ const REASONS: [(&str, &str); 8] = [
         "the change refuses nothing: a message, a title, an order, a list type that is the default, a format that is not checked",
     ),
     ("before", "the two versions differed in it before the upgrade, too"),
+    ("wider", "the new pattern matches all texts that the old one does, and others"),
     ("unused", "the version is neither served nor stored any more"),
     ("webhook", "a webhook converts between the versions"),
     (
@@ -253,6 +254,13 @@ fn reason(entry: &Entry, findings: &[Finding], old: &Value, new: &Value) -> Opti
         Some("defaults")
     } else if entry.check == "unhandled" && same_but_for_words(before.first()?, after.first()?) {
         Some("harmless")
+    } else if entry.check == "unhandled"
+        && before.first()?["pattern"] != after.first()?["pattern"]
+        && compatibility(&new.clone().into(), &old.clone().into())
+            .iter()
+            .any(|finding| finding.rule.code == "ETCH306" && plain(finding) == at)
+    {
+        Some("wider")
     } else {
         None
     }

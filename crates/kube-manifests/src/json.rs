@@ -232,26 +232,27 @@ impl<'de> Visitor<'de> for Part<'_, '_, '_> {
 }
 
 impl<'de> DeserializeSeed<'de> for Items<'_, '_, '_> {
-    type Value = ();
+    /// What is left of them.
+    type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Items<'_, '_, '_> {
-    type Value = ();
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
 
     /// As Go writes a list without items.
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let Self { reading, kind } = self;
         let left = reading.budget.left();
         for number in 1.. {
@@ -268,7 +269,7 @@ impl<'de> Visitor<'de> for Items<'_, '_, '_> {
                 return Err(A::Error::custom("enough"));
             }
         }
-        Ok(())
+        Ok(Value::Array(Vec::new()))
     }
 }
 
@@ -297,8 +298,7 @@ fn map<'de, A: MapAccess<'de>>(
             });
         }
         let value = if is_items {
-            access.next_value_seed(Items { reading: &mut *reading, kind })?;
-            Value::Array(Vec::new())
+            access.next_value_seed(Items { reading: &mut *reading, kind })?
         } else {
             let value = access.next_value_seed(Part { reading: &mut *reading, depth })?.into_inner();
             reading.place.pop();

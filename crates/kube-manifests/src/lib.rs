@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub use document::{At, Document, DuplicateKey, Origin};
-use document::{Piece, Source, hand_over, is_blank, is_list};
+use document::{Piece, Source, is_blank, is_list};
 use kube_structural_schema::json::outline;
 pub use lines::Lines;
 pub use malformed::Malformed;
@@ -24,7 +24,8 @@ use parts::parts;
 pub use writer::write_document;
 
 /// Reads every document of a file, and hands it over, or the error that ends the file, until the visitor
-/// breaks off. [`Malformed::TooDeep`] is an error of one document, and ends nothing.
+/// breaks off. [`Malformed::TooDeep`], [`Malformed::ListInList`] and [`Malformed::NullItems`] are errors of one
+/// document, and end nothing.
 ///
 /// The items of a list are documents of their own. Documents that are null or empty are none.
 pub fn read(
@@ -126,24 +127,24 @@ impl Reading<'_> {
 
     fn found(&mut self, piece: Piece, source: Source) -> ControlFlow<()> {
         let Piece { json, item, duplicates, is_too_deep } = piece;
-        if item.is_some() && !is_too_deep && is_list(&json) {
-            // kubectl takes lists in lists apart as well.
-            return hand_over(json, duplicates, false, &mut |piece| match piece.item {
-                Some(_) => self.found(Piece { item, ..piece }, source.clone()),
-                None => ControlFlow::Continue(()),
-            });
-        }
+        let refused = match (item, json.get("items")) {
+            _ if is_too_deep => Some(Malformed::TooDeep(outline(&json.to_vec()).unwrap_or_default())),
+            (Some(_), Some(items)) if items.is_array() => Some(Malformed::ListInList),
+            (None, Some(items)) if is_list(&json) && items.is_null() => Some(Malformed::NullItems),
+            _ => None,
+        };
         let is_nothing = match item {
+            _ if refused.is_some() => false,
             Some(_) => json.is_null(),
-            None => is_blank(&json) && !is_too_deep,
+            None => is_blank(&json),
         };
         let document = self.origin.document + 1;
         self.origin.document += usize::from(item.is_none());
         if !is_nothing {
             let origin = Origin { document, item, ..self.origin.clone() };
-            self.flow = (self.visit)(match is_too_deep {
-                true => Err((origin, Malformed::TooDeep(outline(&json.to_vec()).unwrap_or_default()))),
-                false => Ok(Document { origin, json, duplicates, source }),
+            self.flow = (self.visit)(match refused {
+                Some(reason) => Err((origin, reason)),
+                None => Ok(Document { origin, json, duplicates, source }),
             });
         }
         self.flow

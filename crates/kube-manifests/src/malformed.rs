@@ -39,6 +39,12 @@ pub enum Malformed {
     /// YAML that is nested more deeply than Kubernetes reads.
     #[error("is nested more than {} levels deep", OPEN)]
     Endless,
+    /// An item of a list that is a list itself. kubectl refuses all of the document.
+    #[error("is a list in a list, which kubectl refuses; put its items into the outer list")]
+    ListInList,
+    /// A list with a null in place of its items, which kubectl refuses.
+    #[error("is a list with items: null, which kubectl refuses; write items: []")]
+    NullItems,
     /// A document that is nested too deeply; the others of the file are read. This is its outline.
     #[error("{} is nested more than {DEPTH} levels deep", named(.0))]
     TooDeep(Json),

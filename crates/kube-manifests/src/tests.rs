@@ -36,17 +36,21 @@ fn items_of_lists_are_documents() {
     let json = r#"{"kind":"KList","items":[{"a":1},{"a":2}]} {"items":[{"a":3}],"kind":"KList"}"#;
     let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2, item 1: {\"a\":3}";
     assert_eq!(read(json), expected);
-    for empty in [r#"{"kind":"KList","items":null}"#, "kind: KList\nitems:\n"] {
-        assert_eq!(read(empty), "", "{empty}");
+    assert_eq!(read(r#"{"kind":"KList","items":[]}"#), "");
+    for null in [r#"{"kind":"KList","items":null} {"a":1}"#, "kind: KList\nitems:\n---\na: 1\n"] {
+        let error = "error: stdin: is a list with items: null, which kubectl refuses; write items: []";
+        assert_eq!(read(null), format!("{error}\nstdin, document 2: {{\"a\":1}}"), "{null}");
     }
 }
 
 #[test]
-fn lists_in_lists_are_taken_apart() {
-    let expected = "stdin, item 1: {\"a\":1}\nstdin, item 1: {\"apiVersion\":\"g/v1\",\"kind\":\"K\"}\nstdin, item 2: {\"a\":3}";
+fn lists_in_lists_are_refused_as_by_kubectl() {
+    let expected = "error: stdin, item 1: is a list in a list, which kubectl refuses; put its items into the outer list\n\
+                    error: stdin, item 2: is a list in a list, which kubectl refuses; put its items into the outer list\n\
+                    stdin, item 3: {\"items\":null,\"kind\":\"List\"}\nstdin, item 4: {\"a\":3}";
     for text in [
-        "kind: List\nitems:\n- kind: List\n  items:\n  - {a: 1}\n  - null\n  - {kind: KList, apiVersion: g/v1, items: [{}]}\n- {a: 3}\n",
-        r#"{"kind":"List","items":[{"kind":"List","items":[{"a":1},null,{"kind":"KList","apiVersion":"g/v1","items":[{}]}]},{"a":3}]}"#,
+        "kind: List\nitems:\n- kind: List\n  items:\n  - {a: 1}\n- {kind: K, items: []}\n- {kind: List, items: null}\n- {a: 3}\n",
+        r#"{"kind":"List","items":[{"kind":"List","items":[{"a":1}]},{"kind":"K","items":[]},{"kind":"List","items":null},{"a":3}]}"#,
     ] {
         assert_eq!(read(text), expected, "{text}");
     }

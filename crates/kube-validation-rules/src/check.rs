@@ -83,6 +83,32 @@ pub(super) fn check<'m>(
     Ok(Checked { types, references: checker.references })
 }
 
+/// Whether cel-go knows a type of messages by this name.
+///
+/// Source: cel-go `common/types/pb/pb.go`, `DefaultDb`.
+fn is_message(name: &str) -> bool {
+    const MESSAGES: [&str; 16] = [
+        "Any",
+        "BoolValue",
+        "BytesValue",
+        "DoubleValue",
+        "Duration",
+        "Empty",
+        "FloatValue",
+        "Int32Value",
+        "Int64Value",
+        "ListValue",
+        "StringValue",
+        "Struct",
+        "Timestamp",
+        "UInt32Value",
+        "UInt64Value",
+        "Value",
+    ];
+    let name = name.strip_prefix('.').unwrap_or(name);
+    name.strip_prefix("google.protobuf.").is_some_and(|name| MESSAGES.contains(&name))
+}
+
 struct Checker<'t, 'm> {
     source: &'t str,
     tree: &'t Tree,
@@ -107,6 +133,8 @@ impl<'m> Checker<'_, 'm> {
             Expr::Call { function, target, args } => self.check_call(id, function, *target, args),
             Expr::List(items) => self.check_list(items),
             Expr::Map(entries) => self.check_map(entries),
+            // What is in it is not checked.
+            Expr::Message(name) if is_message(name) => Type::Dyn,
             Expr::Message(name) => self.undeclared(id, name),
             Expr::Fold(fold) => self.check_fold(fold),
         };

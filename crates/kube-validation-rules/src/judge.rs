@@ -137,6 +137,10 @@ fn judge_expression<'m>(
         Err(Unsound::OtherType) => return (false, Err(Failure::Type)),
     };
     let names_old = expression.names_old();
+    // The cost is not known.
+    if expression.makes_message() {
+        return (names_old, Ok(0));
+    }
     if let Err(text) = expression.plan() {
         return (names_old, Err(Failure::Program(text)));
     }

@@ -21,7 +21,7 @@ use super::types::Type;
 #[derive(Debug)]
 pub(super) struct CompiledRule {
     pub(super) rule: Rule,
-    /// The rule's expression, or what is wrong with it; nothing where the rule is blank.
+    /// The rule's expression, or what is wrong with it; nothing where the rule is blank or makes a message.
     pub(super) plan: Result<Option<Plan>, String>,
     /// Whether it names `oldSelf`: then it is about a change, and does not apply without one.
     pub(super) uses_old: bool,
@@ -42,7 +42,7 @@ impl CompiledRule {
         let globals = globals(rule, node);
         match compile(&rule.rule, &globals, &Type::Bool) {
             Ok((plan, uses_old)) => {
-                compiled.plan = Ok(Some(plan));
+                compiled.plan = Ok(plan);
                 compiled.uses_old = uses_old;
             }
             Err(error) => {
@@ -56,7 +56,7 @@ impl CompiledRule {
             let Ok((message, _)) = compile(&rule.message_expression, &globals, &Type::String) else {
                 return compiled;
             };
-            compiled.message = Some(message);
+            compiled.message = message;
         }
         compiled.field_path = field_path::normalize(&rule.field_path, schema);
         compiled
@@ -79,12 +79,16 @@ pub(super) fn globals<'m>(rule: &Rule, node: &'m Node) -> Globals<'m> {
 }
 
 /// An expression of a type, and whether it names `oldSelf`.
-fn compile(source: &str, globals: &Globals<'_>, wanted: &Type<'_>) -> Result<(Plan, bool), String> {
+///
+/// There is no plan for one that makes a message.
+fn compile(source: &str, globals: &Globals<'_>, wanted: &Type<'_>) -> Result<(Option<Plan>, bool), String> {
     let expression = Expression::new(source, globals, wanted, Library::ALL).map_err(|error| match error {
         Unsound::Malformed(text) => format!("compilation failed: {text}"),
         Unsound::OtherType => format!("cel expression must evaluate to a {wanted}"),
     })?;
-    let plan = expression.plan().map_err(|error| format!("program instantiation failed: {error}"))?;
+    let is_planned = !expression.makes_message();
+    let plan = is_planned.then(|| expression.plan()).transpose();
+    let plan = plan.map_err(|error| format!("program instantiation failed: {error}"))?;
     Ok((plan, expression.names_old()))
 }
 
@@ -128,6 +132,11 @@ impl<'m> Expression<'m> {
 
     pub(super) fn plan(&self) -> Result<Plan, String> {
         Plan::new(&self.tree, &self.checked)
+    }
+
+    /// Whether it makes a message of protocol buffers.
+    pub(super) fn makes_message(&self) -> bool {
+        self.tree.iter().any(|(_, expr)| matches!(expr, Expr::Message(_)))
     }
 
     /// Whether any name that counts is `oldSelf`, be it that of a loop's variable.

@@ -161,6 +161,29 @@ fn findings_name_places_below_the_base() {
 }
 
 #[test]
+fn a_rule_that_makes_a_message_is_not_judged() {
+    let schema = json!({"type": "object", "properties": {"i": {"type": "integer"}}});
+    let broken = |rule: &str| {
+        compile(&with_rule(&schema, json!({"rule": rule})), false).expect("a rule").broken_rules()
+    };
+    for rule in [
+        "google.protobuf.Int64Value{value: self.i} == 1",
+        ".google.protobuf.Struct{fields: {'a': google.protobuf.Value{}}} == {'a': null}",
+        "google.protobuf.Duration{seconds: 1} == duration('1s')",
+    ] {
+        assert_eq!(broken(rule), [], "{rule}");
+        let ruled = with_rule(&schema, json!({"rule": rule}));
+        let (findings, left) = run(&compile(&ruled, false).expect("a rule"), &json!({"i": 2}), None, BUDGET);
+        assert_eq!((findings.len(), left), (0, BUDGET), "{rule}");
+    }
+    for rule in
+        ["google.protobuf.Nothing{a: 1} == 1", "google.protobuf.BoolValue{value: true}", "Object{a: 1} == 1"]
+    {
+        assert_eq!(broken(rule).len(), 1, "{rule}");
+    }
+}
+
+#[test]
 fn broken_rules_are_told_with_their_place() {
     let schema = json!({"type": "object", "properties": {
         "a": {"type": "array", "items": {"type": "string", "x-kubernetes-validations": [{"rule": "true"}, {"rule": "self > 1"}]}},

@@ -36,7 +36,7 @@ pub(super) enum Expr {
     /// Each with whether it stands behind a `?`.
     List(Vec<(Id, bool)>),
     Map(Vec<Entry>),
-    /// `Name{…}`; Kubernetes has no type that can be made this way.
+    /// `Name{…}`; Kubernetes has only the well-known types of protocol buffers to make this way.
     Message(Box<str>),
     Fold(Box<Fold>),
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, list};
+use super::pair::{Changes, LOOSENED, Pair, is_set, list};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 use etch_core::words::first;
@@ -41,8 +41,13 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         }
         return;
     }
+    // A nullable field that gets an enum refuses nulls, whatever else it allows.
+    let refuses_nulls = old.is_empty() && is_set(pair.old, "nullable") && is_set(pair.new, "nullable");
+    let may_refuse = refuses_nulls && !pair.is_in_clause() || pair.may_refuse(&["enum"]);
     if old.is_empty() {
-        changes.add(&NARROWED, pair.path.clone(), format!("only {} are allowed now", listed(new.iter())));
+        if may_refuse {
+            changes.add(&NARROWED, pair.path.clone(), format!("only {} are allowed now", listed(new.iter())));
+        }
         return;
     }
     // A null in an enum allows nothing: see ETCH313.
@@ -50,7 +55,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     let gone: Vec<&Value> = gone.filter(|value| !value.is_null()).collect();
     let came = new.iter().filter(|value| !old.iter().any(|other| same(value, other)));
     let came: Vec<&Value> = came.filter(|value| !value.is_null()).collect();
-    if !gone.is_empty() {
+    if !gone.is_empty() && may_refuse {
         changes.add(&NARROWED, pair.path.clone(), format!("the enum no longer has {}", listed(gone)));
     }
     if !came.is_empty() {

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::limits::number;
 use super::pair::{Changes, LOOSENED, Pair, text};
 use crate::rule::{Rule, Severity};
 use crate::site::is_known_format;
@@ -31,22 +30,11 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         }
         // All integers that are stored fit these.
         ("", "int64" | "double") => return,
-        (_, new) if is_within(pair.old, new) => return,
+        _ if !pair.may_refuse(&["format"]) => return,
         ("", new) => (&CHANGED, format!("the format is {new}; before, there was none")),
         (old, new) => (&CHANGED, format!("the format is {new}; before, it was {old}")),
     };
     changes.add(rule, pair.path.clone(), message);
-}
-
-/// Whether the limits of a schema allow only numbers that are of a format.
-fn is_within(schema: &Value, format: &str) -> bool {
-    let (least, most) = match format {
-        "int32" => (i32::MIN.into(), i32::MAX.into()),
-        "float" => (f32::MIN.into(), f32::MAX.into()),
-        _ => return false,
-    };
-    number(schema, "minimum").is_some_and(|limit| limit >= least)
-        && number(schema, "maximum").is_some_and(|limit| limit <= most)
 }
 
 /// The format, if the server checks it.

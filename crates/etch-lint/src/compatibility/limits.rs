@@ -33,7 +33,8 @@ minLength, maxLength, minItems, maxItems, uniqueItems, minProperties or maxPrope
 `additionalProperties: false` allows no further fields, so a value that was valid may be invalid. The API server refuses to create such an object again, and every update that changes the field. An object
 that reached minProperties by a default has too few fields if the default goes.
 
-Limits are often added to bring the cost of a validation rule down. Choose one that no existing object exceeds.",
+Limits are often added to bring the cost of a validation rule down. Choose one that no existing object exceeds. A limit that the old
+enum, pattern, format, clauses or fields implied is not reported.",
     check: None,
 };
 
@@ -54,7 +55,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     for (keyword, is_least) in LENGTHS {
         let limit = |schema| number(schema, keyword).filter(|limit| !is_least || *limit > 0.0);
         let order = stricter(limit(pair.old), limit(pair.new), is_least);
-        say(pair, keyword, order, &LENGTH_NARROWED, changes);
+        say(pair, &[keyword], order, &LENGTH_NARROWED, changes);
     }
     match (is_set(pair.old, "uniqueItems"), is_set(pair.new, "uniqueItems")) {
         (false, true) => changes.add(&LENGTH_NARROWED, pair.path.clone(), "items must be unique now"),
@@ -109,15 +110,16 @@ fn bound(pair: &Pair<'_>, keyword: &str, exclusive: &str, is_least: bool, change
     };
     let is_same = old.zip(new).is_some_and(|((old, _), (new, _))| old == new);
     let (rule, what) = match order {
+        Ordering::Greater if !pair.may_refuse(&[keyword, exclusive]) => return,
         Ordering::Greater if is_same => (&RANGE_NARROWED, "excluded"),
         Ordering::Less if is_same => (&LOOSENED, "included"),
-        _ => return say(pair, keyword, order, &RANGE_NARROWED, changes),
+        _ => return say(pair, &[keyword, exclusive], order, &RANGE_NARROWED, changes),
     };
     changes.add(rule, pair.path.clone(), format!("the {keyword} itself is {what} now"));
 }
 
 /// Up to this number a double holds each whole number.
-const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+pub(super) const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The first whole number that a limit allows.
 fn whole(limit: f64, is_exclusive: bool, is_least: bool) -> f64 {
@@ -139,7 +141,7 @@ fn multiple(pair: &Pair<'_>, changes: &mut Changes) {
         (Some(old), Some(new)) if old != new => Ordering::Greater,
         _ => Ordering::Equal,
     };
-    say(pair, keyword, order, &RANGE_NARROWED, changes);
+    say(pair, &[keyword], order, &RANGE_NARROWED, changes);
 }
 
 /// Whether a number is a multiple of another, up to what the server takes for rounding.
@@ -164,12 +166,14 @@ fn stricter(old: Option<f64>, new: Option<f64>, is_least: bool) -> Ordering {
     }
 }
 
-fn say(pair: &Pair<'_>, keyword: &str, order: Ordering, rule: &'static Rule, changes: &mut Changes) {
+fn say(pair: &Pair<'_>, keywords: &[&str], order: Ordering, rule: &'static Rule, changes: &mut Changes) {
     let rule = match order {
+        Ordering::Greater if !pair.may_refuse(keywords) => return,
         Ordering::Greater => rule,
         Ordering::Less => &LOOSENED,
         Ordering::Equal => return,
     };
+    let keyword = keywords[0];
     let message = match present(pair.new, keyword) {
         Some(new) => format!("{keyword} is {}; before, {}", shown(new), before(present(pair.old, keyword))),
         None => format!("there is no {keyword} any more"),
@@ -183,6 +187,6 @@ pub(super) fn number(schema: &Value, keyword: &str) -> Option<f64> {
 }
 
 /// -0.0 and 0.0 are the same limit.
-fn without_sign(number: f64) -> f64 {
+pub(super) fn without_sign(number: f64) -> f64 {
     number + 0.0
 }

@@ -1,6 +1,7 @@
 //! What an upgrade of a CRD does to objects that were valid, and to clients, as far as the two CRDs alone
 //! show it.
 
+mod allowed;
 mod clauses;
 mod compare;
 mod defaults;

@@ -2,8 +2,9 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::allowed::Allowed;
 use super::needed::needs;
 use crate::rule::{Finding, Rule, Severity};
 use crate::site::shown;
@@ -59,7 +60,8 @@ pub(super) fn finding(
 }
 
 /// Values that are not declared and are kept unchanged.
-static ANYTHING: LazyLock<Value> = LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
+pub(super) static ANYTHING: LazyLock<Value> =
+    LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
 /// The fields of a resource that need not be declared.
 pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// What every resource has of them, declared or not, and what the server lets a schema limit.
@@ -83,6 +85,8 @@ pub(super) struct Pair<'a> {
     pub(super) declared: &'a Value,
     /// The metadata of a resource.
     pub(super) is_metadata: bool,
+    /// The values that were allowed there.
+    pub(super) allowed: Allowed<'a>,
     /// The clause that both stand in, such as `allOf[0]`; empty outside of clauses.
     pub(super) inside: String,
 }
@@ -96,6 +100,7 @@ impl<'a> Pair<'a> {
             path: Path::root(),
             is_needed: true,
             is_metadata: false,
+            allowed: Allowed::root(old, new),
             inside: String::new(),
         }
     }
@@ -160,10 +165,21 @@ impl<'a> Pair<'a> {
         let is_asked_for =
             loses_nulls && matches!(&step, Step::Field(name) if self.is_asked_for_by_others(name));
         let is_metadata = self.is_resource() && matches!(&step, Step::Field(name) if name == "metadata");
+        let allowed = self.allowed.child(&step);
         let path = self.path.join(step);
         let inside = self.inside.clone();
         let is_needed = is_needed || is_counted || is_asked_for;
-        Pair { old, new, declared, path, is_needed, is_metadata, inside }
+        Pair { old, new, declared, path, is_needed, is_metadata, allowed, inside }
+    }
+
+    /// Whether some of these keywords of the new schema may refuse a value that was allowed.
+    pub(super) fn may_refuse(&self, keywords: &[&str]) -> bool {
+        let mut part = Map::new();
+        // A clause has no type, and the format of a number counts beside one.
+        for keyword in keywords.iter().copied().chain(["type"]) {
+            part.extend(present(self.new, keyword).map(|value| (keyword.to_owned(), value.clone())));
+        }
+        !self.allowed.all_fit(&part.into())
     }
 
     /// Whether it is of a whole object: its own, or one that is embedded.

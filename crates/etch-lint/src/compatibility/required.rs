@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::pair::{Changes, META, Pair, fields, list, present, property};
 use crate::rule::{Rule, Severity};
@@ -42,7 +42,8 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         if pair.is_resource() && is_there {
             continue;
         }
-        if default(name).is_none() {
+        let is_refused = || !pair.allowed.all_fit(&json!({ "required": [name] }));
+        if default(name).is_none() && is_refused() {
             let path = pair.path.join(Step::Field(name.to_owned()));
             changes.add(&ADDED, path, "the field is required now, and has no default");
         }

@@ -33,8 +33,8 @@ pub(super) const MISFIT: Rule = Rule {
     help: "\
 The server refuses a CRD whose default does not have the type of its field. It may accept one that the Go type cannot hold,
 such as 256 in uint8 or \"soon\" in metav1.Duration: then the program that reads it fails, or loses items of a list. A frequent
-cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces. It also refuses one
-that lacks a required field, even if that has a default.
+cause is `+kubebuilder:default=[]`, which controller-gen reads as a string: its lists are in braces. The server also
+refuses a default that lacks a required field, even if that field has a default itself.
 
 Write a value of the field's type: an empty list is `+kubebuilder:default={}` there, and `+default=[]` elsewhere, also for a
 list that is a type with a name, if controller-gen is older than 0.23.",

@@ -5,6 +5,19 @@ use crate::go_types::{GoParser, Package};
 
 /// The findings on a file of one package, in short: the place and the code.
 fn found(declarations: &str) -> Vec<String> {
+    let line = |finding: &Finding| {
+        let name = finding.go.as_ref().map(|place| place.name.as_str()).unwrap_or_default();
+        format!("{name} {}", finding.rule.code)
+    };
+    findings(declarations).iter().map(line).collect()
+}
+
+/// What these findings say.
+fn messages(declarations: &str) -> Vec<String> {
+    findings(declarations).into_iter().map(|finding| finding.message).collect()
+}
+
+fn findings(declarations: &str) -> Vec<Finding> {
     const IMPORTS: &str = "corev1 \"k8s.io/api/core/v1\"\nmetav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"";
     let text = format!("package v1\n\nimport (\n{IMPORTS}\n)\n\n{declarations}\n");
     let path = "example.com/api/v1".to_owned();
@@ -12,12 +25,7 @@ fn found(declarations: &str) -> Vec<String> {
         Package { path: path.clone(), is_asked: true, is_kubebuilder: true, ..Package::default() };
     let mut parser = GoParser::new().expect("a parser");
     parser.read(&text, "a.go".into(), &mut package, &mut BTreeSet::new()).expect("a file of Go");
-    let findings = lint_go(&Packages(BTreeMap::from([(path, package)])), &[]);
-    let line = |finding: &Finding| {
-        let name = finding.go.as_ref().map(|place| place.name.as_str()).unwrap_or_default();
-        format!("{name} {}", finding.rule.code)
-    };
-    findings.iter().map(line).collect()
+    lint_go(&Packages(BTreeMap::from([(path, package)])), &[])
 }
 
 #[test]
@@ -61,4 +69,16 @@ fn fields_beside_an_embedded_type_that_writes_the_struct_are_in_no_object() {
     };
     assert_eq!(of("metav1.Time"), [""; 0]);
     assert_eq!(of("corev1.LocalObjectReference"), ["Own.X ETCH101"]);
+}
+
+#[test]
+fn an_empty_list_of_a_named_type_is_written_in_the_syntax_of_kep_1929() {
+    let of = |kind: &str| {
+        let field = format!("\t// +kubebuilder:default={{}}\n\tF {kind} `json:\"f\"`");
+        messages(&format!("type Names []string\n\ntype Spec struct {{\n{field}\n}}"))
+    };
+    let told = "+kubebuilder:default: controller-gen before 0.23 writes {} for a list that is a type with a name; \
+                write +default=[]";
+    assert_eq!(of("Names"), [told]);
+    assert_eq!(of("[]string"), [""; 0]);
 }

@@ -26,6 +26,7 @@ mod error;
 mod parser;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod unicode;
 
 use std::ops::Range;
@@ -33,6 +34,7 @@ use std::ops::Range;
 use regex_automata::meta;
 
 pub use error::SyntaxError;
+pub use texts::Texts;
 
 /// Memory that one compiled pattern may take, in bytes. `\pL{1000}` is the largest a person has reason to
 /// write.

@@ -8,6 +8,7 @@
 //! `pkg/apiserver/validation/formats.go`.
 
 mod codes;
+mod look;
 mod names;
 mod network;
 mod time;
@@ -17,6 +18,7 @@ mod tests;
 
 use std::borrow::Cow;
 
+pub use look::{Look, look};
 pub use time::{parse_date_time, parse_duration};
 
 use go_text::mail::is_address;

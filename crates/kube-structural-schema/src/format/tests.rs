@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use go_text::regexp::Pattern;
 use go_text::time::Time;
 use serde_json::{Value, json};
 
-use super::{check, parse_date_time, parse_duration};
+use super::{check, look, parse_date_time, parse_duration};
 
 /// By format, texts near the border with the answers of `strfmt.Default` of kube-openapi (the revision of
 /// Kubernetes 1.37), compiled with Go 1.26.8.
@@ -23,6 +24,27 @@ fn agrees_with_the_server() {
         };
         assert_eq!(wrong("valid", true), [""; 0], "{name}");
         assert_eq!(wrong("invalid", false), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn texts_of_a_format_look_like_it() {
+    let formats: BTreeMap<String, BTreeMap<String, Vec<String>>> =
+        serde_json::from_str(SERVER).expect("JSON");
+    for (name, answers) in formats {
+        let Some(look) = look(&name) else {
+            assert_eq!(name, "password");
+            continue;
+        };
+        let pattern = Pattern::new(&look.pattern).expect("a pattern");
+        let is_like = |text: &str| {
+            let is_short = look.most.is_none_or(|most| text.chars().count() <= most as usize);
+            is_short && pattern.matches(text)
+        };
+        let others: Vec<_> = answers["valid"].iter().filter(|text| !is_like(text)).collect();
+        assert_eq!(others, [""; 0], "{name}");
+        let taken = answers["invalid"].iter().find(|text| is_like(text));
+        assert!(!look.is_exact || taken.is_none(), "{name}: {taken:?}");
     }
 }
 

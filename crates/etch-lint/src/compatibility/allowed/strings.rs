@@ -1,0 +1,87 @@
+//! Which texts there were, by their patterns, lengths and formats.
+
+use serde_json::Value;
+
+use super::Allowed;
+use crate::compatibility::limits::number;
+use crate::compatibility::pair::{list, present, text};
+use crate::site::is_known_format;
+use go_text::regexp::Texts;
+use kube_structural_schema::format::{Look, look};
+
+/// Longer texts are not told apart.
+const LONGEST: f64 = 1024.0;
+
+pub(super) fn all_fit(allowed: &Allowed<'_>, keyword: &str, schema: &Value) -> bool {
+    let limits = || allowed.held.iter().filter_map(|held| number(held, keyword));
+    let limit = number(schema, keyword).unwrap_or_default();
+    let new = match keyword {
+        "minLength" if limits().any(|held| held >= limit) => return true,
+        "maxLength" if limits().any(|held| held <= limit) => return true,
+        "minLength" if limit > LONGEST => return false,
+        "minLength" => vec![Texts::of_length(limit as u32, None)],
+        "maxLength" => vec![Texts::of_length(0, Some(limit.clamp(0.0, LONGEST) as u32))],
+        "enum" => vec![Texts::one_of(list(schema, keyword).iter().filter_map(Value::as_str))],
+        "format" => match text(schema, keyword) {
+            format if !is_known_format(text(schema, "type"), format) => return true,
+            format if is_form_of_isbn(allowed, format) => return true,
+            format => look(format).filter(|look| look.is_exact).map(of_format).unwrap_or_default(),
+        },
+        _ => Texts::matching(text(schema, keyword)).into_iter().collect(),
+    };
+    // The others judge texts alone.
+    let judges_all = ["enum", "format"].contains(&keyword);
+    if new.is_empty() || judges_all && allowed.kind() != Some("string") {
+        return false;
+    }
+    let held: Vec<_> = allowed.held.iter().flat_map(|held| texts(held)).collect();
+    let denied = || allowed.denied.iter().filter_map(|denied| only(denied));
+    new.into_iter().all(|new| {
+        let outside: Vec<_> = denied().chain([new]).collect();
+        Texts::any(&held, &outside) == Some(false)
+    })
+}
+
+pub(super) fn none_fits(allowed: &Allowed<'_>, schema: &Value) -> bool {
+    let all: Vec<_> = allowed.held.iter().copied().chain([schema]).flat_map(texts).collect();
+    allowed.kind() == Some("string") && Texts::any(&all, &[]) == Some(false)
+}
+
+/// Sets that all texts of a schema are in.
+fn texts(schema: &Value) -> Vec<Texts> {
+    let mut sets = look(text(schema, "format")).map(of_format).unwrap_or_default();
+    sets.extend(
+        present(schema, "pattern").and_then(Value::as_str).and_then(|pattern| Texts::matching(pattern).ok()),
+    );
+    let least = number(schema, "minLength").map_or(0.0, |least| least.clamp(0.0, LONGEST));
+    let most = number(schema, "maxLength").filter(|most| *most <= LONGEST);
+    if least > 0.0 || most.is_some() {
+        sets.push(Texts::of_length(least as u32, most.map(|most| most as u32)));
+    }
+    sets
+}
+
+/// The texts that satisfy a schema of one keyword.
+fn only(schema: &Value) -> Option<Texts> {
+    let keyword = schema.as_object().filter(|keywords| keywords.len() == 1)?.keys().next()?;
+    match keyword.as_str() {
+        "enum" => Some(Texts::one_of(list(schema, keyword).iter().filter_map(Value::as_str))),
+        "pattern" => Texts::matching(text(schema, keyword)).ok(),
+        "maxLength" => number(schema, keyword)
+            .filter(|most| (0.0..=LONGEST).contains(most))
+            .map(|most| Texts::of_length(0, Some(most as u32))),
+        _ => None,
+    }
+}
+
+/// Sets that all texts of a format are in.
+fn of_format(look: Look) -> Vec<Texts> {
+    let Look { pattern, most, .. } = look;
+    let pattern = Texts::matching(&pattern).into_iter();
+    pattern.chain(most.map(|most| Texts::of_length(0, Some(most)))).collect()
+}
+
+fn is_form_of_isbn(allowed: &Allowed<'_>, format: &str) -> bool {
+    let is_form = |held: &&Value| ["isbn10", "isbn13"].contains(&text(held, "format"));
+    format == "isbn" && allowed.held.iter().any(is_form)
+}
