@@ -108,7 +108,7 @@ mod tests {
             let event = format!(r#"{{"type":"MODIFIED","object":{}}}"#, object(levels));
             let event: WatchEvent<DeepObject> = serde_json::from_str(&event).expect("an event");
             let WatchEvent::Modified(seen) = event else { panic!("another event") };
-            for DeepObject(object) in list.items.into_iter().chain([seen]) {
+            for Deep(object) in list.items.into_iter().chain([seen]) {
                 let DynamicObject { metadata, data, .. } = object;
                 assert_eq!((metadata.name.as_deref(), metadata.uid.as_deref()), (Some("n"), Some("u")));
                 assert_eq!(data["kind"], "K");
