@@ -21,11 +21,14 @@ use kube_structural_schema::json::Json;
 /// The fields of an object, of which no more is read than where each ends.
 type Fields = BTreeMap<String, Box<RawValue>>;
 
-/// An object without a type.
+/// An object without a type, or of which only the metadata is asked for.
 #[derive(Clone, Debug)]
-pub(super) struct DeepObject(pub(super) DynamicObject);
+pub(super) struct Deep<const METADATA: bool>(pub(super) DynamicObject);
 
-impl<'de> Deserialize<'de> for DeepObject {
+pub(super) type DeepObject = Deep<false>;
+pub(super) type DeepMetadata = Deep<true>;
+
+impl<'de, const METADATA: bool> Deserialize<'de> for Deep<METADATA> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut fields = Fields::deserialize(deserializer)?;
         let metadata = match fields.remove("metadata") {
@@ -43,9 +46,13 @@ fn parsed(fields: Fields) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, text)| Some((name, parsed(&text)?))).collect()
 }
 
-impl Resource for DeepObject {
+impl<const METADATA: bool> Resource for Deep<METADATA> {
     type DynamicType = ApiResource;
     type Scope = DynamicResourceScope;
+
+    fn metadata_api() -> bool {
+        METADATA
+    }
 
     fn kind(resource: &ApiResource) -> Cow<'_, str> {
         DynamicObject::kind(resource)
@@ -101,7 +108,7 @@ mod tests {
             let event = format!(r#"{{"type":"MODIFIED","object":{}}}"#, object(levels));
             let event: WatchEvent<DeepObject> = serde_json::from_str(&event).expect("an event");
             let WatchEvent::Modified(seen) = event else { panic!("another event") };
-            for DeepObject(object) in list.items.into_iter().chain([seen]) {
+            for Deep(object) in list.items.into_iter().chain([seen]) {
                 let DynamicObject { metadata, data, .. } = object;
                 assert_eq!((metadata.name.as_deref(), metadata.uid.as_deref()), (Some("n"), Some("u")));
                 assert_eq!(data["kind"], "K");

@@ -4,6 +4,7 @@
 use std::pin::pin;
 
 use futures::TryStreamExt;
+use jiff::Timestamp;
 
 use super::call::patch_as;
 use super::crds::{METADATA, answered_with, crd_path};
@@ -33,7 +34,7 @@ impl Cluster {
             metadata["uid"] == crd.uid() && metadata["generation"] == crd.generation()
         };
         if let Some(document) = self.crd(crd.name()).await?.filter(is_this) {
-            record.clock = Clock::of(&document);
+            record.clock = Clock::of(&document, Timestamp::now());
         }
         let mut tally = VersionTally::default();
         let mut pages = pin!(scan(self.clone(), crd.resource(), Scope::All));

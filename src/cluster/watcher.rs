@@ -6,9 +6,10 @@
 //!   next one back.
 //! - K3: an HTTP 410 at the start of a watch never lists again. Here it starts a new watcher.
 //!
-//! kube-runtime parses with a depth limit (C7): the objects that users may nest to any depth are read as
-//! [`DeepObject`], and custom resources come through [`super::ResumingWatch`].
+//! kube-runtime parses with a depth limit (C7), and users may nest objects and `managedFields` to any depth:
+//! they are read as [`Deep`], and custom resources come through [`super::ResumingWatch`].
 
+use std::convert::identity;
 use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::client::Body;
-use kube::core::PartialObjectMeta;
+use kube::core::{PartialObjectMeta, PartialObjectMetaExt};
 use kube::runtime::watcher as watch;
 use kube::runtime::watcher::{self, Event};
 use parking_lot::Mutex;
@@ -34,7 +35,7 @@ use tracing::warn;
 use super::admission::WebhookConfiguration;
 use super::call::{DEADLINE, outcome, verb};
 use super::cause::cause;
-use super::deep_object::DeepObject;
+use super::deep_object::{Deep, DeepMetadata, DeepObject};
 use super::watch_health::AT_ONCE;
 use super::{Backoff, CallError, Cluster, Server, WatchHealth};
 use crate::metrics::{Metrics, RequestVerb};
@@ -54,8 +55,11 @@ impl Cluster {
     /// The metadata of all CRDs, for as long as the stream is polled.
     pub fn watch_crds(&self, health: WatchHealth) -> impl Stream<Item = Event<CrdMeta>> + Send + use<> {
         let client = self.paced_client(&health);
+        let resource = ApiResource::erase::<CustomResourceDefinition>(&());
         self.with_retries("customresourcedefinitions", health, move || {
-            watch(Api::<CrdMeta>::all(client.clone()), watcher::Config::default()).boxed()
+            let api = Api::<DeepMetadata>::all_with(client.clone(), &resource);
+            let only_metadata = |crd: DynamicObject| crd.metadata.into_response_partial();
+            watch_deep(api, watcher::Config::default(), only_metadata)
         })
     }
 
@@ -67,8 +71,8 @@ impl Cluster {
         let client = self.paced_client(&health);
         let resource = ApiResource::erase::<DefaultsPolicy>(&());
         self.with_retries("defaultspolicies", health, move || {
-            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
-            watch(api, watcher::Config::default()).boxed()
+            let api = Api::<DeepObject>::all_with(client.clone(), &resource);
+            watch_deep(api, watcher::Config::default(), identity)
         })
     }
 
@@ -79,7 +83,7 @@ impl Cluster {
         let resource = ApiResource::erase::<EmbeddedSchema>(&());
         self.with_retries("embeddedschemas", health, move || {
             let api = Api::<DeepObject>::all_with(client.clone(), &resource);
-            watch_deep(api, watcher::Config::default())
+            watch_deep(api, watcher::Config::default(), identity)
         })
     }
 
@@ -93,8 +97,9 @@ impl Cluster {
         let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", "");
         let resource = ApiResource::from_gvk_with_plural(&kind, which.plural());
         self.with_retries("webhookconfigurations", health, move || {
-            let api = Api::<DynamicObject>::all_with(client.clone(), &resource);
-            watch(api, watcher::Config::default().fields(&format!("metadata.name={CONFIGURATION}"))).boxed()
+            let api = Api::<DeepObject>::all_with(client.clone(), &resource);
+            let config = watcher::Config::default().fields(&format!("metadata.name={CONFIGURATION}"));
+            watch_deep(api, config, identity)
         })
     }
 
@@ -113,7 +118,8 @@ impl Cluster {
                 Some(namespace) => Api::<DeepObject>::namespaced_with(client.clone(), namespace, &resource),
                 None => Api::<DeepObject>::all_with(client.clone(), &resource),
             };
-            watch_deep(api, watcher::Config::default().fields(&format!("metadata.name={name}")))
+            let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+            watch_deep(api, config, identity)
         })
     }
 
@@ -148,17 +154,18 @@ impl Cluster {
     }
 }
 
-/// kube-runtime's watcher of objects that users may nest to any depth.
-fn watch_deep(
-    api: Api<DeepObject>,
+/// kube-runtime's watcher of objects that users may nest to any depth, each read as what is made of it.
+fn watch_deep<const METADATA: bool, K: Send + 'static>(
+    api: Api<Deep<METADATA>>,
     config: watcher::Config,
-) -> BoxStream<'static, watcher::Result<Event<DynamicObject>>> {
-    let shallow = |event| match event {
+    made: fn(DynamicObject) -> K,
+) -> BoxStream<'static, watcher::Result<Event<K>>> {
+    let shallow = move |event| match event {
         Event::Init => Event::Init,
-        Event::InitApply(DeepObject(object)) => Event::InitApply(object),
+        Event::InitApply(Deep(object)) => Event::InitApply(made(object)),
         Event::InitDone => Event::InitDone,
-        Event::Apply(DeepObject(object)) => Event::Apply(object),
-        Event::Delete(DeepObject(object)) => Event::Delete(object),
+        Event::Apply(Deep(object)) => Event::Apply(made(object)),
+        Event::Delete(Deep(object)) => Event::Delete(made(object)),
     };
     watch(api, config).map(move |event| event.map(shallow)).boxed()
 }

@@ -18,6 +18,7 @@ use etch_core::object::Identity;
 use etch_core::plan::Record;
 use etch_core::prediction::record_of;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use jiff::Timestamp;
 use kube_structural_schema::json::Json;
 use kube_structural_schema::schema::rules::crd::judge;
 use serde_json::{Value, json};
@@ -169,7 +170,7 @@ impl Audit {
                     continue;
                 }
             };
-            audited.record = record_of(report.as_ref(), &document, &crd);
+            audited.record = record_of(report.as_ref(), &document, &crd, Timestamp::now());
             audited.due = due(report.as_ref(), &crd, &audited.rules);
             audited.report.clone_from(&report);
             let ended = async {

@@ -13,6 +13,7 @@ use etch_core::api::DefaultsReportStatus;
 use etch_core::crd::Crd;
 use etch_core::plan::Record;
 use etch_core::prediction::record_of;
+use jiff::Timestamp;
 use kube_structural_schema::json::Json;
 use serde_json::Value;
 
@@ -139,7 +140,7 @@ pub(crate) async fn evidence(
     scope: &Scope,
     witnesses: &mut Witnesses,
 ) -> Record {
-    let mut record = record_of(report, document, crd);
+    let mut record = record_of(report, document, crd, Timestamp::now());
     if record.through.is_none() && crd.gives_defaults() {
         witnesses.feed(cluster, &crd.resource(), scope, &mut record.clock).await;
         record.history = witnesses.history(cluster, crd).await;

@@ -19,6 +19,7 @@ use etch_core::object::{IGNORE_ANNOTATION, Object};
 use etch_core::obstacle::{Obstacle, rejection};
 use etch_core::plan::Skip;
 use etch_core::prediction::{deciding, record_of};
+use jiff::Timestamp;
 use kube_crd_validation::is_object_name;
 use kube_structural_schema::json::Json;
 use serde_json::{Value, json};
@@ -108,7 +109,7 @@ impl Explain {
         let report = report_on(&cluster, &crd).await?;
         let within = namespace.map_or(Scope::All, |namespace| Scope::Namespace(namespace.to_owned()));
         let record = match &bytes {
-            Some(_) => record_of(report.as_ref(), &document, &crd),
+            Some(_) => record_of(report.as_ref(), &document, &crd, Timestamp::now()),
             None => {
                 let mut witnesses = Witnesses::default();
                 evidence(&cluster, &document, &crd, report.as_ref(), &within, &mut witnesses).await

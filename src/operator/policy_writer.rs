@@ -15,6 +15,8 @@ use etch_core::engine::reapply_backoff::ReapplyBackoff;
 
 /// The least time between two rounds, even if another client writes the statuses as well.
 const ROUND: Duration = Duration::from_secs(2);
+/// The longest wait after one that was refused.
+const LAST_WAIT: Duration = Duration::from_secs(300);
 
 /// A policy status to write.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,33 +36,45 @@ struct Last {
     again_at: Instant,
 }
 
+/// The waits after the status of one policy was refused: that of another one does not wait with it.
+struct Failing {
+    backoff: Backoff,
+    again_at: Instant,
+}
+
 /// Writes policy statuses, forever.
 pub(crate) async fn write_statuses(cluster: Cluster, mut wanted: watch::Receiver<Vec<PolicyStatus>>) {
-    let mut backoff = Backoff::new(ROUND, Duration::from_secs(300));
-    let mut written: HashMap<String, Last> = HashMap::new();
+    let (mut written, mut failing) = (HashMap::<String, Last>::new(), HashMap::<String, Failing>::new());
     loop {
         let statuses = wanted.borrow_and_update().clone();
-        let (mut failed, mut later) = (None, None);
+        failing.retain(|name, _| statuses.iter().any(|wanted| wanted.name == *name));
+        let mut later: Option<Instant> = None;
         for wanted in &statuses {
-            if let Some(again_at) = contested_until(&written, wanted) {
-                later = later.into_iter().chain([again_at]).min();
-                continue;
-            }
             let PolicyStatus { name, uid, status } = wanted;
-            match cluster.set_status::<DefaultsPolicy>(name, uid, status).await {
-                // If it is still wanted then, another client has replaced it.
-                Ok(()) => later = later.into_iter().chain([note(&mut written, wanted)]).min(),
-                // One that is gone is not wanted any more as soon as its watch reports it.
-                Err(error) if error.code() == Some(404) => debug!(policy = name, "the policy is gone"),
-                Err(error) => failed = Some((name, error)),
-            }
+            let waits = failing.get(name).map(|failing| failing.again_at);
+            let waits = waits.filter(|at| *at > Instant::now()).or_else(|| contested_until(&written, wanted));
+            let again_at = match waits {
+                Some(again_at) => Some(again_at),
+                None => match cluster.set_status::<DefaultsPolicy>(name, uid, status).await {
+                    Ok(()) => {
+                        failing.remove(name);
+                        // If it is still wanted then, another client has replaced it.
+                        Some(note(&mut written, wanted))
+                    }
+                    // One that is gone is not wanted any more as soon as its watch reports it.
+                    Err(error) if error.code() == Some(404) => {
+                        debug!(policy = name, "the policy is gone");
+                        None
+                    }
+                    Err(error) => {
+                        warn!(policy = name, %error, "cannot write the status of a policy");
+                        let failing = failing.entry(name.clone()).or_insert_with(Failing::new);
+                        Some(failing.failed(error.retry_after()))
+                    }
+                },
+            };
+            later = later.into_iter().chain(again_at).min();
         }
-        if let Some((policy, error)) = failed {
-            warn!(policy, %error, "cannot write the status of a policy");
-            tokio::time::sleep(backoff.failed(error.retry_after())).await;
-            continue;
-        }
-        backoff.succeeded();
         tokio::time::sleep(ROUND).await;
         tokio::select! {
             changed = wanted.changed() => if changed.is_err() {
@@ -68,6 +82,18 @@ pub(crate) async fn write_statuses(cluster: Cluster, mut wanted: watch::Receiver
             },
             () = tokio::time::sleep_until(later.unwrap_or_else(Instant::now)), if later.is_some() => {}
         }
+    }
+}
+
+impl Failing {
+    fn new() -> Self {
+        Self { backoff: Backoff::new(ROUND, LAST_WAIT), again_at: Instant::now() }
+    }
+
+    /// When it may be written again, now that it has failed once more.
+    fn failed(&mut self, asked: Option<Duration>) -> Instant {
+        self.again_at = Instant::now() + self.backoff.failed(asked);
+        self.again_at
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::server::{Answer, Log, Request, event, gaps, serve};
-use super::world::HOUR;
+use super::world::{CRDS, HOUR, MINUTE, OTHERS, POLICIES, World, crd_named};
 
 pub(crate) fn things() -> Resource {
     Resource { group: "example.com".to_owned(), version: "v1".to_owned(), plural: "things".to_owned() }
@@ -272,4 +272,21 @@ async fn pages_are_bounded_in_bytes_and_grow_where_objects_are_small() {
         assert_eq!(limits.last(), Some(&last), "{limits:?}");
         assert!(lists.len() <= OBJECTS / last + 4, "{limits:?}");
     }
+}
+
+/// Who may change one CRD may give its owners fields at any depth.
+#[tokio::test(start_paused = true)]
+async fn owners_of_any_depth_hide_no_other_crd_and_no_other_policy() {
+    let world = World::with(&["a"]);
+    let deep = (0..300).fold(json!({}), |inner, _| json!({ "f:a": inner }));
+    let owner = json!({ "manager": "m", "operation": "Update", "apiVersion": "example.com/v1",
+                        "fieldsType": "FieldsV1", "fieldsV1": { "f:metadata": deep } });
+    let mut crd = crd_named(OTHERS);
+    crd["metadata"]["managedFields"] = json!([owner]);
+    world.put(CRDS, crd);
+    let metadata = json!({ "name": "another", "uid": "q", "generation": 1, "managedFields": [owner] });
+    let spec = json!({ "selector": { "names": ["nothing.example.com"] } });
+    world.put(POLICIES, json!({ "kind": "DefaultsPolicy", "metadata": metadata, "spec": spec }));
+    world.operate(MINUTE).await;
+    assert!(world.is_persisted("a"));
 }

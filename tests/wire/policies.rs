@@ -1,8 +1,11 @@
 //! What Etch reports of policies that do not do what their author meant.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
+use super::server::{Answer, Request};
 use super::world::{MINUTE, POLICIES, World};
 
 /// A condition of a policy, as `status reason: message`.
@@ -50,4 +53,24 @@ async fn a_policy_shows_whether_it_selects_something() {
     set_policy(&world, 3, json!({ "selector": { "names": ["things.example.com"] } }));
     world.operate(MINUTE).await;
     assert_eq!(said(&world, "default", "Ready"), "True InForce: this policy governs 1 CRD");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_whose_status_is_refused_holds_up_no_other() {
+    let world = World::with(&["a"]);
+    let metadata = json!({ "name": "another", "uid": "q", "generation": 1 });
+    let spec = json!({ "selector": { "names": ["others.example.com"] } });
+    world.put(POLICIES, json!({ "kind": "DefaultsPolicy", "metadata": metadata, "spec": spec }));
+    let is_status = |request: &Request| request.path.ends_with("/defaultspolicies/another/status");
+    world.fails(move |request| {
+        is_status(request).then(|| Answer::status(403, "Forbidden", "a policy of the cluster denies it"))
+    });
+    let (operator, log) = world.operates(31 * MINUTE);
+    tokio::time::sleep(30 * MINUTE).await;
+    set_policy(&world, 2, json!({ "selector": { "names": ["things.exmaple.com"] } }));
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(said(&world, "default", "Ready").starts_with("True NothingSelected"));
+    let refused = log.count(is_status);
+    assert!((8..20).contains(&refused), "{refused} attempts in half an hour");
+    operator.abort();
 }

@@ -579,7 +579,8 @@ async fn a_status_that_is_refused_holds_up_no_other() {
     }
     world.put(FACTS, fact("a"));
     world.fails(|request| {
-        request.path.ends_with("/bad/status").then(|| Answer::status(413, "RequestEntityTooLarge", "no"))
+        let failed = || Answer::status(500, "InternalError", "failed calling webhook \"a\": no");
+        request.path.ends_with("/bad/status").then(failed)
     });
     let replica = Replica::start(&world, signed());
     sleep(MINUTE).await;

@@ -51,9 +51,14 @@ impl PendingChanges {
 
 /// What is on record of the objects of a CRD: in its report and, where that does not cover all of them, on the
 /// CRD itself; and a clock that has seen nothing yet.
-pub fn record_of(report: Option<&DefaultsReportStatus>, document: &Json, crd: &Crd) -> Record {
+pub fn record_of(
+    report: Option<&DefaultsReportStatus>,
+    document: &Json,
+    crd: &Crd,
+    now: Timestamp,
+) -> Record {
     let of_report = report.map_or_else(|| Record::empty(crd), |report| on_record(report, crd));
-    let Shown { record: on_crd, clock, former, .. } = Shown::by(document, crd);
+    let Shown { record: on_crd, clock, former, .. } = Shown::by(document, crd, now);
     let mut hidden = HiddenEvidence::clone(&of_report.hidden);
     former_defaults::add(&mut hidden.former, former);
     let all_at_storage_version =
@@ -97,7 +102,7 @@ pub fn upgrade_under_policy<'a>(
         None => former_defaults::of_upgrade(old, new),
     };
     if let Some(document) = document {
-        former_defaults::add(&mut former, Shown::by(document, new).former);
+        former_defaults::add(&mut former, Shown::by(document, new, Timestamp::UNIX_EPOCH).former);
     }
     upgrade.under(settings.terms.clone(), changes, former, settings.writes())
 }
@@ -137,7 +142,7 @@ mod tests {
         let team = Some(json!({ "namespaces": ["team"] }));
         let of_report = report(&crd, team);
         let stored = |document: &Value, namespace: &str, revision: u64| {
-            let record = record_of(Some(&of_report), &document.clone().into(), &crd);
+            let record = record_of(Some(&of_report), &document.clone().into(), &crd, Timestamp::MAX);
             let metadata = json!({ "name": "a", "namespace": namespace, "uid": "u", "resourceVersion": revision.to_string() });
             let object = Object::from(json!({ "metadata": metadata, "spec": { "size": 1 } }));
             assert!(record.of_nothing().covers(&object, &crd).is_none(), "nothing is on record then");
@@ -171,7 +176,7 @@ mod tests {
             "spec": { "size": 1 },
         }));
         let hides = |report: Option<&DefaultsReportStatus>| {
-            let record = record_of(report, &document.clone().into(), &crd);
+            let record = record_of(report, &document.clone().into(), &crd, Timestamp::MAX);
             !still_hidden(&object, &crd, &deciding(&record, report)).is_empty()
         };
         assert!(!hides(None), "as `etch persist` decides");

@@ -235,6 +235,14 @@ impl Refusal {
         self.message.strip_prefix("Internal error occurred: failed calling webhook \"")
     }
 
+    /// Whether the patch of a mutating webhook does not fit the object: the server names no webhook then. A patch
+    /// of the request itself is answered with 422.
+    pub fn is_failed_mutation(&self) -> bool {
+        let operation = self.message.strip_prefix("Internal error occurred: ");
+        let operation = operation.and_then(|message| message.split_once(" operation does not apply: "));
+        self.code == 500 && operation.is_some_and(|(operation, _)| !operation.contains(' '))
+    }
+
     /// What follows `RESOURCE "NAME" is forbidden: `. Neither resource nor name can hold a colon.
     fn forbidden(&self) -> Option<&str> {
         let (subject, rest) = self.message.split_once("forbidden: ")?;

@@ -174,7 +174,7 @@ impl Driver {
         let findings = resource.generations[knows].findings.clone();
         let task = Assignment {
             canary: CanaryRun::new(&crd, settings.canary, None),
-            shown_by_crd: Shown::by(&document, &crd),
+            shown_by_crd: Shown::by(&document, &crd, at.now.date),
             crd,
             settings,
             pause,

@@ -71,7 +71,7 @@ fn what_an_audit_takes_for_stored_is_in_etcd() -> Result<()> {
     let time = "2025-01-01T00:00:00Z";
     let entry = json!({ "time": time, "fieldsV1": { "f:spec": {} } });
     let crd = json!({ "metadata": { "creationTimestamp": time, "managedFields": [entry] } });
-    let record = Record { clock: Clock::of(&Json::from(crd)), ..Record::default() };
+    let record = Record { clock: Clock::of(&Json::from(crd), jiff::Timestamp::now()), ..Record::default() };
     let mut differences = Differences::default();
     each_case(|case| {
         let lacks = case.lacks();

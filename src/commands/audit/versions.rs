@@ -143,7 +143,7 @@ impl Audit {
                 if is_by_view {
                     serves_its_objects(cluster, &crd).await?;
                     let report = report_on(cluster, &crd).await?;
-                    record = record_of(report.as_ref(), &document, &crd);
+                    record = record_of(report.as_ref(), &document, &crd, Timestamp::now());
                     witnesses.feed(cluster, &crd.resource(), scope, &mut record.clock).await;
                 }
                 look(&source, vec![Look { crd: &crd, record, versions: &mut versions }], scope).await
@@ -221,7 +221,7 @@ fn of_bytes(bytes: &[u8], crd: &Crd) -> Whereabouts {
 
 /// Why API servers may still store objects at an old version after they were read; `None` if they do not.
 fn lag(document: &Json, crd: &Crd) -> Option<String> {
-    let may_lag = crd.generation() != 1 && Clock::of(document).may_lag(Timestamp::now());
+    let may_lag = crd.generation() != 1 && Clock::of(document, Timestamp::now()).may_lag(Timestamp::now());
     may_lag.then(|| {
         "nothing shows that the CRD last changed more than 11 minutes ago, and API servers that lag behind may still \
          store objects at it"

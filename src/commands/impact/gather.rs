@@ -17,6 +17,7 @@ use etch_core::object::Object;
 use etch_core::plan::Record;
 use etch_core::prediction::{record_of, upgrade_under_policy};
 use futures::TryStreamExt;
+use jiff::Timestamp;
 use kube_crd_validation::crd::Release;
 use kube_structural_schema::json::{DEPTH, Json};
 use kube_structural_schema::schema::DEEPEST;
@@ -159,16 +160,18 @@ impl Sources<'_> {
                 }
                 serves_its_objects(cluster, old).await.context(name.to_owned())?;
                 match is_of_file {
-                    true => record_of(report.as_ref(), &Json::default(), old),
+                    true => record_of(report.as_ref(), &Json::default(), old, Timestamp::now()),
                     false => evidence(cluster, document, old, report.as_ref(), scope, witnesses).await,
                 }
             }
             // A snapshot may be older than what is on record now.
             (Some(ObjectSource::Etcd(..)), Some(_), Some((document, _))) => {
-                record_of(report.as_ref(), document, old)
+                record_of(report.as_ref(), document, old, Timestamp::now())
             }
             // What etcd holds needs no proof; but what `etch persist` does, which does not read it, is another matter.
-            (_, _, Some((document, _))) => record_of(report.as_ref(), document, old).of_hidden(),
+            (_, _, Some((document, _))) => {
+                record_of(report.as_ref(), document, old, Timestamp::now()).of_hidden()
+            }
             _ => Record::default(),
         };
         let failed = |error| match (error, present) {

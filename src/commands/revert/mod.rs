@@ -18,6 +18,7 @@ use etch_core::plan::{RecordedDefault, Standing, Unstorable};
 use etch_core::prediction::record_of;
 use etch_core::rbac::Verb;
 use etch_core::report::recorded_defaults::recorded_defaults;
+use jiff::Timestamp;
 use kube_structural_schema::path::Path as FieldPath;
 use kube_structural_schema::schema::rules::crd::judge;
 
@@ -116,7 +117,7 @@ impl Revert {
             bail!("{name}: {error}{}", way_out(&error, &scope));
         }
         let (recorded, more_defaults) = recorded_defaults(&status, &crd);
-        let hidden = record_of(Some(&status), &document, &crd).hidden;
+        let hidden = record_of(Some(&status), &document, &crd, Timestamp::now()).hidden;
         let unstorable = Arc::new(Unstorable::new(recorded, &crd).knowing(hidden));
         let wanted = to.map(|to| lacked(&unstorable, &to)).unwrap_or_default();
         let signals = if self.yes { Signals::install()? } else { Signals::default() };

@@ -250,10 +250,8 @@ impl Admission {
                 Ok(()) => {}
                 // It is gone, or was created again: then the watch reports it.
                 Err(error) if matches!(error.code(), Some(404 | 409)) => {}
-                // It may be too large, which is so of this one alone.
-                Err(error) if matches!(error.code(), Some(400 | 403 | 413 | 422)) => {
-                    refused.get_or_insert(error);
-                }
+                // It may be too large, or admission may fail for it: that is so of this one alone.
+                Err(error @ CallError::Refused(_)) => drop(refused.get_or_insert(error)),
                 Err(error) => return Err(error),
             }
         }

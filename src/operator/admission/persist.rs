@@ -15,6 +15,7 @@ use tracing::{debug, info};
 use super::checked_schema::CheckedSchema;
 use crate::cluster::{Cluster, GenerationCheck, Pace, PaceMode, Scope};
 use crate::operator::object::reconcile::{Caller, DriveState, ObjectReconciler};
+use crate::operator::options::now;
 use crate::operator::policy_lookup::PolicyLookup;
 use etch_admission::Lacking;
 use etch_admission::tally::{FORBIDDEN, INCOMPLETE, OWNERS_LOST, Stop};
@@ -97,7 +98,7 @@ impl Store {
             message: format!("cannot read the DefaultsReport {name}: {error}"),
         })?;
         let status = report.and_then(|report| report.status);
-        let hidden = record_of(status.as_ref(), &document, &crd).hidden;
+        let hidden = record_of(status.as_ref(), &document, &crd, now()).hidden;
         let policy = self.policies.as_ref().and_then(|policies| policies.of(&about));
         let per_second = policy.and_then(|governing| governing.settings.max_writes_per_second);
         let own_pace = Pace::of_one_crd(1, per_second, PaceMode::Gentle);

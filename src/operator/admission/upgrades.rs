@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::listing::{Listing, Objects, unreadable};
 use crate::cluster::Cluster;
+use crate::operator::options::now;
 use crate::operator::policy_lookup::{GoverningPolicy, PolicyLookup};
 use crate::server::admission::{CrdRequest, Update};
 use etch_core::api::{DefaultsReportStatus, Settings};
@@ -204,7 +205,7 @@ fn evaluate(
 ) {
     let Crds { old, new, document, .. } = crds;
     let upgrade = upgrade_under_policy(Upgrade::new(old, new), Some(settings), report, Some(document));
-    objects.each(record_of(report, document, old), |objects, object, record| {
+    objects.each(record_of(report, document, old, now()), |objects, object, record| {
         let (effect, _) = upgrade.on_record(object, record);
         objects.build(|builder| builder.add(object, old, record, effect));
     });

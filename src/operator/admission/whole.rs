@@ -7,6 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::listing::{Listing, Objects, unreadable};
 use super::upgrades::{UpgradeGuard, is_stored, text, unserved};
+use crate::operator::options::now;
 use etch_core::crd::{Crd, Resource};
 use etch_core::prediction::record_of;
 use etch_core::upgrade::{Extent, Findings, ObjectFindings};
@@ -60,7 +61,7 @@ impl UpgradeGuard {
         let evaluate = {
             let crd = crd.clone();
             move |objects: Objects<B>| {
-                let record = record_of(report.as_ref(), &document, &crd);
+                let record = record_of(report.as_ref(), &document, &crd, now());
                 objects.each(record, |objects, object, record| {
                     objects.build(|builder| builder.add(object, &crd, record));
                 });

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::operator::options::now;
 use etch_core::condition::{self, Condition};
 use etch_core::crd::Crd;
 use etch_core::engine::status::CrdRevision;
@@ -42,7 +43,7 @@ pub(crate) fn check(document: &Json, asked: Instant, pool: &Pool) -> Checked {
     let (crd, findings) = judge(document, pool);
     let metadata = &document["metadata"];
     Checked {
-        shown: crd.as_ref().map(|crd| Shown::by(document, crd)).unwrap_or_default(),
+        shown: crd.as_ref().map(|crd| Shown::by(document, crd, now())).unwrap_or_default(),
         crd: crd.map(Arc::new),
         findings,
         generation: metadata["generation"].as_i64().unwrap_or_default(),

@@ -269,7 +269,7 @@ fn an_object_that_is_nested_too_deeply_is_not_checked() {
     let changed = "2026-01-01T00:00:00Z";
     let served = json!({ "metadata": { "creationTimestamp": changed,
         "managedFields": [{ "time": changed, "fieldsV1": { "f:spec": {} } }] } });
-    let record = Record { clock: Clock::of(&served.into()), ..Record::default() };
+    let record = Record { clock: Clock::of(&served.into(), jiff::Timestamp::MAX), ..Record::default() };
     let outline = json!({ "apiVersion": "example.com/v1", "metadata": { "name": "n", "uid": "u",
         "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:00:00Z" } });
     let object = Object::too_deep(outline.into());

@@ -20,14 +20,16 @@ const SERVED_EVERYWHERE: SignedDuration = SignedDuration::from_mins(11);
 pub struct Clock {
     /// When the CRD's spec was last changed; `None` if nothing shows it.
     changed: Option<Timestamp>,
+    /// Later times are those of no write: any client that may write an object may set them.
+    now: Timestamp,
     /// The lowest resource version of a witness.
     served_since: Option<u64>,
 }
 
 impl Clock {
     /// The clock of a CRD, before any witness is known.
-    pub fn of(crd: &Json) -> Self {
-        Self { changed: schema_time(crd), served_since: None }
+    pub fn of(crd: &Json, now: Timestamp) -> Self {
+        Self { changed: schema_time(crd), now, served_since: None }
     }
 
     /// Records the write time of an object in the same etcd.
@@ -52,12 +54,15 @@ impl Clock {
     /// Whether API servers may still lag behind, so that no witness counts yet: the time of the last change is
     /// unknown or too recent.
     pub fn may_lag(&self, now: Timestamp) -> bool {
-        !self.is_late(Some(now))
+        !self.is_served_everywhere(now)
     }
 
     fn is_late(&self, time: Option<Timestamp>) -> bool {
-        let both = self.changed.zip(time);
-        both.is_some_and(|(changed, time)| time.duration_since(changed) > SERVED_EVERYWHERE)
+        time.is_some_and(|time| time <= self.now && self.is_served_everywhere(time))
+    }
+
+    fn is_served_everywhere(&self, time: Timestamp) -> bool {
+        self.changed.is_some_and(|changed| time.duration_since(changed) > SERVED_EVERYWHERE)
     }
 }
 
@@ -110,6 +115,7 @@ mod tests {
     use super::*;
 
     const CHANGED: &str = "2026-01-01T12:00:00Z";
+    const NOW: &str = "2026-03-01T12:00:00Z";
 
     fn crd(entries: Value) -> Json {
         let metadata = json!({ "creationTimestamp": "2025-01-01T00:00:00Z", "managedFields": entries });
@@ -117,10 +123,13 @@ mod tests {
     }
 
     fn clock() -> Clock {
-        Clock::of(&crd(json!([
-            { "manager": "author", "time": CHANGED, "fieldsV1": { "f:spec": { "f:versions": {} } } },
-            { "manager": "server", "time": "2027-01-01T00:00:00Z", "fieldsV1": { "f:status": {} } },
-        ])))
+        Clock::of(
+            &crd(json!([
+                { "manager": "author", "time": CHANGED, "fieldsV1": { "f:spec": { "f:versions": {} } } },
+                { "manager": "server", "time": "2027-01-01T00:00:00Z", "fieldsV1": { "f:status": {} } },
+            ])),
+            NOW.parse().expect("a time"),
+        )
     }
 
     fn written(revision: u64, time: &str) -> Object {
@@ -157,9 +166,20 @@ mod tests {
 
     #[test]
     fn a_clock_that_does_not_know_when_the_schema_changed_tells_nothing() {
-        let mut clock = Clock::of(&crd(json!([])));
-        clock.add_witness(Witness::of(&written(1, "2027-01-01T00:00:00Z")).expect("a witness"));
-        assert!(clock.may_lag("2027-01-01T00:00:00Z".parse().expect("a time")));
-        assert!(!clock.is_since(&written(1, "2027-01-01T00:00:00Z")));
+        let mut clock = Clock::of(&crd(json!([])), NOW.parse().expect("a time"));
+        clock.add_witness(Witness::of(&written(1, "2026-02-01T00:00:00Z")).expect("a witness"));
+        assert!(clock.may_lag("2026-02-01T00:00:00Z".parse().expect("a time")));
+        assert!(!clock.is_since(&written(1, "2026-02-01T00:00:00Z")));
+    }
+
+    #[test]
+    fn a_time_that_has_not_come_proves_nothing() {
+        let mut clock = clock();
+        let early = written(5, "2025-12-01T00:00:00Z");
+        let forged = written(4, "2026-03-01T12:00:01Z");
+        clock.add_witness(Witness::of(&forged).expect("a witness"));
+        assert!(!clock.is_since(&early) && !clock.is_since(&forged));
+        clock.add_witness(Witness::of(&written(4, NOW)).expect("a witness"));
+        assert!(clock.is_since(&early));
     }
 }

@@ -185,6 +185,9 @@ pub(super) fn classify(refusal: Refusal) -> Result<Outcome, Refusal> {
     if refusal.is_failed_conversion() {
         return rejected(RejectionKind::Unavailable);
     }
+    if refusal.is_failed_mutation() {
+        return rejected(RejectionKind::Admission);
+    }
     let mentions_any = |texts: &[&str]| texts.iter().any(|text| refusal.mentions(text));
     match refusal.code {
         404 if refusal.is_missing_object() => Ok(Outcome::Gone),
@@ -229,6 +232,10 @@ fn rejected(kind: RejectionKind, refusal: &Refusal) -> Outcome {
             format!("the API server could not call {admission}")
         }
         RejectionKind::Unavailable => "the API server could not call the conversion webhook".to_owned(),
+        RejectionKind::Admission if refusal.is_failed_mutation() => {
+            "the patch with which a mutating webhook answers cannot be applied to it; correct the webhook"
+                .to_owned()
+        }
         RejectionKind::Admission => format!("{admission} refused it"),
         RejectionKind::Invalid => "the object is invalid with its defaults".to_owned(),
         RejectionKind::TooLarge => "the object exceeds the size limit with its defaults".to_owned(),
@@ -318,6 +325,12 @@ mod tests {
                 500,
                 "Internal error occurred: failed calling webhook \"w\": connection refused".to_owned(),
                 "Unavailable: the API server could not call webhook w",
+            ),
+            (
+                500,
+                "Internal error occurred: replace operation does not apply: doc is missing path: /spec/a: missing value"
+                    .to_owned(),
+                "Admission: the patch with which a mutating webhook answers cannot be applied to it; correct the webhook",
             ),
             (
                 500,

@@ -1,6 +1,7 @@
 //! What a CRD itself carries of an earlier pass over its objects: an annotation of `etch persist`, and Etch's
 //! own condition.
 
+use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use serde::{Deserialize, Serialize};
 
@@ -131,13 +132,13 @@ pub struct Shown {
 
 impl Shown {
     /// What this CRD shows.
-    pub fn by(document: &Json, crd: &Crd) -> Self {
+    pub fn by(document: &Json, crd: &Crd, now: Timestamp) -> Self {
         let through = proved_by_condition(document, crd);
         let persisted = Persisted::of(document);
         let former = persisted.as_ref().map(|persisted| persisted.former(crd)).unwrap_or_default();
         let of_annotation = persisted.and_then(|persisted| persisted.record(crd));
         let of_condition = || Some(Record { through: Some(through?), ..unproved_since(crd) });
-        Self { record: of_annotation.or_else(of_condition), through, former, clock: Clock::of(document) }
+        Self { record: of_annotation.or_else(of_condition), through, former, clock: Clock::of(document, now) }
     }
 }
 
@@ -195,7 +196,7 @@ mod tests {
             }]);
             let document = Json::from(document);
             let crd = Crd::read(&document).expect("a CRD");
-            assert_eq!(Shown::by(&document, &crd).through, expected, "{observed}");
+            assert_eq!(Shown::by(&document, &crd, Timestamp::UNIX_EPOCH).through, expected, "{observed}");
         }
     }
 }

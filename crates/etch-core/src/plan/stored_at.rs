@@ -125,7 +125,7 @@ mod tests {
     fn only_a_late_write_proves_the_storage_version() {
         let document = document(2);
         let crd = Crd::read(&document).expect("a CRD");
-        let mut record = Record { clock: Clock::of(&document), ..Record::default() };
+        let mut record = Record { clock: Clock::of(&document, jiff::Timestamp::MAX), ..Record::default() };
         let red = || json!({ "color": "red" });
         let at = |record: &Record, object: &Object| stored_at(object, &crd, record);
         assert_eq!(at(&record, &object(5, EARLY, red())), StoredAt::Unknown);

@@ -223,7 +223,7 @@ fn an_object_that_is_nested_too_deeply_is_named_and_no_harm() {
     let changed = "2026-01-01T00:00:00Z";
     let served = json!({ "metadata": { "creationTimestamp": changed,
         "managedFields": [{ "time": changed, "fieldsV1": { "f:spec": {} } }] } });
-    let record = Record { clock: Clock::of(&served.into()), ..Record::default() };
+    let record = Record { clock: Clock::of(&served.into(), jiff::Timestamp::MAX), ..Record::default() };
     let outline = json!({ "apiVersion": "example.com/v1", "metadata": { "name": "deep", "namespace": "ns",
         "uid": "1", "resourceVersion": "5", "creationTimestamp": "2026-01-02T00:00:00Z" } });
     let object = Object::too_deep(outline.into());
