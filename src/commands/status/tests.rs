@@ -388,6 +388,18 @@ fn an_embedded_schema_is_named_with_each_condition_that_is_false() {
 }
 
 #[test]
+fn commands_lead_to_the_cluster_that_was_named() {
+    let overview = overview(Facts { flags: " --context=prod".to_owned(), reports: Some(None), ..busy() });
+    let printed = printed(&overview);
+    for command in [
+        "etch rbac --policy default --context=prod | kubectl apply --context=prod -f -",
+        "etch crds | kubectl apply --context=prod -f -",
+    ] {
+        assert!(printed.contains(command), "{command}: {printed}");
+    }
+}
+
+#[test]
 fn a_command_for_an_operator_elsewhere_leaves_its_account_to_be_named() {
     let mut facts = busy();
     if let Some(Some(leader)) = &mut facts.leader {
