@@ -186,6 +186,41 @@ mod tests {
     }
 
     #[test]
+    fn a_flag_that_would_change_nothing_is_refused() {
+        let read = |line: &str| Cli::read_from(false, line.split(' ').map(OsString::from));
+        for (base, flags) in [
+            ("audit", &["--limit 3", "--etcd-prefix /x"][..]),
+            ("audit --trust-owners", &["--etcd-snapshot a", "--etcd-endpoints a:1"]),
+            ("explain a b", &["--etcd-prefix /x"]),
+            ("explain --live a", &["--etcd-prefix /x", "--etcd-snapshot a"]),
+            ("impact -f a --old b", &["--etcd-prefix /x"]),
+            ("impact -f a --objects b", &["--etcd-snapshot c", "--etcd-endpoints a:1", "--live"]),
+            ("impact --openapi a", &["--limit 3", "--etcd-prefix /x", "--etcd-snapshot b"]),
+            ("lint --go a", &["--old b", "--kubernetes 1.36"]),
+            (
+                "lint --explain ETCH001",
+                &["--severity error", "--allow ETCH012", "--kubernetes 1.36", "-o json", "--old a"],
+            ),
+        ] {
+            assert!(read(&format!("etch {base}")).is_ok(), "{base}");
+            for flag in flags {
+                assert!(read(&format!("etch {base} {flag}")).is_err(), "{base} {flag}");
+            }
+        }
+        for line in [
+            "audit --objects --limit 3",
+            "audit --stored-versions --objects --limit 3",
+            "audit --etcd-snapshot a --etcd-prefix /x",
+            "explain a b --etcd-endpoints a:1 --etcd-prefix /x",
+            "impact -f a --live --limit 3",
+            "lint a --go b --old c --kubernetes 1.36",
+            "lint --live --kubernetes 1.36",
+        ] {
+            assert!(read(&format!("etch {line}")).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
     fn wrong_arguments_are_told_in_one_line() {
         for (arguments, expected) in [
             (

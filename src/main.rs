@@ -79,7 +79,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<Outcome> {
         Command::Fill(fill) => fill.run(&global, &mut out),
         Command::Admit(admit) => admit.run(&mut out),
         Command::Rbac(rbac) => asynchronous()?.block_on(rbac.run(&global.target(), &mut out)),
-        Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global.target(), &mut out)),
+        Command::Clean(clean) => asynchronous()?.block_on(clean.run(&global, &mut out)),
         Command::Resume(resume) => asynchronous()?.block_on(resume.run(&global.target(), &mut out)),
         Command::Plan(plan) => asynchronous()?.block_on(plan.run(&global, &mut out)),
         Command::Status(status) => asynchronous()?.block_on(status.run(&global, &mut out)),

@@ -5,6 +5,7 @@ use super::crds::accepting;
 use super::{CallError, Cluster};
 use etch_core::discovery::{Candidate, Discovery};
 use etch_lint::published::TypeName;
+use kube_crd_validation::is_object_name;
 
 /// Everything that is served, in one answer for each of the two roots.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
@@ -16,7 +17,7 @@ const NEAR: usize = 3;
 #[non_exhaustive]
 pub enum ResolveError {
     /// No served type has this name.
-    #[error("the server doesn't have a resource type {name:?}{}", suggested(near))]
+    #[error("the server doesn't have a resource type {name:?}{}", suggested(name, near))]
     Unknown {
         /// The text.
         name: String,
@@ -46,11 +47,18 @@ pub enum ResolveError {
     Call(#[from] CallError),
 }
 
-fn suggested(near: &[String]) -> String {
+fn suggested(name: &str, near: &[String]) -> String {
     match near {
+        [] if name.contains('/') => "; give the type alone, without an object".to_owned(),
+        [] if name.contains(',') => "; separate types by spaces".to_owned(),
         [] => String::new(),
         near => format!("; did you mean {}?", near.join(" or ")),
     }
+}
+
+/// Whether a CRD can have this name. What is behind a slash would be a subresource of it.
+fn may_be_crd(name: &str) -> bool {
+    name.contains('.') && is_object_name(name)
 }
 
 impl Cluster {
@@ -60,7 +68,7 @@ impl Cluster {
     /// # Errors
     /// See [`ResolveError`].
     pub async fn resolve(&self, name: &str) -> Result<String, ResolveError> {
-        if name.contains('.') && self.has_crd(name).await? {
+        if may_be_crd(name) && self.has_crd(name).await? {
             return Ok(name.to_owned());
         }
         let groups = self.served("/apis").await?;
@@ -114,15 +122,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_name_of_a_crd_leads_to_no_other_path() {
+        assert!(may_be_crd("things.example.com"));
+        for name in ["things", "things.example.com/status", "crd/things.example.com", "a.b?c", "../a.b"] {
+            assert!(!may_be_crd(name), "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said_as_kubectl_says_it() {
-        let unknown = |near: &[&str]| {
+        let unknown = |name: &str, near: &[&str]| {
             let near = near.iter().map(|near| (*near).to_owned()).collect();
-            ResolveError::Unknown { name: "x".to_owned(), near }.to_string()
+            ResolveError::Unknown { name: name.to_owned(), near }.to_string()
         };
-        assert_eq!(unknown(&[]), "the server doesn't have a resource type \"x\"");
-        assert_eq!(
-            unknown(&["a.b", "c.d"]),
-            "the server doesn't have a resource type \"x\"; did you mean a.b or c.d?"
-        );
+        for (name, near, expected) in [
+            ("x", &[][..], "\"x\""),
+            ("x", &["a.b", "c.d"], "\"x\"; did you mean a.b or c.d?"),
+            ("x/y", &[], "\"x/y\"; give the type alone, without an object"),
+            ("x,y", &[], "\"x,y\"; separate types by spaces"),
+        ] {
+            assert_eq!(unknown(name, near), format!("the server doesn't have a resource type {expected}"));
+        }
     }
 }

@@ -41,6 +41,7 @@ use crate::commands::outcome::Outcome;
 /// as a pass of Etch or a write after the CRD last changed, and as unknown otherwise. With access to etcd or
 /// to a snapshot of it, every answer is exact.
 #[derive(Args, Debug)]
+#[command(mut_arg("limit", |limit| limit.requires("objects")))]
 #[command(after_help = "Examples:
   etch audit
   etch audit certificates.cert-manager.io issuers --objects
@@ -68,7 +69,7 @@ pub(crate) struct Audit {
     #[command(flatten)]
     limit: LimitArg,
     /// Treat owned values as stored (managedFields may be stale)
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["etcd_endpoints", "etcd_snapshot"])]
     trust_owners: bool,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]

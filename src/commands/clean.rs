@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use etch::cluster::{Cluster, Leader, Target, WebhookConfiguration, crds, reports};
+use etch::cluster::{Cluster, Leader, WebhookConfiguration, crds, reports};
 use etch_admission::{CONFIGURATION, MANAGED_BY};
 use etch_core::api::RESUME_ANNOTATION;
 use etch_core::call_error::CallError;
@@ -18,6 +18,7 @@ use jiff::Timestamp;
 use super::each;
 use super::error_text;
 use crate::commands::emit::ended;
+use crate::commands::global::Global;
 use crate::commands::outcome::Outcome;
 use crate::commands::streams::note;
 
@@ -47,14 +48,11 @@ const LEASE: &str = "etch";
 impl Clean {
     /// Fails if an operator leads: it would create again what this removes. Returns a warning, if there is
     /// one to print.
-    async fn refuse_while_running(&self, cluster: &Cluster) -> anyhow::Result<Option<String>> {
+    async fn refuse_while_running(&self, cluster: &Cluster, flags: &str) -> anyhow::Result<Option<String>> {
         match cluster.leader(LEASE).await {
             Ok(None) => Ok(None),
-            Ok(Some(Leader { namespace, instance, since: _ })) => {
-                let running = format!(
-                    "Etch is running: {instance} renews the Lease {namespace}/{LEASE}, and would create everything again; stop it first: \
-                     kubectl -n {namespace} scale deployment etch --replicas=0"
-                );
+            Ok(Some(leader)) => {
+                let running = running(&leader, flags);
                 if self.dry_run { Ok(Some(running)) } else { bail!(running) }
             }
             Err(error) if error.code() == Some(403) => {
@@ -65,9 +63,10 @@ impl Clean {
     }
 
     /// Removes all that it can. A failure for one object does not stop the others.
-    pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
-        let cluster = Cluster::connect(target).await?;
-        let doubt = if self.force { None } else { self.refuse_while_running(&cluster).await? };
+    pub(crate) async fn run(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        let cluster = Cluster::connect(&global.target()).await?;
+        let flags = global.flags_of_cluster();
+        let doubt = if self.force { None } else { self.refuse_while_running(&cluster, &flags).await? };
         let mut removal = Removal { dry_run: self.dry_run, out, found: 0, failures: Vec::new() };
         // Without Etch nothing answers these webhooks, and with `failurePolicy: Fail` they block requests.
         for which in WebhookConfiguration::BOTH {
@@ -119,7 +118,7 @@ impl Clean {
         for name in &kept {
             note(&format!(
                 "{name} stays: it alone names fields that once had a default, and whose values etcd may still hold; to remove it as well: \
-                 etch clean --force"
+                 etch clean --force{flags}"
             ))?;
         }
         if found == 0 && failures.is_empty() && kept.is_empty() {
@@ -130,6 +129,14 @@ impl Clean {
         }
         ended(failures, true)
     }
+}
+
+/// That an operator leads, and how to stop it. `flags` lead to the cluster, with a space before each.
+fn running(Leader { namespace, instance, since: _ }: &Leader, flags: &str) -> String {
+    format!(
+        "Etch is running: {instance} renews the Lease {namespace}/{LEASE}, and would create everything again; stop it first: \
+         kubectl -n {namespace}{flags} scale deployment etch --replicas=0"
+    )
 }
 
 fn names_former_defaults(report: &Object) -> bool {
@@ -213,4 +220,16 @@ async fn own_configuration(
     let text = |pointer: &str| there.pointer(pointer).and_then(|value| value.as_str()).unwrap_or_default();
     let manager = text(&format!("/metadata/labels/{}", MANAGED_BY.0.replace('/', "~1")));
     Ok((manager == MANAGED_BY.1).then(|| text("/metadata/uid").to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_is_stopped_in_the_cluster_that_was_named() {
+        let leader = Leader { namespace: "etch-system".to_owned(), instance: "a".to_owned(), since: None };
+        let command = "kubectl -n etch-system --context=prod scale deployment etch --replicas=0";
+        assert!(running(&leader, " --context=prod").ends_with(command));
+    }
 }

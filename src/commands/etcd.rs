@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use etch::cluster::etcd::{Endpoint, Etcd, EtcdError, EtcdTarget, REGISTRY, Snapshot};
 use etch::cluster::{Cluster, ObjectSource, Scope, Witnesses};
 use etch_core::api::DefaultsReportStatus;
@@ -20,6 +20,7 @@ use serde_json::Value;
 /// Where the bytes are.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Access to etcd")]
+#[command(group = ArgGroup::new("access_to_etcd").args(["etcd_endpoints", "etcd_snapshot"]))]
 pub(crate) struct EtcdArgs {
     /// Read etcd directly: URLs, or hosts with ports, separated by commas
     #[arg(long, value_name = "ENDPOINT", value_delimiter = ',')]
@@ -37,7 +38,13 @@ pub(crate) struct EtcdArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "etcd_endpoints")]
     pub(crate) etcd_snapshot: Option<PathBuf>,
     /// The prefix of the API server's keys
-    #[arg(long, value_name = "PREFIX", default_value = REGISTRY, value_parser = prefix)]
+    #[arg(
+        long,
+        value_name = "PREFIX",
+        default_value = REGISTRY,
+        value_parser = prefix,
+        requires = "access_to_etcd"
+    )]
     etcd_prefix: String,
 }
 

@@ -91,8 +91,7 @@ impl Explain {
         let crd = Crd::read(&document).with_context(|| format!("the CRD {crd}"))?;
         serves_its_objects(&cluster, &crd).await?;
         scope::covers(&global.scope()?, &crd, true)?;
-        let namespace = global.namespace_of_one(&cluster)?;
-        let namespace = Some(namespace).filter(|_| crd.is_namespaced());
+        let namespace = global.namespace_of_one(crd.is_namespaced(), cluster.default_namespace())?;
         let object = cluster
             .object_named(&crd.resource(), namespace, name)
             .await
@@ -130,7 +129,7 @@ impl Explain {
         let due = due(report.as_ref(), &crd, &rules);
         let idle = rules.idle().or_else(|| {
             let obstacle = Obstacle::of(&document, &crd, report.as_ref(), rules.settings());
-            obstacle.map(|obstacle| obstacle.in_words(&rules.grant()))
+            obstacle.map(|obstacle| obstacle.in_words(&rules.grant(&global.flags_of_cluster())))
         });
         let idle = idle.or_else(|| rejection(report.as_ref(), &crd, &object).map(rejected));
         let rules_of_object = audit::Rules {

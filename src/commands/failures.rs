@@ -115,12 +115,12 @@ pub(crate) fn lines(failures: Vec<Failure>, scope: &Scope) -> Vec<String> {
     groups.into_iter().map(line).collect()
 }
 
-/// An error without the name of the CRD that it is about, as the API server has it and as a rule of RBAC has
-/// it.
+/// An error without the name of the CRD that it is about, as the API server has it, as that of its report, and
+/// as a rule of RBAC has it.
 fn without_crd(error: &str, crd: &str) -> String {
     let (plural, group) = crd.split_once('.').unwrap_or((crd, ""));
     let rule = format!("apiGroups: [{group:?}], resources: [{plural:?}], ");
-    error.replace(&format!(" {crd})"), ")").replace(&rule, "")
+    error.replace(&format!(" {crd})"), ")").replace(&format!(" {crd}: "), ": ").replace(&rule, "")
 }
 
 #[cfg(test)]
@@ -232,6 +232,15 @@ mod tests {
                 "as.x.io, bs.x.io: a permission is missing in all namespaces: {verbs: [\"list\"]}; to work on one namespace, use -n \
                  NAMESPACE"
             ]
+        );
+        let unread = |crd: &str| {
+            let error =
+                format!("cannot read the DefaultsReport {crd}: the API server answered 403 Forbidden");
+            Failure { crd: crd.to_owned(), error, resume: String::new() }
+        };
+        assert_eq!(
+            lines(vec![unread("as.x.io"), unread("bs.x.io")], &namespace),
+            ["as.x.io, bs.x.io: cannot read the DefaultsReport: the API server answered 403 Forbidden"]
         );
         assert_eq!(
             lines(vec![forbidden("as.x.io")], &namespace),

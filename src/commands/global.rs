@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{Args, ColorChoice, ValueEnum};
-use etch::cluster::{Cluster, Scope, Target};
+use etch::cluster::{Scope, Target};
 use etch::report::Style;
+use etch_core::shell::quoted;
 
 use super::values::namespace;
 
@@ -105,12 +106,20 @@ impl Global {
         }
     }
 
-    /// The namespace of one object: the one that was named, or that of the context.
-    pub(crate) fn namespace_of_one<'a>(&'a self, cluster: &'a Cluster) -> anyhow::Result<&'a str> {
+    /// The namespace of one object: the one that was named, or `default`, that of the context. An object of a
+    /// cluster-scoped type has none.
+    pub(crate) fn namespace_of_one<'a>(
+        &'a self,
+        is_namespaced: bool,
+        default: &'a str,
+    ) -> anyhow::Result<Option<&'a str>> {
+        if !is_namespaced {
+            return Ok(None);
+        }
         if self.all_namespaces {
             bail!("an object is in one namespace: use --namespace instead of --all-namespaces");
         }
-        Ok(self.namespace.as_deref().unwrap_or_else(|| cluster.default_namespace()))
+        Ok(Some(self.namespace.as_deref().unwrap_or(default)))
     }
 
     /// Makes sure that no scope was named, for a command that `cannot` be narrowed.
@@ -150,6 +159,11 @@ impl Global {
         words
     }
 
+    /// The same options for a shell, with a space before each.
+    pub(crate) fn flags_of_cluster(&self) -> String {
+        self.words_of_cluster().iter().map(|word| format!(" {}", quoted(word))).collect()
+    }
+
     /// What standard output can show.
     pub(crate) fn style(&self) -> Style {
         let is_terminal = io::stdout().is_terminal();
@@ -165,5 +179,26 @@ impl Global {
         };
         let width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0.into());
         Style { color, width: width.filter(|_| is_terminal) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::Cli;
+
+    #[test]
+    fn one_object_is_in_one_namespace_or_in_none() {
+        let namespace = |flags: &str, is_namespaced| {
+            let line = format!("etch explain a b {flags}");
+            let cli = Cli::try_parse_from(line.split_whitespace()).expect("arguments");
+            let found = cli.global.namespace_of_one(is_namespaced, "default");
+            found.map(|found| found.map(str::to_owned)).map_err(|error| error.to_string())
+        };
+        assert_eq!(namespace("", true), Ok(Some("default".to_owned())));
+        assert_eq!(namespace("-n web", true), Ok(Some("web".to_owned())));
+        assert!(namespace("-A", true).is_err_and(|error| error.contains("use --namespace")));
+        assert_eq!((namespace("", false), namespace("-A", false)), (Ok(None), Ok(None)));
     }
 }

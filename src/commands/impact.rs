@@ -66,7 +66,12 @@ pub(crate) struct Impact {
     #[arg(long, value_name = "OLD")]
     old: Vec<PathBuf>,
     /// The objects to check: files, folders, or - for standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "live", num_args = 1..)]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["live", "etcd_endpoints", "etcd_snapshot"],
+        num_args = 1..
+    )]
     objects: Vec<PathBuf>,
     /// Check all objects in the cluster
     #[arg(long)]
@@ -79,7 +84,7 @@ pub(crate) struct Impact {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["new", "old", "objects", "files", "etcd_endpoints", "etcd_snapshot"]
+        conflicts_with_all = ["new", "old", "objects", "files", "limit", "etcd_endpoints", "etcd_snapshot"]
     )]
     openapi: Vec<PathBuf>,
     #[command(flatten)]
@@ -174,6 +179,7 @@ impl Impact {
             old,
             objects,
             scope: &scope,
+            can_be_narrowed: true,
             live: self.live,
             bytes: self.etcd.open().await?,
             policies: match (policies, &cluster) {

@@ -17,6 +17,7 @@ use etch_core::selection::Selection;
 use sha2::{Digest as _, Sha256};
 
 use self::read::{Found, Known, Named, from_files, live, read_policy};
+use super::one_stdin;
 use crate::commands::emit::{emit_object, emit_objects};
 use crate::commands::global::Format;
 use crate::commands::outcome::Outcome;
@@ -73,6 +74,7 @@ pub(crate) struct Rbac {
 
 impl Rbac {
     pub(crate) async fn run(&self, target: &Target, out: &mut dyn Write) -> anyhow::Result<Outcome> {
+        one_stdin(&self.files)?;
         let Found { crds, schemas, policies } =
             if self.files.is_empty() { live(target).await? } else { from_files(&self.files)? };
         let (policy, policies) = match &self.policy {

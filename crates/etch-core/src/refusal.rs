@@ -198,10 +198,18 @@ impl Refusal {
     fn lacking_resource(&self) -> Option<String> {
         let (resource, rest) = self.lacking()?.1.strip_prefix('"')?.split_once('"')?;
         let (group, _) = rest.strip_prefix(" in API group \"")?.split_once('"')?;
-        let is_name =
-            |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-./".contains(&byte));
         let name = if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") };
         is_name(&name).then_some(name)
+    }
+
+    /// The verb that the caller lacks permission for, and the path, where that is no resource: `get`, `/apis`.
+    ///
+    /// The message is `forbidden: User "…" cannot VERB path "…"`.
+    fn lacking_path(&self) -> Option<(&str, &str)> {
+        let rest = self.message.strip_prefix("forbidden: User \"").filter(|_| self.code == 403)?;
+        let (verb, rest) = rest.split_once("\" cannot ")?.1.split_once(" path \"")?;
+        let (path, _) = rest.split_once('"')?;
+        (is_name(verb) && is_name(path)).then_some((verb, path))
     }
 
     /// The admission policy or webhook that refused or failed, by the name that the server puts in quotes.
@@ -316,6 +324,11 @@ impl fmt::Display for Admission {
     }
 }
 
+/// Whether a text can be the name of a verb, a resource or a path of the API.
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-./".contains(&byte))
+}
+
 /// Whether a text can be the path of a field: a webhook may give any.
 fn is_path(text: &str) -> bool {
     (1..=256).contains(&text.len())
@@ -357,6 +370,8 @@ impl fmt::Display for Refusal {
         if let Some(verb) = self.lacking_verb() {
             let resource = self.lacking_resource().map(|resource| format!(" {resource}")).unwrap_or_default();
             write!(f, " (no permission to {verb}{resource})")?;
+        } else if let Some((verb, path)) = self.lacking_path() {
+            write!(f, " (no permission to {verb} {path})")?;
         }
         if self.shows_fields && !self.fields.is_empty() {
             write!(f, " at {}", self.fields.join(", "))?;

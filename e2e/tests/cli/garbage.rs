@@ -171,7 +171,9 @@ fn certificates_are_small_files() -> Result<()> {
 
 #[test]
 fn standard_input_is_asked_for_once() -> Result<()> {
-    for command in [&["impact", "-f", "-", "--old", "-"][..], &["fill", "--crd", "-", "-"]] {
+    for command in
+        [&["impact", "-f", "-", "--old", "-"][..], &["fill", "--crd", "-", "-"], &["rbac", "-", "-"]]
+    {
         let ended = limited(command, b"kind: A\n")?;
         is_one_line(command, &ended)?;
         ensure!(ended.err.contains("- can be read only once"), "{command:?}: {ended:?}");

@@ -10,15 +10,16 @@ use e2e::operator::binary;
 use e2e::scene::{Scene, apply};
 use serde_json::{Value, json};
 
-use crate::process::{Ended, run, text};
+use crate::process::{Ended, finish};
 
 const GRANTED: &str = "granted.example.com";
 const LOCKED: &str = "locked.example.com";
 
 fn status(kubeconfig: &Path, arguments: &[&str]) -> Result<Ended> {
     let mut command = Command::new(binary()?);
-    command.args(["--kubeconfig", text(kubeconfig), "status"]).args(arguments);
-    run(command, b"")
+    // Named by a flag, it would be in the commands that are printed.
+    command.env("KUBECONFIG", kubeconfig).arg("status").args(arguments);
+    finish(command, b"")
 }
 
 fn of(group: &str, kind: &str, fields: &Value) -> Value {
@@ -80,10 +81,9 @@ async fn one_screen_shows_how_etch_stands() -> Result<()> {
     let unguarded = document["unguarded"].as_str().unwrap_or_default();
     ensure!(unguarded.contains("config/admission"), "{document:#}");
     ensure!(document["problems"]["held"] == 1 && document["installed"] == true, "{document:#}");
-    let gadget = ["--kubeconfig", text(&admin), "explain", "gadgets", "g", "-o", "json"];
     let mut command = Command::new(binary()?);
-    command.args(gadget);
-    let explained = run(command, b"")?.json()?;
+    command.env("KUBECONFIG", &admin).args(["explain", "gadgets", "g", "-o", "json"]);
+    let explained = finish(command, b"")?.json()?;
     let reason = explained["defaults"][0]["reason"].as_str().context("a reason")?;
     let missing = "Etch does not write: a permission is missing; to grant it, run: etch rbac --policy default | kubectl apply -f -";
     ensure!(reason.ends_with(missing), "{explained:#}");

@@ -57,12 +57,12 @@ pub(crate) struct Admit {
     #[arg(long)]
     ratchet: bool,
     /// Many requests, one JSON object per line: {object, oldObject, operation, facts, secrets}, or an
-    /// AdmissionReview. The command prints one line for each
+    /// AdmissionReview. The command prints one line of JSON for each
     #[arg(long, value_name = "FILE", conflicts_with_all = ["object", "old"])]
     requests: Option<PathBuf>,
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t)]
-    output: Format,
+    /// Output format [default: yaml, or json with --requests]
+    #[arg(short, long, value_enum)]
+    output: Option<Format>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -76,6 +76,9 @@ enum Does {
 
 impl Admit {
     pub(crate) fn run(mut self, out: &mut dyn Write) -> Result<Outcome> {
+        if self.requests.is_some() && self.output == Some(Format::Yaml) {
+            bail!("--requests prints a line of JSON for each request: remove -o yaml");
+        }
         // `--schema a.yaml object.yaml`: the object stands behind the last file.
         if self.object.is_none() && self.requests.is_none() && self.schema.len() > 1 {
             self.object = self.schema.pop();
@@ -108,7 +111,7 @@ impl Admit {
         if let Some(other) = other {
             bail!("{}: {}", path.display(), asking.no_target(&BTreeSet::from([other])));
         }
-        emit_object(out, self.output, &*answer)?;
+        emit_object(out, self.output.unwrap_or_default(), &*answer)?;
         ended(Vec::new(), is_allowed(&answer))
     }
 }
@@ -177,6 +180,30 @@ impl From<Does> for Operation {
         match does {
             Does::Create => Self::Create,
             Does::Update => Self::Update,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::{Cli, Command};
+
+    #[test]
+    fn many_answers_are_lines_of_json() {
+        let read = |output: &str| {
+            let line = format!("etch admit --schema missing.yaml --requests missing.jsonl {output}");
+            let Command::Admit(admit) =
+                Cli::try_parse_from(line.split_whitespace()).expect("arguments").command
+            else {
+                panic!("{line}")
+            };
+            admit.run(&mut Vec::new()).expect_err("no such file").to_string()
+        };
+        assert!(read("-o yaml").contains("remove -o yaml"));
+        for output in ["", "-o json"] {
+            assert!(read(output).contains("missing.yaml"), "{output}");
         }
     }
 }

@@ -40,6 +40,8 @@ pub(crate) struct Sources<'a> {
     /// Objects from files.
     pub(crate) objects: ObjectSource,
     pub(crate) scope: &'a Scope,
+    /// Whether the command can be limited to one namespace.
+    pub(crate) can_be_narrowed: bool,
     /// Whether the objects of the cluster are looked at.
     pub(crate) live: bool,
     /// What etcd holds, where there is access to it.
@@ -60,6 +62,8 @@ pub(crate) struct Looked {
     /// The options of `etch persist` that have it settle before the upgrade what etcd holds, with a space before
     /// each. `None` where it writes no object: no version gives defaults.
     pub(crate) settling: Option<&'static str>,
+    /// The option that limits a command to the namespace that was looked at, with a space before it.
+    pub(crate) within: String,
 }
 
 /// See [`Looked::settling`].
@@ -111,7 +115,8 @@ impl Sources<'_> {
             self.look(&mut impact, old, new, present.as_ref().zip(read.as_ref()), witnesses).await?;
         }
         let settling = old.and_then(|old| settling(&impact, old, new));
-        Ok(Looked { impact, new: given, present: present.zip(read), settling })
+        let within = self.scope.namespace().map(|namespace| format!(" -n {namespace}")).unwrap_or_default();
+        Ok(Looked { impact, new: given, present: present.zip(read), settling, within })
     }
 
     /// The CRD before, where a file has it. Where the files lack it, the cluster that is looked at may have it.
@@ -178,7 +183,8 @@ impl Sources<'_> {
             (ReadError::Call(error), Some((document, _))) => {
                 let remedy = remedy(&error, old, document);
                 let error = error.to_string();
-                anyhow!("{name}: cannot list the objects: {error}{remedy}{}", way_out(&error, scope))
+                let way_out = if self.can_be_narrowed { way_out(&error, scope) } else { "" };
+                anyhow!("{name}: cannot list the objects: {error}{remedy}{way_out}")
             }
             (error, _) => error.into(),
         };

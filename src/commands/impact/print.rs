@@ -244,7 +244,8 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
     if counts.open > 0 {
         let persist = match looked.settling.filter(|_| !impact.tally.may_break()) {
             Some(options) => {
-                format!("run {} first, or ", code(&format!("etch persist {}{options}", impact.crd)))
+                let within = &looked.within;
+                format!("run {} first, or ", code(&format!("etch persist {}{options}{within}", impact.crd)))
             }
             None => String::new(),
         };
@@ -262,8 +263,10 @@ pub(super) fn advice(looked: &Looked, code: &dyn Fn(&str) -> String) -> Vec<Stri
     }
     if counts.protected > 0 {
         let flags = persist_flags(&impact.rules.terms());
-        let (command, kept) =
-            (format!("etch persist {}{flags}", impact.crd), counted(counts.protected, "object"));
+        let (command, kept) = (
+            format!("etch persist {}{flags}{}", impact.crd, looked.within),
+            counted(counts.protected, "object"),
+        );
         advice.push(format!("{} before the upgrade keeps values of {kept} as they are.", code(&command)));
     }
     if counts.unprotected > 0 {
@@ -365,10 +368,18 @@ mod tests {
         impact.tally.counts.open = 1;
         let origin = Origin { file: "new.yaml".into(), document: 1, item: None };
         let new = Given { crd: new, labels: BTreeMap::new(), written, origin };
-        let mut looked = Looked { impact, new, present: None, settling: Some(" --every-object") };
+        let settling = Some(" --every-object");
+        let mut looked = Looked { impact, new, present: None, settling, within: String::new() };
         let with =
             "To know it, run `etch persist things.example.com --every-object` first, or give access to etcd";
         assert!(advice(&looked, &in_backticks)[0].contains(with));
+        looked.within = " -n web".to_owned();
+        assert!(advice(&looked, &in_backticks)[0].contains("--every-object -n web` first"));
+        looked.impact.tally.counts.protected = 1;
+        assert!(
+            advice(&looked, &in_backticks)[1].contains("`etch persist things.example.com -n web` before")
+        );
+        looked.impact.tally.counts.protected = 0;
         looked.settling = None;
         let advice = advice(&looked, &in_backticks);
         assert!(advice[0].contains("To know it, give access to etcd") && !advice[0].contains("persist"));

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Arg, Args, Command, ValueEnum};
+use clap::{Arg, ArgGroup, Args, Command, ValueEnum};
 use etch::report::{self, Table};
 use etch_lint::{Rule, Severity};
 use kube_crd_validation::crd::Release;
@@ -38,6 +38,7 @@ const RELEASES: [&str; 4] = ["1.34", "1.35", "1.36", "1.37"];
 /// Exit status: 0 if there are only infos, 1 if there are warnings or errors, 2 if the command cannot read
 /// something; it still checks the rest.
 #[derive(Args, Debug)]
+#[command(group = ArgGroup::new("crds").args(["files", "live"]))]
 #[command(after_help = "Examples:
   etch lint crds.yaml
   etch lint config/crd/ --severity error
@@ -59,7 +60,7 @@ pub(crate) struct Lint {
     live: bool,
     /// The existing CRDs, to check the new ones as updates of them: files, folders, - for standard input, or
     /// git:REVISION for the same files in that revision of their repository
-    #[arg(long, value_name = "OLD", conflicts_with_all = ["live", "explain"])]
+    #[arg(long, value_name = "OLD", requires = "files", conflicts_with_all = ["live", "explain"])]
     old: Vec<PathBuf>,
     /// Findings to accept, each with its code, path and reason: files, folders, or - for standard input
     #[arg(long, value_name = "FILE", conflicts_with = "explain")]
@@ -73,7 +74,7 @@ pub(crate) struct Lint {
     #[arg(long, conflicts_with_all = ["old", "go", "kubernetes", "explain"])]
     openapi: bool,
     /// A Kubernetes release, such as 1.36; repeatable [default: all supported releases]
-    #[arg(long, value_name = "RELEASE", value_parser = ReleaseParser)]
+    #[arg(long, value_name = "RELEASE", requires = "crds", value_parser = ReleaseParser)]
     kubernetes: Vec<Release>,
     /// The lowest severity to show and count [default: warning in tables, else info]
     #[arg(long, value_enum)]
@@ -82,7 +83,11 @@ pub(crate) struct Lint {
     #[arg(long, value_name = "CODE", value_parser = rule)]
     allow: Vec<&'static Rule>,
     /// Explain a rule, by code or name, and check nothing; `all` lists the rules
-    #[arg(long, value_name = "CODE", conflicts_with_all = ["files", "live"])]
+    #[arg(
+        long,
+        value_name = "CODE",
+        conflicts_with_all = ["files", "live", "kubernetes", "severity", "allow", "output"]
+    )]
     explain: Option<String>,
     /// Output format
     #[arg(short, long, value_enum, default_value_t)]

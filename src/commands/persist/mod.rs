@@ -230,7 +230,10 @@ impl Persist {
         emit(out, self.output, document, |out| match (all.is_empty(), self.crds.is_empty()) {
             (true, true) => writeln!(out, "No CRD has defaults."),
             (true, false) => writeln!(out, "No such CRD."),
-            _ => print::table(out, &global.style(), &all, not_begun, self.dry_run),
+            _ => {
+                let limit = self.limit.of(self.output);
+                print::table(out, &global.style(), &all, not_begun, self.dry_run, limit)
+            }
         })?;
         ended(failures, all.iter().all(|crd_pass| crd_pass.is_clean(&self.allow)))
     }

@@ -94,12 +94,13 @@ pub(super) fn table(
     all: &[CrdPass],
     not_begun: u64,
     dry_run: bool,
+    limit: Option<usize>,
 ) -> io::Result<()> {
     if dry_run {
         plans(out, style, all)?;
     } else {
         numbers(out, style, all)?;
-        problems(out, style, all)?;
+        problems(out, style, all, limit)?;
         drops(out, style, all)?;
     }
     writeln!(out, "\n{}", summary(all, not_begun))?;
@@ -143,10 +144,14 @@ fn numbers(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()
     table.write(out, style)
 }
 
-fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<()> {
+fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass], limit: Option<usize>) -> io::Result<()> {
     let mut problems = Table::new(["CRD", "OBJECT", "REASON", "WHY"]);
+    let mut left = 0;
     for crd_pass in all {
-        for problem in &crd_pass.passed.problems {
+        let known = &crd_pass.passed.problems;
+        let first = limit.map_or(known.len(), |limit| limit.min(known.len()));
+        left += (known.len() - first) as u64;
+        for problem in &known[..first] {
             let name = named(problem.namespace.as_deref(), &problem.name);
             problems.row([
                 crd_pass.crd.as_str().into(),
@@ -156,7 +161,8 @@ fn problems(out: &mut dyn Write, style: &Style, all: &[CrdPass]) -> io::Result<(
             ]);
         }
     }
-    problems.write_below(out, style)
+    problems.write_below(out, style)?;
+    write_left(out, left)
 }
 
 /// The hidden fields that writes have destroyed.
@@ -262,6 +268,7 @@ impl CrdPass {
 #[cfg(test)]
 mod tests {
     use etch::operator::Passed;
+    use etch_core::api::ObjectProblem;
 
     use super::*;
 
@@ -269,6 +276,24 @@ mod tests {
         let counts = Counts { objects: written, written, ..Counts::default() };
         let passed = Passed { counts, ..Passed::default() };
         CrdPass { passed, error: error.map(str::to_owned), ..CrdPass::default() }
+    }
+
+    #[test]
+    fn a_table_lists_no_more_problems_than_the_limit() {
+        let problem = |name: &str| ObjectProblem { name: name.to_owned(), ..ObjectProblem::default() };
+        let problems = ["a", "b", "c"].map(problem).to_vec();
+        let passed = Passed { problems, verified: true, ..Passed::default() };
+        let all = [CrdPass { crd: "things.example.com".to_owned(), passed, ..CrdPass::default() }];
+        let rows = |limit| {
+            let mut out = Vec::new();
+            table(&mut out, &Style::default(), &all, 0, false, limit).expect("memory");
+            let text = String::from_utf8(out).expect("text");
+            (
+                text.matches("\nthings.example.com   ").count() - 1,
+                text.contains("and 2 more; --limit 0 lists all"),
+            )
+        };
+        assert_eq!((rows(None), rows(Some(3)), rows(Some(1))), ((3, false), (3, false), (1, true)));
     }
 
     #[test]

@@ -101,6 +101,7 @@ impl Plan {
             old,
             objects: ObjectSource::Files(BTreeMap::new()),
             scope: &Scope::All,
+            can_be_narrowed: false,
             live: self.live,
             bytes: None,
             policies,
@@ -189,8 +190,7 @@ impl Plan {
         let listed = |option: &str, paths: &[PathBuf]| -> String {
             paths.iter().map(|file| format!(" {option} {}", path(file))).collect()
         };
-        let options = global.words_of_cluster();
-        let cluster: String = options.iter().map(|word| format!(" {}", quoted(word))).collect();
+        let cluster = global.flags_of_cluster();
         let (etch, old) = (program(), listed("--old", &self.old));
         let read = installed.map(|name| format!("kubectl get crd {}{cluster} --output yaml", quoted(name)));
         let lint = lint_command(&etch, read.as_deref(), &old, &self.new);

@@ -65,14 +65,15 @@ impl Rules {
         }
     }
 
-    /// The command that grants the operator what it needs for the objects of the CRD.
-    pub(crate) fn grant(&self) -> String {
+    /// The command that grants the operator what it needs for the objects of the CRD. `flags` lead to the
+    /// cluster, with a space before each.
+    pub(crate) fn grant(&self, flags: &str) -> String {
         let settings = self.settings();
         let policy = settings.map_or("--live".to_owned(), |settings| format!("--policy {}", settings.policy));
         // The account matters only for a RoleBinding.
         let is_bound = settings.is_some_and(|settings| settings.terms.selection.selector().is_some());
         let account = if is_bound { " --service-account NAMESPACE:NAME" } else { "" };
-        format!("etch rbac {policy}{account} | kubectl apply -f -")
+        format!("etch rbac {policy}{account}{flags} | kubectl apply{flags} -f -")
     }
 
     /// How the operator treats the CRD, in a line, without a full stop.

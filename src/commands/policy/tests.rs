@@ -87,9 +87,13 @@ fn each_setting_decides_as_for_the_operator() {
             "etch rbac --policy a --service-account NAMESPACE:NAME | kubectl apply -f -",
         ),
     ] {
-        assert_eq!(rules(policies).grant(), grant);
+        assert_eq!(rules(policies).grant(""), grant);
     }
-    assert_eq!(Rules::Assumed.grant(), "etch rbac --live | kubectl apply -f -");
+    assert_eq!(Rules::Assumed.grant(""), "etch rbac --live | kubectl apply -f -");
+    assert_eq!(
+        Rules::Assumed.grant(" --context=prod"),
+        "etch rbac --live --context=prod | kubectl apply --context=prod -f -"
+    );
     assert_eq!(rules(&[("default", "{hiddenFields: Drop}")]).terms().hidden_fields, HiddenFields::Drop);
     assert_eq!(
         rules(&[("default", "{paused: true}")]).document(),

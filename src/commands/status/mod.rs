@@ -52,7 +52,7 @@ const LEASE: &str = "etch";
 impl Status {
     pub(crate) async fn run(&self, global: &Global, out: &mut dyn Write) -> anyhow::Result<Outcome> {
         let cluster = Cluster::connect(&global.target()).await?;
-        let facts = read(&cluster, Timestamp::now()).await?;
+        let facts = Facts { flags: global.flags_of_cluster(), ..read(&cluster, Timestamp::now()).await? };
         let (now, unread) = (facts.now, facts.unread.clone());
         let overview = overview(facts);
         let style: Style = global.style();
@@ -102,6 +102,7 @@ async fn read(cluster: &Cluster, now: Timestamp) -> anyhow::Result<Facts> {
     };
     let reports = reports.map(|reports| reports.map(|reports| readable(&reports, &mut unread)));
     Ok(Facts {
+        flags: String::new(),
         kubernetes,
         leader: leader.map(|leader| leader.map(view)),
         policy_conditions: policies.iter().flatten().flatten().map(conditions_of).collect(),

@@ -27,6 +27,8 @@ const NO_CONDITION: &str = "NoCondition";
 /// What was read from the cluster; `None` for parts that could not be read.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
+    /// The options that lead etch and kubectl to this cluster, with a space before each.
+    pub(super) flags: String,
     pub(super) kubernetes: Option<String>,
     /// None inside where no operator leads.
     pub(super) leader: Option<Option<LeaderView>>,
@@ -62,6 +64,9 @@ pub(super) struct CrdFacts {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Overview {
+    /// See [`Facts::flags`].
+    #[serde(skip)]
+    pub(super) flags: String,
     pub(super) versions: Versions,
     /// `None` if no operator leads, or if that could not be read.
     pub(super) leader: Option<LeaderView>,
@@ -182,7 +187,7 @@ pub(super) struct ProblemView {
 
 /// Sums up what was read.
 pub(super) fn overview(facts: Facts) -> Overview {
-    let Facts { kubernetes, leader, policies, policy_conditions, .. } = facts;
+    let Facts { flags, kubernetes, leader, policies, policy_conditions, .. } = facts;
     let Facts { unguarded, schema_conditions, reports, crds, unread, now, .. } = facts;
     let are_known = crds.is_some() && policies.is_some();
     let lacks_reports = matches!((&policies, &reports), (Some(Some(_)), Some(None)));
@@ -221,9 +226,10 @@ pub(super) fn overview(facts: Facts) -> Overview {
         lacks_reports,
         crds: states(&crds, bare),
         passes: reports.iter().filter_map(|report| pass(report, now)).collect(),
-        missing_permissions: missing(&crds, &governed, account.as_deref()),
+        missing_permissions: missing(&crds, &governed, account.as_deref(), &flags),
         problems: problems(&reports),
         unread,
+        flags,
     }
 }
 
@@ -356,7 +362,12 @@ fn pass(report: &DefaultsReport, now: Timestamp) -> Option<PassView> {
 
 /// The CRDs for which a permission is missing, by the policy that governs them. `account` names the operator's
 /// ServiceAccount where it is another one than `etch rbac` assumes, which would take the permissions away.
-fn missing(crds: &[CrdFacts], governed: &BTreeMap<&str, String>, account: Option<&str>) -> Vec<MissingView> {
+fn missing(
+    crds: &[CrdFacts],
+    governed: &BTreeMap<&str, String>,
+    account: Option<&str>,
+    flags: &str,
+) -> Vec<MissingView> {
     let account = account.unwrap_or_default();
     let [.., persisted] = TYPES;
     let is_missing = |condition: &Condition| {
@@ -372,8 +383,10 @@ fn missing(crds: &[CrdFacts], governed: &BTreeMap<&str, String>, account: Option
         policy: policy.cloned(),
         crds: crds.into_iter().map(str::to_owned).collect(),
         command: match policy {
-            Some(policy) => format!("etch rbac --policy {policy}{account} | kubectl apply -f -"),
-            None => format!("etch rbac --live{account} | kubectl apply -f -"),
+            Some(policy) => {
+                format!("etch rbac --policy {policy}{account}{flags} | kubectl apply{flags} -f -")
+            }
+            None => format!("etch rbac --live{account}{flags} | kubectl apply{flags} -f -"),
         },
     };
     missing.into_iter().map(view).collect()

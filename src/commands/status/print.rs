@@ -26,15 +26,16 @@ pub(super) fn table(
     now: Timestamp,
 ) -> io::Result<()> {
     let style = &Style { width: Some(style.width.map_or(WIDTH, |width| width.min(WIDTH))), ..*style };
+    let flags = plain(&overview.flags);
     head(out, style, overview, now)?;
     if overview.installed == Some(false) {
         writeln!(out, "Etch is not installed: the cluster does not have its CRDs.")?;
     }
     if overview.lacks_reports {
-        writeln!(out, "The CRD of DefaultsReports is missing: `etch crds | kubectl apply -f -`")?;
+        writeln!(out, "The CRD of DefaultsReports is missing: `etch crds | kubectl apply{flags} -f -`")?;
     }
     if overview.old_crds {
-        writeln!(out, "Etch's CRDs are of an older Etch: `etch crds | kubectl apply -f -`")?;
+        writeln!(out, "Etch's CRDs are of an older Etch: `etch crds | kubectl apply{flags} -f -`")?;
     }
     policies(out, style, overview)?;
     schemas(out, style, &overview.schema_problems)?;

@@ -91,6 +91,7 @@ fn busy() -> Facts {
         ..DefaultsReportStatus::default()
     };
     Facts {
+        flags: String::new(),
         kubernetes: Some("v1.37.1".to_owned()),
         leader: Some(Some(LeaderView {
             namespace: "etch-system".to_owned(),
@@ -385,6 +386,21 @@ fn an_embedded_schema_is_named_with_each_condition_that_is_false() {
     let unseen = calm(Vec::new());
     assert!(!unseen.is_clean());
     assert!(printed(&unseen).contains("\nEmbeddedSchema provider: NoCondition: "), "{}", printed(&unseen));
+}
+
+#[test]
+fn commands_lead_to_the_cluster_that_was_named() {
+    let overview = overview(Facts { flags: " --context=prod".to_owned(), reports: Some(None), ..busy() });
+    let mut out = Vec::new();
+    table(&mut out, &Style::default(), &overview, now()).expect("memory");
+    // A command stays in one line, however long it is.
+    let printed = String::from_utf8(out).expect("text");
+    for command in [
+        "etch rbac --policy default --context=prod | kubectl apply --context=prod -f -",
+        "etch crds | kubectl apply --context=prod -f -",
+    ] {
+        assert!(printed.contains(command), "{command}: {printed}");
+    }
 }
 
 #[test]

@@ -36,6 +36,8 @@ fn tells_a_missing_permission_from_a_refusing_webhook() {
         refusal(403, message).to_string(),
         "403 Forbidden (no permission to create crontabs.stable.example.com)"
     );
+    let message = "forbidden: User \"system:anonymous\" cannot get path \"/apis\"";
+    assert_eq!(refusal(403, message).to_string(), "403 Forbidden (no permission to get /apis)");
     assert_eq!(
         refusal(403, "admission webhook \"w\" denied the request: you cannot pass").lacking_verb(),
         None

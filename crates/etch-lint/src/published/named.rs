@@ -65,12 +65,14 @@ fn listed(known: &[String]) -> String {
 pub fn named<'d>(typed: &str, documents: &'d [Document]) -> Result<Named<'d>, NameError> {
     let (word, rest) = typed.split_once('.').unwrap_or((typed, ""));
     let all = || documents.iter().flat_map(|document| document.kinds().map(move |of| (document, of)));
-    // The longest qualifier that fits counts: `.apps.spec` begins with a group, and `.spec` with none.
-    let mut found: BTreeMap<Reverse<usize>, Vec<(&Document, &TypeName, &str)>> = BTreeMap::new();
+    // The longest qualifier that fits counts: `.apps.spec` begins with a group, and `.spec` with none. Of two
+    // that are equally long the whole one counts: `.v1` is all that the core group has.
+    let mut found: BTreeMap<Reverse<(usize, bool)>, Vec<(&Document, &TypeName, &str)>> = BTreeMap::new();
     for (document, of) in all().filter(|(_, of)| is_called(&of.kind, word)) {
-        let fit = qualifiers(of).into_iter().filter_map(|text| Some((text.len(), behind(rest, &text)?)));
-        if let Some((length, fields)) = fit.max_by_key(|(length, _)| *length) {
-            found.entry(Reverse(length)).or_default().push((document, of, fields));
+        let fit = qualifiers(of).into_iter().enumerate();
+        let fit = fit.filter_map(|(index, text)| Some(((text.len(), index == 0), behind(rest, &text)?)));
+        if let Some((fit, fields)) = fit.max_by_key(|(fit, _)| *fit) {
+            found.entry(Reverse(fit)).or_default().push((document, of, fields));
         }
     }
     let mut found = found.into_values().next().unwrap_or_default();
@@ -180,6 +182,9 @@ mod tests {
             ("policies", "Policy of policy/v1 "),
             ("gateways", "Gateway of gateway.networking.k8s.io/v1 "),
             ("event.events.k8s.io", "Event of events.k8s.io/v1 "),
+            ("Event.v1", "Event of v1 "),
+            ("event.v1.spec", "Event of v1 spec"),
+            ("Event.v1.events.k8s.io", "Event of events.k8s.io/v1 "),
         ] {
             let named = named(typed, &documents).expect(typed);
             assert_eq!(format!("{} {}", named.of, named.place.join(".")), expected, "{typed}");
