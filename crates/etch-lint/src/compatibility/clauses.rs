@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, is_set, list, present};
+use super::keywords::{is_set, list, present};
+use super::pair::{Changes, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 
 pub(super) const NARROWED: Rule = Rule {

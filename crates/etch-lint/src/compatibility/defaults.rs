@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::pair::{Changes, Pair, present};
+use super::keywords::present;
+use super::pair::{Changes, Pair};
 use crate::invalid;
 use crate::rule::{Rule, Severity};
 use crate::site::shown;

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, is_set, list};
+use super::keywords::{is_set, list};
+use super::pair::{Changes, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 use etch_core::words::first;

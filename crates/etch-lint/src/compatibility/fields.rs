@@ -1,7 +1,8 @@
 //! ETCH310: fields, and values of maps, that the schema no longer has.
 
 use super::defaults::CHANGED;
-use super::pair::{Changes, LOOSENED, Pair, fields, keeps_unknown, property, values};
+use super::keywords::{fields, keeps_unknown, property, values};
+use super::pair::{Changes, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 use etch_core::impact::{SchemaChanges, compare};

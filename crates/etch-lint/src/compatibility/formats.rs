@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, text};
+use super::keywords::text;
+use super::pair::{Changes, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 use crate::site::is_known_format;
 

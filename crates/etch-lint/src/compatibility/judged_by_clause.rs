@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::pair::{Changes, Pair, fields, list, present, property};
+use super::keywords::{fields, list, present, property};
+use super::pair::{Changes, Pair};
 use super::read_by_rule::READ;
 use etch_core::impact::{Changed, SchemaChanges};
 use kube_crd_validation::validate;

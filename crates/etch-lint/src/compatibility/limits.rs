@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use serde_json::Value;
-
-use super::pair::{
-    Changes, LOOSENED, Pair, before, fields, is_set, keeps_unknown, present, refuses_undeclared, text, values,
+use super::keywords::{
+    LARGEST_EXACT, fields, is_set, keeps_unknown, number, present, refuses_undeclared, text, values,
+    without_sign,
 };
+use super::pair::{Changes, LOOSENED, Pair, before};
 use super::required;
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
@@ -118,9 +118,6 @@ fn bound(pair: &Pair<'_>, keyword: &str, exclusive: &str, is_least: bool, change
     changes.add(rule, pair.path.clone(), format!("the {keyword} itself is {what} now"));
 }
 
-/// Up to this number a double holds each whole number.
-pub(super) const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
-
 /// The first whole number that a limit allows.
 fn whole(limit: f64, is_exclusive: bool, is_least: bool) -> f64 {
     let first = match (is_least, is_exclusive) {
@@ -179,14 +176,4 @@ fn say(pair: &Pair<'_>, keywords: &[&str], order: Ordering, rule: &'static Rule,
         None => format!("there is no {keyword} any more"),
     };
     changes.add(rule, pair.path.clone(), message);
-}
-
-/// A keyword that is a number.
-pub(super) fn number(schema: &Value, keyword: &str) -> Option<f64> {
-    present(schema, keyword).and_then(Value::as_f64).map(without_sign)
-}
-
-/// -0.0 and 0.0 are the same limit.
-pub(super) fn without_sign(number: f64) -> f64 {
-    number + 0.0
 }

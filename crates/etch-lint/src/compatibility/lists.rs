@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::pair::{Changes, Pair, list, present, text};
+use super::keywords::{list, present, text};
+use super::pair::{Changes, Pair};
 use super::required::default;
 use crate::rule::{Rule, Severity};
 use crate::site::shown;

@@ -10,6 +10,7 @@ mod fields;
 mod formats;
 mod judged_by_clause;
 mod judged_defaults;
+mod keywords;
 mod limits;
 mod lists;
 mod needed;

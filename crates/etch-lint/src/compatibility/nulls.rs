@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::defaults;
-use super::pair::{Changes, LOOSENED, Pair, is_set, list, present};
+use super::keywords::{is_set, list, present};
+use super::pair::{Changes, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 use kube_structural_schema::path::Step;
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Map, Value, json};
 
 use super::allowed::Allowed;
+use super::keywords::{ANYTHING, NOTHING, fields, is_set, keeps_unknown, list, present, property, values};
 use super::needed::needs;
 use crate::rule::{Finding, Rule, Severity};
 use crate::site::shown;
@@ -59,20 +60,12 @@ pub(super) fn finding(
     Finding { version_index, ..Finding::new(rule, version, path, message) }
 }
 
-/// Values that are not declared and are kept unchanged.
-pub(super) static ANYTHING: LazyLock<Value> =
-    LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
-/// The fields of a resource that need not be declared.
-pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// What every resource has of them, declared or not, and what the server lets a schema limit.
 static RESOURCE: LazyLock<Value> = LazyLock::new(|| {
     let text = json!({ "type": "string" });
     let metadata = json!({ "type": "object", "properties": { "name": text, "generateName": text } });
     json!({ "properties": { "apiVersion": text, "kind": text, "metadata": metadata } })
 });
-/// A clause without restrictions.
-pub(super) static NOTHING: LazyLock<Value> = LazyLock::new(|| json!({}));
-
 /// The schemas of one place.
 pub(super) struct Pair<'a> {
     pub(super) old: &'a Value,
@@ -240,55 +233,6 @@ fn declared<'a>(schema: &'a Value, step: &Step) -> &'a Value {
         Step::Values | Step::Key(_) => values(schema),
     };
     below.unwrap_or(&NOTHING)
-}
-
-/// A keyword that is there and not null; Go decodes a null as absent.
-pub(super) fn present<'a>(schema: &'a Value, keyword: &str) -> Option<&'a Value> {
-    schema.get(keyword).filter(|value| !value.is_null())
-}
-
-/// A keyword that is a text; empty where it is unset.
-pub(super) fn text<'a>(schema: &'a Value, keyword: &str) -> &'a str {
-    schema.get(keyword).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Whether a keyword is `true`.
-pub(super) fn is_set(schema: &Value, keyword: &str) -> bool {
-    schema.get(keyword) == Some(&Value::Bool(true))
-}
-
-/// The items of a keyword that is a list.
-pub(super) fn list<'a>(schema: &'a Value, keyword: &str) -> &'a [Value] {
-    schema.get(keyword).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// The declared properties.
-pub(super) fn fields(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
-}
-
-/// A declared property.
-pub(super) fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
-    schema.get("properties").and_then(|properties| properties.get(name))
-}
-
-/// The schema of values that are not declared by name; `None` if there is none, or no such value is allowed.
-pub(super) fn values(schema: &Value) -> Option<&Value> {
-    match present(schema, "additionalProperties")? {
-        Value::Bool(true) => Some(&*ANYTHING),
-        Value::Bool(false) => None,
-        values => Some(values),
-    }
-}
-
-/// Whether the API server refuses fields that are not declared, which it drops or keeps otherwise.
-pub(super) fn refuses_undeclared(schema: &Value) -> bool {
-    schema.get("additionalProperties") == Some(&Value::Bool(false))
-}
-
-/// Whether fields that are not declared are kept.
-pub(super) fn keeps_unknown(schema: &Value) -> bool {
-    is_set(schema, "x-kubernetes-preserve-unknown-fields")
 }
 
 /// What a keyword was, for a message about what it is now.

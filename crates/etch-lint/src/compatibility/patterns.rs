@@ -1,6 +1,7 @@
 //! ETCH306: patterns of texts.
 
-use super::pair::{Changes, LOOSENED, Pair, before, present, text};
+use super::keywords::{present, text};
+use super::pair::{Changes, LOOSENED, Pair, before};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 

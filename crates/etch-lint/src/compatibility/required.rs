@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::pair::{Changes, META, Pair, fields, list, present, property};
+use super::keywords::{META, fields, list, present, property};
+use super::pair::{Changes, Pair};
 use crate::rule::{Rule, Severity};
 use kube_structural_schema::path::Step;
 

@@ -1,6 +1,7 @@
 //! ETCH301 and ETCH318: changes of a type.
 
-use super::pair::{Changes, Pair, is_set, keeps_unknown, property, text};
+use super::keywords::{is_set, keeps_unknown, property, text};
+use super::pair::{Changes, Pair};
 use crate::rule::{Rule, Severity};
 
 pub(super) const CHANGED: Rule = Rule {

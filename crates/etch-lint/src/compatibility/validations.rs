@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::pair::{Changes, LOOSENED, Pair, is_set, list, text};
+use super::keywords::{is_set, list, text};
+use super::pair::{Changes, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 

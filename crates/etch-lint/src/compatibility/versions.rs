@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::compare::upgrade;
-use super::pair::{self, Change, finding, is_set, present, text};
+use super::keywords::{self, is_set, present, text};
+use super::pair::{Change, finding};
 use super::{fields, read_by_rule};
 use crate::rule::{Finding, Rule, Severity};
 use kube_structural_schema::path::Path;
@@ -73,7 +74,7 @@ Name the file of the CRD as well if it has only moved, or compare the same files
 
 /// The versions of a CRD's spec.
 pub(super) fn list_of(spec: &Value) -> &[Value] {
-    pair::list(spec, "versions")
+    keywords::list(spec, "versions")
 }
 
 /// The versions of a CRD's spec, in its order.
@@ -219,7 +220,7 @@ fn endpoints(old: &Value, new: &Value, add: &mut dyn FnMut(&'static Rule, &str))
     }
     scale(&old["subresources"]["scale"], &new["subresources"]["scale"], add);
     let selectable =
-        |version| pair::list(version, "selectableFields").iter().map(|field| text(field, "jsonPath"));
+        |version| keywords::list(version, "selectableFields").iter().map(|field| text(field, "jsonPath"));
     for gone in selectable(old).filter(|path| !selectable(new).any(|other| other == *path)) {
         add(&ENDPOINT, &format!("the selectable field {gone} is gone"));
     }

@@ -2,7 +2,6 @@
 //! `Deployment.v1.apps`, `svc.spec.ports`. Short names are unknown here: only a cluster has them.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use super::{Document, TypeName};
 use etch_admission::plural;
@@ -67,24 +66,25 @@ pub fn named<'d>(typed: &str, documents: &'d [Document]) -> Result<Named<'d>, Na
     let all = || documents.iter().flat_map(|document| document.kinds().map(move |of| (document, of)));
     // The longest qualifier that fits counts: `.apps.spec` begins with a group, and `.spec` with none. Of two
     // that are equally long the whole one counts: `.v1` is all that the core group has.
-    let mut found: BTreeMap<Reverse<(usize, bool)>, Vec<(&Document, &TypeName, &str)>> = BTreeMap::new();
-    for (document, of) in all().filter(|(_, of)| is_called(&of.kind, word)) {
-        let fit = qualifiers(of).into_iter().enumerate();
-        let fit = fit.filter_map(|(index, text)| Some(((text.len(), index == 0), behind(rest, &text)?)));
-        if let Some((fit, fields)) = fit.max_by_key(|(fit, _)| *fit) {
-            found.entry(Reverse(fit)).or_default().push((document, of, fields));
-        }
-    }
-    let mut found = found.into_values().next().unwrap_or_default();
-    found.sort_by_key(|(_, of, _)| (of.group(), Reverse(rank(of.version()))));
-    let Some(&(document, of, fields)) = found.first() else {
+    let mut found: Vec<_> = all()
+        .filter(|(_, of)| is_called(&of.kind, word))
+        .filter_map(|(document, of)| {
+            let fit = qualifiers(of).into_iter().enumerate();
+            let fit = fit.filter_map(|(index, text)| Some(((text.len(), index == 0), behind(rest, &text)?)));
+            fit.max_by_key(|(fit, _)| *fit).map(|(fit, fields)| (fit, document, of, fields))
+        })
+        .collect();
+    let best = found.iter().map(|(fit, ..)| *fit).max();
+    found.retain(|(fit, ..)| Some(*fit) == best);
+    found.sort_by_key(|(_, _, of, _)| (of.group(), Reverse(rank(of.version()))));
+    let Some(&(_, document, of, fields)) = found.first() else {
         let mut known: Vec<String> = all().map(|(_, of)| of.to_string()).collect();
         known.sort();
         known.dedup();
         return Err(NameError::Unknown { name: typed.to_owned(), known });
     };
-    if found.iter().any(|(_, other, _)| other.group() != of.group()) {
-        let mut candidates: Vec<String> = found.iter().map(|(_, of, _)| qualified(of)).collect();
+    if found.iter().any(|(_, _, other, _)| other.group() != of.group()) {
+        let mut candidates: Vec<String> = found.iter().map(|(_, _, of, _)| qualified(of)).collect();
         candidates.dedup();
         return Err(NameError::Ambiguous { name: typed.to_owned(), candidates });
     }

@@ -4,10 +4,23 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Allowed, names};
-use crate::compatibility::limits::number;
-use crate::compatibility::pair::{fields, keeps_unknown, list, text, values};
+use super::place::{Allowed, names};
+use crate::compatibility::keywords::{fields, keeps_unknown, list, number, present, text, values};
 use kube_structural_schema::path::Step;
+
+impl Allowed<'_> {
+    /// Whether every value has a field.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let field = self.field(name);
+        if present(field.now, "default").is_some() {
+            return true;
+        }
+        let is_required = || self.held.iter().any(|schema| names(schema).any(|required| required == name));
+        // What a default gave need not be stored.
+        let is_own = present(field.held[0], "default").is_none() && !field.loses_nulls();
+        !field.is_absent && is_own && (is_required() || has_all_fields(self))
+    }
+}
 
 pub(super) fn all_fit(allowed: &Allowed<'_>, keyword: &str, schema: &Value) -> bool {
     let limit = number(schema, keyword).unwrap_or_default();
@@ -26,7 +39,7 @@ pub(super) fn none_fits(allowed: &Allowed<'_>, keyword: &str, schema: &Value) ->
 }
 
 /// Whether the values have as many fields as they can have.
-pub(super) fn has_all_fields(allowed: &Allowed<'_>) -> bool {
+fn has_all_fields(allowed: &Allowed<'_>) -> bool {
     let held = first_by(allowed.held.iter().filter_map(|schema| number(schema, "minProperties")), f64::max);
     possible(allowed).zip(held).is_some_and(|(possible, least)| least >= possible.len() as f64)
 }

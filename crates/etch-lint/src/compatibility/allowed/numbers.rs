@@ -4,9 +4,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
-use super::Allowed;
-use crate::compatibility::limits::{LARGEST_EXACT, number, without_sign};
-use crate::compatibility::pair::{is_set, text};
+use super::place::Allowed;
+use crate::compatibility::keywords::{LARGEST_EXACT, is_set, number, text, without_sign};
 
 /// How many whole numbers are looked at one by one.
 const MOST_VALUES: f64 = 256.0;

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::Allowed;
-use crate::compatibility::limits::number;
-use crate::compatibility::pair::{list, present, text};
+use super::place::Allowed;
+use crate::compatibility::keywords::{list, number, present, text};
 use crate::site::is_known_format;
 use go_text::regexp::Texts;
 use kube_structural_schema::format::{Look, look};
