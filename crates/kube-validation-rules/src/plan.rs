@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use go_text::regexp::{Pattern, PatternError};
+use go_text::regexp::Pattern;
 
 use super::check::{Checked, Global, Reference};
 use super::library::{CONVERSIONS, Overload, Search};
@@ -329,10 +329,7 @@ impl Planner<'_, '_> {
         }
         let search = match (overload.and_then(Search::of), args.get(1).and_then(|arg| self.constant(*arg))) {
             (Some(search), Some(Value::String(pattern))) => {
-                let pattern = Pattern::new(pattern.as_str()).map_err(|error| match error {
-                    PatternError::Syntax(error) => error.to_string(),
-                    PatternError::TooLarge => "the regular expression is too large".to_owned(),
-                })?;
+                let pattern = Pattern::new(pattern.as_str()).map_err(|error| error.to_string())?;
                 Some((search, pattern))
             }
             _ => None,

@@ -45,11 +45,13 @@ const SIZE_LIMIT: usize = 64 << 20;
 pub struct Pattern(meta::Regex);
 
 /// Why a pattern cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// Go refuses it as well.
+    #[error(transparent)]
     Syntax(SyntaxError),
     /// Go accepts it, and here it would take more memory than a pattern may.
+    #[error("the regular expression is too large")]
     TooLarge,
 }
 

@@ -10,7 +10,7 @@ use crate::fault::{Fault, Outcome};
 use crate::price::{Estimate, ONE, Price};
 use crate::range::Range;
 use crate::value::Value;
-use go_text::regexp::{Pattern, PatternError};
+use go_text::regexp::Pattern;
 
 /// What is done with a regular expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,15 +106,9 @@ const FIND: Price = Price::kubernetes(
 );
 
 fn search<'v>(args: &[Value<'v>], search: Search) -> Outcome<Value<'v>> {
-    let pattern = Pattern::new(text(args, 1)?).map_err(|error| {
-        let error = match error {
-            PatternError::Syntax(error) => error.to_string(),
-            PatternError::TooLarge => "the regular expression is too large".to_owned(),
-        };
-        match search {
-            Search::Matches => Fault::quoting("the regular expression is malformed", error),
-            _ => Fault::quoting("Illegal regex", format!("Illegal regex: {error}")),
-        }
+    let pattern = Pattern::new(text(args, 1)?).map_err(|error| match search {
+        Search::Matches => Fault::quoting("the regular expression is malformed", error.to_string()),
+        _ => Fault::quoting("Illegal regex", format!("Illegal regex: {error}")),
     })?;
     search.run(&pattern, args)
 }
