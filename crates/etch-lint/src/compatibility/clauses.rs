@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::keywords::{is_set, list, present};
+use super::keywords::{NOTHING, is_set, list, present};
 use super::pair::{Changes, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 
@@ -15,9 +15,8 @@ pub(super) const NARROWED: Rule = Rule {
 An object that was valid may not satisfy the new clauses. The API server refuses to create it again, and every update that changes
 the object around them.
 
-What a clause of allOf says is compared keyword by keyword. Not reported is what the old schema already implied: a oneOf with a
-further clause that requires a new field, a not of such a field, or a clause that follows from required fields, limits or an enum.
-Where that is not worked out, as for what validation rules imply, record it with --exceptions.",
+What a clause of allOf says is compared keyword by keyword; other limits than an enum count as new when they move out of it. For anyOf, oneOf and not, every change counts that is not known to
+allow more: if yours allows all that was allowed before, record that with --exceptions.",
     check: None,
 };
 
@@ -59,10 +58,9 @@ fn any_of(pair: &Pair<'_>, changes: &mut Changes) {
     let (old, new) = (clauses(pair.old), clauses(pair.new));
     match (old, new) {
         ([], []) => {}
-        ([], _) if !pair.may_refuse(&["anyOf"]) => {}
         ([], _) => changes.add(&NARROWED, pair.path.clone(), "anyOf is new"),
         (_, []) => changes.add(&LOOSENED, pair.path.clone(), "there is no anyOf any more"),
-        _ if old.iter().any(|clause| !holds(new, clause)) && pair.may_refuse(&["anyOf"]) => {
+        _ if old.iter().any(|clause| !holds(new, clause)) => {
             changes.add(&NARROWED, pair.path.clone(), "a clause of anyOf is gone or another one");
         }
         _ if new.iter().any(|clause| !holds(old, clause)) => {
@@ -78,25 +76,27 @@ fn one_of(pair: &Pair<'_>, changes: &mut Changes) {
     let is_same = old.len() == new.len() && old.iter().all(|clause| holds(new, clause));
     match (old, new) {
         _ if is_same => {}
-        ([], _) if !pair.may_refuse(&["oneOf"]) => {}
         ([], _) => changes.add(&NARROWED, pair.path.clone(), "oneOf is new"),
         (_, []) => changes.add(&LOOSENED, pair.path.clone(), "there is no oneOf any more"),
-        _ if pair.may_refuse(&["oneOf"]) => {
-            changes.add(&NARROWED, pair.path.clone(), "the clauses of oneOf are others");
-        }
-        _ => changes.add(&LOOSENED, pair.path.clone(), "the clauses of oneOf are others, and refuse no more"),
+        _ => changes.add(&NARROWED, pair.path.clone(), "the clauses of oneOf are others"),
     }
 }
 
 fn not(pair: &Pair<'_>, changes: &mut Changes) {
     match (present(pair.old, "not"), present(pair.new, "not")) {
-        (None, Some(_)) if !pair.may_refuse(&["not"]) => {}
         (None, Some(_)) => changes.add(&NARROWED, pair.path.clone(), "not is new"),
         (Some(_), None) => changes.add(&LOOSENED, pair.path.clone(), "there is no not any more"),
-        (Some(old), Some(new)) if judging(old) != judging(new) => match pair.may_refuse(&["not"]) {
-            true => changes.add(&NARROWED, pair.path.clone(), "the clause of not is another one"),
-            false => changes.add(&LOOSENED, pair.path.clone(), "the clause of not refuses less"),
-        },
+        (Some(old), Some(new)) if judging(old) != judging(new) => {
+            // What the new clause refuses, the old one refused if it allows all that the new one does. The default
+            // of a field may be newer than the clause, so none counts.
+            let mut opposite = Changes::checked_by(changes.checks);
+            let clause = Pair { declared: &NOTHING, ..pair.clause(new, old, "not".to_owned()) };
+            clause.walk(&mut opposite);
+            match opposite.found.iter().any(|change| change.rule.can_refuse_objects()) {
+                true => changes.add(&NARROWED, pair.path.clone(), "the clause of not is another one"),
+                false => changes.add(&LOOSENED, pair.path.clone(), "the clause of not refuses less"),
+            }
+        }
         _ => {}
     }
 }
@@ -111,8 +111,8 @@ impl<'a> Pair<'a> {
             "" => keyword,
             outer => format!("{outer}.{keyword}"),
         };
-        let (path, allowed) = (self.path.clone(), self.allowed.clone());
-        Pair { old, new, path, allowed, inside, ..*self }
+        let Pair { declared, is_needed, is_metadata, .. } = *self;
+        Pair { old, new, declared, path: self.path.clone(), is_needed, is_metadata, inside }
     }
 }
 

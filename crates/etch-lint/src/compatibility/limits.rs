@@ -34,7 +34,7 @@ minLength, maxLength, minItems, maxItems, uniqueItems, minProperties or maxPrope
 that reached minProperties by a default has too few fields if the default goes.
 
 Limits are often added to bring the cost of a validation rule down. Choose one that no existing object exceeds. A limit that the old
-enum, pattern, format, clauses or fields implied is not reported.",
+enum, pattern, format or other limits implied is not reported.",
     check: None,
 };
 

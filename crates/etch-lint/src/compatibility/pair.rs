@@ -78,8 +78,6 @@ pub(super) struct Pair<'a> {
     pub(super) declared: &'a Value,
     /// The metadata of a resource.
     pub(super) is_metadata: bool,
-    /// The values that were allowed there.
-    pub(super) allowed: Allowed<'a>,
     /// The clause that both stand in, such as `allOf[0]`; empty outside of clauses.
     pub(super) inside: String,
 }
@@ -93,7 +91,6 @@ impl<'a> Pair<'a> {
             path: Path::root(),
             is_needed: true,
             is_metadata: false,
-            allowed: Allowed::root(old, new),
             inside: String::new(),
         }
     }
@@ -158,21 +155,21 @@ impl<'a> Pair<'a> {
         let is_asked_for =
             loses_nulls && matches!(&step, Step::Field(name) if self.is_asked_for_by_others(name));
         let is_metadata = self.is_resource() && matches!(&step, Step::Field(name) if name == "metadata");
-        let allowed = self.allowed.child(&step);
         let path = self.path.join(step);
         let inside = self.inside.clone();
         let is_needed = is_needed || is_counted || is_asked_for;
-        Pair { old, new, declared, path, is_needed, is_metadata, allowed, inside }
+        Pair { old, new, declared, path, is_needed, is_metadata, inside }
     }
 
-    /// Whether some of these keywords of the new schema may refuse a value that was allowed.
+    /// Whether some of these keywords of the new schema may refuse a value that was allowed, other than null. What
+    /// clauses of several imply is not worked out.
     pub(super) fn may_refuse(&self, keywords: &[&str]) -> bool {
         let mut part = Map::new();
-        // A clause has no type, and the format of a number counts beside one.
+        // The format of a number counts beside a type.
         for keyword in keywords.iter().copied().chain(["type"]) {
             part.extend(present(self.new, keyword).map(|value| (keyword.to_owned(), value.clone())));
         }
-        !self.allowed.all_fit(&part.into())
+        self.is_in_clause() || !Allowed::at(self.old, self.new).all_fit(&part.into())
     }
 
     /// Whether it is of a whole object: its own, or one that is embedded.

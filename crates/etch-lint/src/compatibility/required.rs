@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::keywords::{META, fields, list, present, property};
 use super::pair::{Changes, Pair};
@@ -43,8 +43,7 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         if pair.is_resource() && is_there {
             continue;
         }
-        let is_refused = || !pair.allowed.all_fit(&json!({ "required": [name] }));
-        if default(name).is_none() && is_refused() {
+        if default(name).is_none() {
             let path = pair.path.join(Step::Field(name.to_owned()));
             changes.add(&ADDED, path, "the field is required now, and has no default");
         }

@@ -21,6 +21,10 @@ pub(super) fn all_fit(allowed: &Allowed<'_>, keyword: &str, schema: &Value) -> b
             let Some(new) = limit(schema, is_least) else { return false };
             // The server refuses all integers where a limit beside their type is none.
             let is_exact = new.0.abs() < LARGEST_EXACT && (new.0.fract() == 0.0 || !is_integer);
+            // The server also refuses all integers where a limit is none of their format.
+            let of_format = range_of(allowed.kind().unwrap_or_default(), text(allowed.held[0], "format"));
+            let at = if is_least { new.0 } else { -new.0 };
+            let is_exact = is_exact && of_format.is_none_or(|(least, most)| (least..=most).contains(&at));
             is_exact && held(allowed, is_least).is_some_and(|held| is_as_strict(held, new, is_integer))
         }
         "multipleOf" => {
@@ -40,17 +44,6 @@ pub(super) fn all_fit(allowed: &Allowed<'_>, keyword: &str, schema: &Value) -> b
         }
         _ => false,
     }
-}
-
-pub(super) fn none_fits(allowed: &Allowed<'_>, keyword: &str, schema: &Value) -> bool {
-    let is_least = keyword == "minimum";
-    let (Some((new, is_out)), Some((held, is_held_out))) =
-        (limit(schema, is_least), held(allowed, !is_least))
-    else {
-        return false;
-    };
-    let is_exact = new.fract() == 0.0 && held.fract() == 0.0 && new.abs() < LARGEST_EXACT;
-    is_exact && (new > -held || new == -held && (is_out || is_held_out))
 }
 
 /// All whole numbers, where they are few.

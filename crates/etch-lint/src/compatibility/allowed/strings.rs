@@ -14,36 +14,28 @@ const LONGEST: f64 = 1024.0;
 pub(super) fn all_fit(allowed: &Allowed<'_>, keyword: &str, schema: &Value) -> bool {
     let limits = || allowed.held.iter().filter_map(|held| number(held, keyword));
     let limit = number(schema, keyword).unwrap_or_default();
-    let new = match keyword {
+    match keyword {
+        _ if limit < 0.0 => return false,
         "minLength" if limits().any(|held| held >= limit) => return true,
         "maxLength" if limits().any(|held| held <= limit) => return true,
-        "minLength" if limit > LONGEST => return false,
+        "format" if !is_known_format(text(schema, "type"), text(schema, keyword)) => return true,
+        // The server lets lists pass where it looks at a format.
+        "enum" if allowed.held.iter().any(|held| present(held, "format").is_some()) => return false,
+        _ if allowed.kind() != Some("string") || limit > LONGEST => return false,
+        _ => {}
+    }
+    let new = match keyword {
         "minLength" => vec![Texts::of_length(limit as u32, None)],
-        "maxLength" => vec![Texts::of_length(0, Some(limit.clamp(0.0, LONGEST) as u32))],
+        "maxLength" => vec![Texts::of_length(0, Some(limit as u32))],
         "enum" => vec![Texts::one_of(list(schema, keyword).iter().filter_map(Value::as_str))],
-        "format" => match text(schema, keyword) {
-            format if !is_known_format(text(schema, "type"), format) => return true,
-            format if is_form_of_isbn(allowed, format) => return true,
-            format => look(format).filter(|look| look.is_exact).map(of_format).unwrap_or_default(),
-        },
+        "format" if is_form_of_isbn(allowed, text(schema, keyword)) => return true,
+        "format" => {
+            look(text(schema, keyword)).filter(|look| look.is_exact).map(of_format).unwrap_or_default()
+        }
         _ => Texts::matching(text(schema, keyword)).into_iter().collect(),
     };
-    // The others judge texts alone.
-    let judges_all = ["enum", "format"].contains(&keyword);
-    if new.is_empty() || judges_all && allowed.kind() != Some("string") {
-        return false;
-    }
     let held: Vec<_> = allowed.held.iter().flat_map(|held| texts(held)).collect();
-    let denied = || allowed.denied.iter().filter_map(|denied| only(denied));
-    new.into_iter().all(|new| {
-        let outside: Vec<_> = denied().chain([new]).collect();
-        Texts::any(&held, &outside) == Some(false)
-    })
-}
-
-pub(super) fn none_fits(allowed: &Allowed<'_>, schema: &Value) -> bool {
-    let all: Vec<_> = allowed.held.iter().copied().chain([schema]).flat_map(texts).collect();
-    allowed.kind() == Some("string") && Texts::any(&all, &[]) == Some(false)
+    !new.is_empty() && new.into_iter().all(|new| Texts::any(&held, &[new]) == Some(false))
 }
 
 /// Sets that all texts of a schema are in.
@@ -58,19 +50,6 @@ fn texts(schema: &Value) -> Vec<Texts> {
         sets.push(Texts::of_length(least as u32, most.map(|most| most as u32)));
     }
     sets
-}
-
-/// The texts that satisfy a schema of one keyword.
-fn only(schema: &Value) -> Option<Texts> {
-    let keyword = schema.as_object().filter(|keywords| keywords.len() == 1)?.keys().next()?;
-    match keyword.as_str() {
-        "enum" => Some(Texts::one_of(list(schema, keyword).iter().filter_map(Value::as_str))),
-        "pattern" => Texts::matching(text(schema, keyword)).ok(),
-        "maxLength" => number(schema, keyword)
-            .filter(|most| (0.0..=LONGEST).contains(most))
-            .map(|most| Texts::of_length(0, Some(most as u32))),
-        _ => None,
-    }
 }
 
 /// Sets that all texts of a format are in.

@@ -7,18 +7,26 @@ use super::place::{Allowed, fits};
 use crate::compatibility::keywords::list;
 
 impl Allowed<'_> {
-    /// All values, where they are few and none of them has parts. A null is not among them.
+    /// All values but null, where they are few and none of them has parts.
     pub(super) fn values(&self) -> Option<Vec<Value>> {
         let named = self.held.iter().map(|schema| list(schema, "enum")).find(|values| !values.is_empty());
-        let mut values = match (named, self.kind()) {
-            (Some(values), _) => values.to_vec(),
-            (None, Some("boolean")) => vec![json!(false), json!(true)],
-            (None, Some("integer")) => numbers::values(self)?,
+        // The server converts a value to the type of what it is compared with: 97 is in an enum of "a".
+        let is_own: fn(&Value) -> bool = match self.kind()? {
+            "string" => Value::is_string,
+            "boolean" => Value::is_boolean,
+            "integer" => |value| value.is_i64() || value.is_u64(),
             _ => return None,
         };
-        values.retain(|value| {
-            !value.is_null() && self.held.iter().all(|schema| fits(value, schema) != Some(false))
-        });
-        (!values.iter().any(|value| value.is_object() || value.is_array())).then_some(values)
+        let mut values = match (named, self.kind()?) {
+            (Some(values), _) => values.iter().filter(|value| !value.is_null()).cloned().collect(),
+            (None, "boolean") => vec![json!(false), json!(true)],
+            (None, "integer") => numbers::values(self)?,
+            _ => return None,
+        };
+        if !values.iter().all(is_own) {
+            return None;
+        }
+        values.retain(|value| self.held.iter().all(|schema| fits(value, schema) != Some(false)));
+        Some(values)
     }
 }
