@@ -124,7 +124,7 @@ impl Sabotage {
 
     /// The request that is sent in place of another.
     pub fn change(self, request: Request, object: &dyn Fn() -> Object) -> Request {
-        let Request { version, manager, verb, body } = request;
+        let Request { version, manager, verb, is_to_status, body } = request;
         let changes: Vec<&str> = operations(&body).filter(|op| op["op"] != "move").filter_map(path).collect();
         let moves_owners = changes.contains(&"/metadata/managedFields");
         let changes_nothing = match verb {
@@ -159,7 +159,7 @@ impl Sabotage {
             Self::LeavesOwnersBehind if moves_owners => (Verb::Merge, json!({ "metadata": metadata() })),
             _ => (verb, body),
         };
-        Request { version, manager, verb, body }
+        Request { version, manager, verb, is_to_status, body }
     }
 }
 

@@ -23,11 +23,11 @@ use super::admission::Admission;
 use super::fields::{self, Fields};
 use super::write::Write;
 
-/// The group of every CRD.
+/// The group of the simulator's CRDs.
 pub const GROUP: &str = "model.example.com";
 /// What its objects are.
 pub const KIND: &str = "Thing";
-/// What an object is called, unless it is named otherwise.
+/// What the simulator's objects are called, unless they are named otherwise.
 pub const NAME: &str = "a";
 /// Where all objects are.
 pub const NAMESPACE: &str = "default";
@@ -54,6 +54,8 @@ pub struct Entry {
     pub manager: String,
     /// At which version its fields are named.
     pub version: String,
+    /// Whether it is of what is written to the status subresource.
+    pub is_of_status: bool,
     /// What is owned.
     pub fields: Fields,
 }
@@ -93,6 +95,8 @@ pub struct Request {
     pub manager: String,
     /// What is asked for.
     pub verb: Verb,
+    /// Whether it is sent to the status subresource.
+    pub is_to_status: bool,
     /// The body.
     pub body: Value,
 }
@@ -107,7 +111,7 @@ impl Request {
             PatchKind::DryRun | PatchKind::ApplyDryRun => Verb::DryRun,
         };
         let body = Value::clone(&request.body);
-        Self { version: version.to_owned(), manager: MANAGER.to_owned(), verb, body }
+        Self { version: version.to_owned(), manager: MANAGER.to_owned(), verb, is_to_status: false, body }
     }
 }
 
@@ -178,19 +182,24 @@ impl Release {
     /// Reads a CRD; `stored` are the versions at which objects may be stored.
     pub fn new(mut document: Value, stored: &[String]) -> Self {
         document["status"] = json!({ "storedVersions": stored });
-        let crd = Crd::read(&Json::from(document.clone())).expect("the model's CRDs can be read");
-        let crd = Arc::new(crd);
-        let compiled = crd.versions().iter().map(|version| {
-            let all = document["spec"]["versions"].as_array().into_iter().flatten();
-            let schema = all.clone().find(|other| other["name"] == version.name.as_str());
-            let schema = Schema::parse(&schema.expect("it is there")["schema"]["openAPIV3Schema"]);
-            let schema = schema.expect("the model's schemas can be read");
+        Self::read(document).expect("the simulator's CRDs can be read")
+    }
+
+    /// Reads a CRD.
+    ///
+    /// # Errors
+    /// It cannot be read, or one of its schemas cannot.
+    pub fn read(document: Value) -> anyhow::Result<Self> {
+        let crd = Crd::read(&Json::from(document.clone()))?;
+        let all = document["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mut versions = Vec::new();
+        for version in all {
+            let schema = Schema::parse(&version["schema"]["openAPIV3Schema"])?;
             let compiled = Compiled::new(&schema);
-            (version.name.clone(), schema, compiled)
-        });
-        let versions = compiled.collect();
+            versions.push((version["name"].as_str().unwrap_or_default().to_owned(), schema, compiled));
+        }
         let has_status = document["spec"]["versions"][0]["subresources"]["status"].is_object();
-        Self { crd, document, versions, webhook_knows: None, has_status }
+        Ok(Self { crd: Arc::new(crd), document, versions, webhook_knows: None, has_status })
     }
 
     /// The same with a conversion webhook that knows these fields of `spec` alone.
@@ -256,9 +265,11 @@ impl Release {
 
     /// A value as the conversion webhook, if there is one, returns it: no schema prunes it yet.
     fn left_by_webhook(&self, mut value: Value) -> Value {
-        let spec = value.get_mut("spec").and_then(Value::as_object_mut);
-        if let (Some(known), Some(spec)) = (self.webhook_knows, spec) {
-            spec.retain(|name, _| known.contains(&name.as_str()));
+        let Some(known) = self.webhook_knows else { return value };
+        for part in ["spec", "status"] {
+            if let Some(fields) = value.get_mut(part).and_then(Value::as_object_mut) {
+                fields.retain(|name, _| known.contains(&name.as_str()));
+            }
         }
         value
     }
@@ -313,19 +324,32 @@ impl Release {
     }
 }
 
-/// An object as it is read at a version.
-pub fn document(release: &Release, content: &Content, tag: Tag, version: &str) -> Result<Value, Refused> {
+/// An object as it is read at a version; `metadata` is all of its metadata but the owners.
+pub fn document(
+    release: &Release,
+    content: &Content,
+    metadata: Value,
+    version: &str,
+) -> Result<Value, Refused> {
     let mut object = release.view(content, version)?;
-    let owners: Vec<Value> = content.owners.iter().map(Entry::json).collect();
-    object["apiVersion"] = json!(format!("{GROUP}/{version}"));
-    object["kind"] = json!(KIND);
-    object["metadata"] = json!({
-        "name": NAME, "namespace": NAMESPACE, "uid": uid(tag.uid), "resourceVersion": tag.revision.to_string(),
-    });
+    let group = release.crd.group();
+    let owners: Vec<Value> = content.owners.iter().map(|owner| owner.json(group)).collect();
+    object["apiVersion"] = json!(format!("{group}/{version}"));
+    object["kind"] = json!(release.crd.kind());
+    object["metadata"] = metadata;
     if !owners.is_empty() {
         object["metadata"]["managedFields"] = json!(owners);
     }
     Ok(object)
+}
+
+impl Tag {
+    /// The metadata of the simulator's object.
+    pub fn metadata(self) -> Value {
+        json!({
+            "name": NAME, "namespace": NAMESPACE, "uid": uid(self.uid), "resourceVersion": self.revision.to_string(),
+        })
+    }
 }
 
 /// The uid of an object.
@@ -333,11 +357,12 @@ pub fn uid(number: Uid) -> String {
     format!("uid-{number}")
 }
 
-/// The effect of a request on a server that serves `release`, without admission.
+/// The effect of a request on a server that serves `release`, without admission; `live` is the object that is
+/// there, and its metadata without the owners.
 pub fn handle(
     release: &Release,
     untypable: Untypable,
-    live: Option<(&Content, Tag)>,
+    live: Option<(&Content, Value)>,
     request: &Request,
 ) -> Result<Effect, Refused> {
     admit(release, untypable, None, live, request)
@@ -348,46 +373,46 @@ pub fn admit(
     release: &Release,
     untypable: Untypable,
     admission: Option<Admission>,
-    live: Option<(&Content, Tag)>,
+    live: Option<(&Content, Value)>,
     request: &Request,
 ) -> Result<Effect, Refused> {
     let Request { version, verb, body, .. } = request;
     if !release.serves(version) {
         return refused(404, "the server could not find the requested resource");
     }
-    let metadata = &body["metadata"];
+    let sent = &body["metadata"];
     let write = Write { release, untypable, admission, request };
     match (verb, live) {
         (Verb::Create, Some(_)) => refused(409, "already exists"),
         (Verb::Create, None) => write.update(None, body),
-        (Verb::Apply | Verb::Force, None) if metadata.get("uid").is_some() => refused(409, "uid mismatch"),
+        (Verb::Apply | Verb::Force, None) if sent.get("uid").is_some() => refused(409, "uid mismatch"),
         (Verb::Apply | Verb::Force, None) => write.validated(write.apply(None)?),
         (_, None) => refused(404, "not found"),
         (Verb::Delete, Some(_)) => Ok(Effect::Deleted),
-        (Verb::Apply | Verb::Force, Some((content, tag))) => {
+        (Verb::Apply | Verb::Force, Some((content, metadata))) => {
             let applied = write.apply(Some(content))?;
-            preconditions(metadata, tag)?;
+            preconditions(sent, &metadata)?;
             write.validated(applied)
         }
-        (verb, Some((content, tag))) => {
-            let before = document(release, content, tag, version)?;
+        (verb, Some((content, metadata))) => {
+            let before = document(release, content, metadata.clone(), version)?;
             let after = match verb {
                 Verb::Edit | Verb::Merge => merge(before, body),
                 _ => operate(before, body)?,
             };
-            preconditions(&after["metadata"], tag)?;
+            preconditions(&after["metadata"], &metadata)?;
             write.update(Some(content), &after)
         }
     }
 }
 
 /// The conditions that a body sets by naming a uid and a resource version.
-fn preconditions(metadata: &Value, tag: Tag) -> Result<(), Refused> {
-    if metadata.get("uid").is_some_and(|named| *named != json!(uid(tag.uid))) {
+fn preconditions(sent: &Value, metadata: &Value) -> Result<(), Refused> {
+    let differs = |field: &str| sent.get(field).is_some_and(|named| *named != metadata[field]);
+    if differs("uid") {
         return refused(409, "Precondition failed: UID in precondition");
     }
-    let revision = tag.revision.to_string();
-    if metadata.get("resourceVersion").is_some_and(|named| *named != json!(revision)) {
+    if differs("resourceVersion") {
         return refused(409, "the object has been modified");
     }
     Ok(())
@@ -396,17 +421,23 @@ fn preconditions(metadata: &Value, tag: Tag) -> Result<(), Refused> {
 impl Entry {
     /// An update is an entry of its own for each version, an apply is not.
     pub fn is_same(&self, other: &Self) -> bool {
-        (self.is_update, &self.manager) == (other.is_update, &other.manager)
+        let key = |entry: &Self| (entry.is_update, entry.is_of_status);
+        key(self) == key(other)
+            && self.manager == other.manager
             && (!self.is_update || self.version == other.version)
     }
 
-    /// It as the API has it.
-    pub fn json(&self) -> Value {
-        json!({
+    /// It as the API has it in a group.
+    pub fn json(&self, group: &str) -> Value {
+        let mut entry = json!({
             "manager": self.manager, "operation": if self.is_update { "Update" } else { "Apply" },
-            "apiVersion": format!("{GROUP}/{}", self.version), "fieldsType": "FieldsV1",
+            "apiVersion": format!("{group}/{}", self.version), "fieldsType": "FieldsV1",
             "fieldsV1": fields::to_json(&self.fields),
-        })
+        });
+        if self.is_of_status {
+            entry["subresource"] = json!("status");
+        }
+        entry
     }
 
     /// It as the API has it.
@@ -416,6 +447,7 @@ impl Entry {
             is_update: entry["operation"] == "Update",
             manager: text("manager"),
             version: text("apiVersion").rsplit('/').next().unwrap_or_default().to_owned(),
+            is_of_status: entry["subresource"] == "status",
             fields: fields::from_json(&entry["fieldsV1"]),
         }
     }
@@ -453,8 +485,11 @@ pub fn merge(mut value: Value, patch: &Value) -> Value {
     value
 }
 
-/// RFC 6902, as far as anybody here uses it.
-fn operate(mut document: Value, operations: &Value) -> Result<Value, Refused> {
+/// RFC 6902, as far as Etch and the users here use it.
+///
+/// # Errors
+/// An operation cannot be carried out.
+pub fn operate(mut document: Value, operations: &Value) -> Result<Value, Refused> {
     for operation in operations.as_array().into_iter().flatten() {
         let path = operation["path"].as_str().unwrap_or_default();
         let (parent, name) = path.rsplit_once('/').unwrap_or_default();

@@ -126,7 +126,7 @@ pub fn request(verb: Verb, manager: &str, version: &str, spec: Value) -> Request
         Verb::Json | Verb::DryRun => spec,
         Verb::Delete => Value::Null,
     };
-    Request { version: version.to_owned(), manager: manager.to_owned(), verb, body }
+    Request { version: version.to_owned(), manager: manager.to_owned(), verb, is_to_status: false, body }
 }
 
 fn menu(requests: Vec<(Verb, &str, &str, Value)>) -> Vec<Request> {

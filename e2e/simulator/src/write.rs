@@ -29,10 +29,10 @@ pub(super) struct Applied {
 impl Write<'_> {
     /// A create, a put, or a patch that is no apply: `body` is what the object is to be.
     pub(super) fn update(&self, live: Option<&Content>, body: &Value) -> Result<Effect, Refused> {
-        let Self { release, request: Request { version, manager, .. }, .. } = *self;
+        let Self { release, request: Request { version, .. }, .. } = *self;
         let before = live.map_or(Ok(json!({})), |live| release.view(live, version))?;
         let mut after = release.decode(&payload(body), version)?;
-        self.leave_status(live.map(|_| &before), &mut after);
+        self.leave_others(live.map(|_| &before), &mut after);
         let given = body["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
         let known = live.map(|live| live.owners.clone()).unwrap_or_default();
         let owners = match given {
@@ -44,13 +44,7 @@ impl Write<'_> {
         if owners.is_empty() && live.is_some() {
             return Ok(self.store(after, owners));
         }
-        let key = Entry {
-            is_update: true,
-            manager: manager.clone(),
-            version: version.clone(),
-            fields: Fields::new(),
-        };
-        let owners = match self.updated(&before, &after, owners, key) {
+        let owners = match self.updated(&before, &after, owners, self.key(true)) {
             Ok(owners) => owners,
             Err(_) if self.untypable == Untypable::Wipes => Vec::new(),
             Err(_) => known,
@@ -70,24 +64,20 @@ impl Write<'_> {
         let index = owners.iter().position(|owner| owner.is_same(&key));
         let mut entry = index.map_or(key, |index| owners.remove(index));
         entry.fields.retain(|place| !difference.removed.contains(place));
-        entry.fields.extend(difference.modified.iter().chain(&difference.added).cloned());
+        let changed = difference.modified.iter().chain(&difference.added);
+        entry.fields.extend(changed.filter(|place| self.may_own(place)).cloned());
         owners.push(entry);
         Ok(owners)
     }
 
     pub(super) fn apply(&self, live: Option<&Content>) -> Result<Applied, Refused> {
-        let Self { release, request: Request { version, manager, verb, body }, .. } = *self;
+        let Self { release, request: Request { version, verb, body, .. }, .. } = *self;
         let mut config = payload(body);
-        self.leave_status(None, &mut config);
+        self.leave_others(None, &mut config);
         release.declares(config.clone(), version)?;
         let before = live.map_or(Ok(json!({})), |live| release.view(live, version))?;
         let mut owners = live.map(|live| live.owners.clone()).unwrap_or_default();
-        let key = Entry {
-            is_update: false,
-            manager: manager.clone(),
-            version: version.clone(),
-            fields: Fields::new(),
-        };
+        let key = self.key(false);
         if let (true, Some(_)) = (owners.is_empty(), live) {
             let first = Entry { is_update: true, manager: "before-first-apply".to_owned(), ..key.clone() };
             owners = self.updated(&json!({}), &before, owners, first)?;
@@ -109,7 +99,7 @@ impl Write<'_> {
         let mut after = release.fill(after, version);
         // A map that has lost all it had is null by now. Unlike a decoder, an apply does not drop that.
         let is_valid = release.decode(&after, version)? == after;
-        self.leave_status(live.map(|_| &before), &mut after);
+        self.leave_others(live.map(|_| &before), &mut after);
         Ok(Applied { value: after, owners, is_valid })
     }
 
@@ -122,14 +112,37 @@ impl Write<'_> {
         }
     }
 
-    /// The status stays as it is where it has a subresource, and a create drops it (fact D11).
-    fn leave_status(&self, before: Option<&Value>, after: &mut Value) {
+    /// The entry that a write makes, before it has fields.
+    fn key(&self, is_update: bool) -> Entry {
+        let Request { version, manager, is_to_status, .. } = self.request;
+        Entry {
+            is_update,
+            manager: manager.clone(),
+            version: version.clone(),
+            is_of_status: *is_to_status,
+            fields: Fields::new(),
+        }
+    }
+
+    /// Whether a write may own a place: who writes to the status owns nothing else, and otherwise the reverse.
+    fn may_own(&self, place: &str) -> bool {
+        let is_status =
+            place.strip_prefix(".status").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        if self.request.is_to_status { is_status } else { !(self.release.has_status && is_status) }
+    }
+
+    /// The status stays as it is where it has a subresource, and a create drops it (fact D11); a request to
+    /// that leaves everything else as it is.
+    fn leave_others(&self, before: Option<&Value>, after: &mut Value) {
         let Value::Object(after) = after else { return };
-        if self.release.has_status {
-            after.remove("status");
-            if let Some(status) = before.and_then(|before| before.get("status")) {
-                after.insert("status".to_owned(), status.clone());
-            }
+        let other = match self.request.is_to_status {
+            true => "spec",
+            false if self.release.has_status => "status",
+            false => return,
+        };
+        after.remove(other);
+        if let Some(value) = before.and_then(|before| before.get(other)) {
+            after.insert(other.to_owned(), value.clone());
         }
     }
 

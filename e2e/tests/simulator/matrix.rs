@@ -1,9 +1,9 @@
 //! The simulator's server against the write matrix: what it makes of each request that it can express is what
 //! real servers did. It sends nothing.
 //!
-//! It expresses objects of scalars and maps, conversion, and requests to the object itself.
-//! Of the matrix it leaves out: list items, values of maps by any key, embedded metadata and `status`, of
-//! which it has no schema; the subresources; worlds with admission; deletes that a finalizer holds up.
+//! It expresses objects of scalars and maps, conversion, and requests to the object itself and to its status.
+//! Of the matrix it leaves out: list items, values of maps by any key and embedded metadata, of which it has
+//! no schema; the scale; worlds with admission; deletes that a finalizer holds up.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use simulator::fields::Fields;
 use simulator::server::{Content, Effect, Entry, Release, Request, Tag, Untypable, Verb, handle, uid};
 
-/// The fields of `spec` that are compared: those that an old conversion webhook knows, and the others.
-const KNOWN: [&str; 5] = ["size", "replicas", "note", "color", "nested"];
+/// The fields of `spec` and `status` that are compared: those that an old conversion webhook knows, and the others.
+const KNOWN: [&str; 7] = ["size", "replicas", "note", "message", "color", "nested", "state"];
 
 #[test]
 fn the_simulator_does_what_the_matrix_shows() -> Result<()> {
@@ -43,7 +43,7 @@ fn the_simulator_does_what_the_matrix_shows() -> Result<()> {
             }
         }
     }
-    ensure!(compared > 300, "only {compared} cells were compared");
+    ensure!(compared > 3_000, "only {compared} cells were compared");
     ensure!(differing.is_empty(), "{} of {compared}:\n{}", differing.len(), differing.join("\n"));
     Ok(())
 }
@@ -51,33 +51,64 @@ fn the_simulator_does_what_the_matrix_shows() -> Result<()> {
 /// The request in the simulator's terms; `None` if they cannot express it.
 fn request(cell: Cell) -> Option<Request> {
     let Cell { verb, part, version, owners: _ } = cell;
-    if part != Part::Main {
+    let is_to_status = part == Part::Status;
+    if part == Part::Scale {
         return None;
     }
-    let note = json!({ "spec": { "note": "x" } });
+    let (place, note) = match is_to_status {
+        true => ("/status", json!({ "message": "x" })),
+        false => ("/spec/note", json!("x")),
+    };
+    let with_note = match is_to_status {
+        true => json!({ "status": note }),
+        false => json!({ "spec": { "note": note } }),
+    };
     let identity = json!({ "metadata": { "uid": uid(0) } });
     let (manager, verb, body) = match verb {
-        matrix::Verb::Create => ("user", Verb::Create, base()),
-        matrix::Verb::CreateByApply => ("user", Verb::Force, base()),
-        matrix::Verb::Update => ("user", Verb::Edit, note),
+        matrix::Verb::Create => ("user", Verb::Create, created()),
+        matrix::Verb::CreateByApply => ("user", Verb::Force, created()),
+        matrix::Verb::Update => ("user", Verb::Edit, with_note),
         matrix::Verb::Replace => {
-            ("user", Verb::Edit, json!({ "spec": { "note": "x", "color": null, "nested": null } }))
+            let mut changed = json!({ "spec": { "color": null, "nested": null } });
+            // At v1alpha1 there is no status that could lose a field.
+            if version != "v1alpha1" {
+                changed["status"] = json!({ "state": null });
+            }
+            unite(&mut changed, with_note);
+            ("user", Verb::Edit, changed)
         }
         matrix::Verb::JsonPatch => {
-            ("user", Verb::Json, json!([{ "op": "add", "path": "/spec/note", "value": "x" }]))
+            ("user", Verb::Json, json!([{ "op": "add", "path": place, "value": note }]))
         }
         matrix::Verb::Remove => ("user", Verb::Json, json!([{ "op": "remove", "path": "/spec/color" }])),
-        matrix::Verb::MergePatch => ("user", Verb::Merge, note),
-        matrix::Verb::Apply => ("user", Verb::Force, note),
+        matrix::Verb::MergePatch => ("user", Verb::Merge, with_note),
+        matrix::Verb::Apply => ("user", Verb::Force, with_note),
         matrix::Verb::Identity => ("etch", Verb::Apply, identity),
         matrix::Verb::Empty => ("etch", Verb::Merge, identity),
         matrix::Verb::Delete => return None,
     };
-    Some(Request { version: version.to_owned(), manager: manager.to_owned(), verb, body })
+    Some(Request { version: version.to_owned(), manager: manager.to_owned(), verb, is_to_status, body })
 }
 
 fn base() -> Value {
     json!({ "spec": { "size": 1, "replicas": 1 } })
+}
+
+/// Adds the fields of another object.
+fn unite(object: &mut Value, other: Value) {
+    match (object, other) {
+        (Value::Object(fields), Value::Object(others)) => {
+            others
+                .into_iter()
+                .for_each(|(name, other)| unite(fields.entry(name).or_insert(Value::Null), other));
+        }
+        (object, other) => *object = other,
+    }
+}
+
+/// What is sent to create an object.
+fn created() -> Value {
+    json!({ "spec": base()["spec"], "status": { "message": "x" } })
 }
 
 /// The CRD of a world, as far as the simulator has schemas.
@@ -85,7 +116,7 @@ fn release(world: World, cell: Cell) -> Release {
     let mut document = crd(world, matrix::GROUP, served(cell.version), &json!({}));
     for version in document["spec"]["versions"].as_array_mut().into_iter().flatten() {
         let properties = &mut version["schema"]["openAPIV3Schema"]["properties"];
-        *properties = json!({ "spec": properties["spec"] });
+        *properties = json!({ "spec": properties["spec"], "status": properties["status"] });
         if let Some(fields) = properties["spec"]["properties"].as_object_mut() {
             fields.retain(|field, _| KNOWN.contains(&field.as_str()));
         }
@@ -93,7 +124,7 @@ fn release(world: World, cell: Cell) -> Release {
     let webhook_knows: Option<&[&str]> = match world.conversion {
         Conversion::None => None,
         Conversion::New => Some(&KNOWN),
-        Conversion::Old => Some(&KNOWN[..3]),
+        Conversion::Old => Some(&KNOWN[..4]),
     };
     Release::new(document, &["v1".to_owned(), "v1alpha1".to_owned()]).converted_by(webhook_knows)
 }
@@ -115,7 +146,7 @@ fn compare(
             owners: entries(data, &outcome.before)?,
         }),
     };
-    let live = before.as_ref().map(|content| (content, Tag { uid: 0, revision: 1 }));
+    let live = before.as_ref().map(|content| (content, Tag { uid: 0, revision: 1 }.metadata()));
     let after = match handle(&release, untypable, live, request) {
         Ok(Effect::Stored(content)) => Ok(content),
         Ok(Effect::Deleted) => return Ok(Some("the simulator deletes it".to_owned())),
@@ -160,7 +191,13 @@ fn compare(
 
 /// The places that are compared.
 fn known(places: &Places) -> Places {
-    Places(places.0.intersection(&BTreeSet::from([Place::Spec, Place::Nested])).copied().collect())
+    Places(
+        places
+            .0
+            .intersection(&BTreeSet::from([Place::Spec, Place::Nested, Place::Status]))
+            .copied()
+            .collect(),
+    )
 }
 
 /// Owners by the fields that are compared.
@@ -180,5 +217,8 @@ fn entries(data: &Data, entries: &[matrix::Entry]) -> Result<Vec<Entry>> {
 
 fn is_known(field: &str) -> bool {
     let mut names = field.split('.').skip(1);
-    names.next() == Some("spec") && names.next().is_none_or(|name| KNOWN.contains(&name))
+    match names.next() {
+        Some("spec") => names.next().is_none_or(|name| KNOWN.contains(&name)),
+        part => part == Some("status"),
+    }
 }

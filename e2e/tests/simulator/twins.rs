@@ -259,7 +259,7 @@ impl Twins<'_> {
         if !self.release().has(&request.version) {
             return Ok(Err(Refused { code: 404, message: "the requested resource".to_owned() }));
         }
-        let Request { manager, verb, version, body } = request;
+        let Request { manager, verb, version, body, .. } = request;
         self.sent.push(format!("{manager} {verb:?}@{version} {body}"));
         let before = self.live().cloned();
         let real = self.really(request).await?;
@@ -288,7 +288,7 @@ impl Twins<'_> {
     }
 
     async fn really(&self, request: &Request) -> Result<Real> {
-        let Request { version, manager, verb, body } = request;
+        let Request { version, manager, verb, body, .. } = request;
         let body = self.named(body).await?;
         let (collection, object) = (self.collection(version), format!("{}/{NAME}", self.collection(version)));
         let (method, path, media_type, body) = match verb {

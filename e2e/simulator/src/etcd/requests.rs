@@ -15,7 +15,7 @@ impl Resource {
     /// An object as a server shows it to a client that knows a generation.
     pub fn shown(&self, name: &str, live: &Live, server: Server, version: &str) -> Result<Object, Refused> {
         let release = &self.generations[self.served(server)].release;
-        let mut document = document(release, &live.content, live.tag, version)?;
+        let mut document = document(release, &live.content, live.tag.metadata(), version)?;
         let metadata = &mut document["metadata"];
         metadata["name"] = json!(name);
         if live.marks.is_ignored {
@@ -40,7 +40,7 @@ impl Resource {
     ) -> Result<Option<Live>, Refused> {
         let generation = self.generations[self.served(server)].clone();
         let before = self.objects.get(name).cloned();
-        let known = before.as_ref().map(|live| (&*live.content, live.tag));
+        let known = before.as_ref().map(|live| (&*live.content, live.tag.metadata()));
         let World { untypable, admission, .. } = &*self.world;
         let effect = server::admit(&generation.release, *untypable, *admission, known, request)?;
         let content = match effect {
@@ -93,7 +93,8 @@ impl Resource {
         let mut marks = before;
         change(&mut marks);
         let (version, body) = (self.release().storage().to_owned(), json!({}));
-        let request = Request { version, manager: "marker".to_owned(), verb: Verb::Merge, body };
+        let request =
+            Request { version, manager: "marker".to_owned(), verb: Verb::Merge, is_to_status: false, body };
         let is_new = marks != before;
         // What is refused has not happened.
         let Some(Ok(Some(live))) = is_new.then(|| self.process(clock, name, Server::Current, &request))
@@ -189,7 +190,7 @@ impl Resource {
         let World { untypable, admission, .. } = &*self.world;
         admission.as_ref()?;
         let release = &self.generations[self.served(server)].release;
-        let known = before.map(|live| (&*live.content, live.tag));
+        let known = before.map(|live| (&*live.content, live.tag.metadata()));
         match server::handle(release, *untypable, known, request) {
             Ok(Effect::Stored(content)) => Some(content),
             Ok(Effect::Deleted) | Err(_) => None,
