@@ -147,12 +147,14 @@ async fn what_is_held_after_the_verification_is_not_taken_for_stored_after_a_res
     assert_eq!((writes, log.count(is_write)), (1, 0));
 }
 
-/// A world in which 1 was the default and 5 is, and an object that has never stored either.
+/// A world in which 1 was the default and 5 is, an object that has never stored either, and servers that all
+/// lag behind.
 pub(crate) async fn changed() -> World {
     let world = World::with(&[]);
     world.operate(MINUTE).await;
     world.put(THINGS, thing("a"));
     set_default(&world, 2, Some(5));
+    world.serves(1, 1);
     world
 }
 

@@ -27,7 +27,6 @@ mod older_crds;
 mod operator;
 mod pages;
 mod pass_status;
-mod patch;
 mod pause;
 mod persist;
 mod policies;

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use super::server::{Answer, Log, Request};
-use super::world::{FACTS, MINUTE, POLICIES, SCHEMAS, WEBHOOKS, World, options};
+use super::world::{CRDS, FACTS, MINUTE, POLICIES, SCHEMAS, THINGS, WEBHOOKS, World, crd_named, options};
 
 /// A replica that serves admission in a world.
 pub(crate) struct Replica {
@@ -80,10 +80,15 @@ impl Drop for Replica {
     }
 }
 
-/// A world without policies, so that no API server asks about upgrades.
+/// A world without policies, so that no API server asks about upgrades, and whose things hold what others
+/// describe.
 pub(crate) fn unguarded() -> World {
     let world = World::with(&[]);
     world.remove(POLICIES, "default");
+    let mut crd = crd_named(THINGS);
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["x-kubernetes-preserve-unknown-fields"] = json!(true);
+    world.put(CRDS, crd);
     world
 }
 

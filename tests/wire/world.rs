@@ -1,7 +1,8 @@
 //! A cluster small enough to read: CRDs, their objects as etcd holds them, a policy, and the reports of Etch.
-//! It does what the scenarios need; what a real server does is for the end-to-end tests.
+//! It does what the scenarios need; what a write makes of an object is the [simulator's](objects) answer.
 
 mod answers;
+mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use self::objects::{Served, Server};
 use super::server::{Answer, Log, Request, event, serve};
 
 /// The kinds that are listed and watched, by their plural.
@@ -67,9 +69,11 @@ struct State {
     history: Vec<(u64, &'static str, Value)>,
     /// Objects that are shown without defaults until a client writes them, as by a server that lags behind.
     unfilled: BTreeSet<String>,
-    /// The default of `spec.size` by which objects are read, and that by which they are written: two servers,
-    /// one of which may lag behind.
-    defaults: [u64; 2],
+    /// The default of `spec.size` by which each server reads and writes objects, where it is another than the
+    /// CRD's.
+    defaults: [Option<u64>; 2],
+    /// What each server has read of each CRD.
+    served: BTreeMap<(&'static str, Server), Served>,
     /// Reports by the name of their CRD.
     reports: BTreeMap<String, Value>,
     /// Events by their name.
@@ -88,7 +92,8 @@ impl World {
             stored: BTreeMap::new(),
             history: Vec::new(),
             unfilled: BTreeSet::new(),
-            defaults: [1, 1],
+            defaults: [None, None],
+            served: BTreeMap::new(),
             reports: BTreeMap::new(),
             events: BTreeMap::new(),
             fault: None,
@@ -133,7 +138,7 @@ impl World {
         let kind = if state.stored.contains_key(&key) { "MODIFIED" } else { "ADDED" };
         let revision = state.revision;
         state.stored.insert(key, object.clone());
-        let seen = state.read(plural, &object);
+        let seen = state.seen(plural, &object);
         state.history.push((revision, plural, event(kind, seen)));
         drop(state);
         self.changed.send_replace(revision);
@@ -172,7 +177,9 @@ impl World {
 
     /// Reads objects by one default of `spec.size`, and writes them by another, whatever the CRD has.
     pub(crate) fn serves(&self, read: u64, write: u64) {
-        self.lock().defaults = [read, write];
+        let mut state = self.lock();
+        state.defaults = [Some(read), Some(write)];
+        state.served.clear();
     }
 
     /// Ends all watches that are open.
@@ -289,12 +296,9 @@ impl World {
 }
 
 impl State {
-    /// What a read shows of what is stored.
-    fn read(&self, plural: &str, object: &Value) -> Value {
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let is_object = matches!(plural, THINGS | OTHERS);
-        let [default, _] = self.defaults;
-        if is_object && !self.unfilled.contains(name) { filled_with(object, default) } else { object.clone() }
+    /// What a client sees of what is stored.
+    fn seen(&mut self, plural: &'static str, stored: &Value) -> Value {
+        if matches!(plural, THINGS | OTHERS) { self.read(plural, stored) } else { stored.clone() }
     }
 }
 
@@ -343,16 +347,8 @@ pub(crate) fn thing(name: &str) -> Value {
 
 /// An object as readers see it, and as a write by one of them stores it.
 pub(crate) fn filled(object: &Value) -> Value {
-    filled_with(object, 1)
-}
-
-/// The same by another default of `spec.size`.
-fn filled_with(object: &Value, default: u64) -> Value {
     let mut object = object.clone();
-    let mut crd = crd_named(THINGS);
-    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    schema["properties"]["spec"]["properties"]["size"]["default"] = default.into();
-    Crd::read(&Json::from(crd)).expect("a CRD").compiled().fill(&mut object);
+    Crd::read(&Json::from(crd_named(THINGS))).expect("a CRD").compiled().fill(&mut object);
     object
 }
 

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
+use simulator::server::operate;
 
-use super::super::patch::json_patched;
 use super::super::requests::not_found;
 use super::super::server::{Answer, Request, event, line};
-use super::{CRDS, FACTS, OTHERS, POLICIES, SCHEMAS, SECRETS, THINGS, WEBHOOKS, World, filled_with};
+use super::objects::refusal;
+use super::{CRDS, FACTS, OTHERS, POLICIES, SCHEMAS, SECRETS, THINGS, WEBHOOKS, World};
 
 impl World {
     /// What the world answers to a request.
@@ -35,9 +36,9 @@ impl World {
             ["example.com", _, "namespaces", namespace, THINGS] => {
                 self.collection_in(THINGS, Some(namespace), request)
             }
-            ["example.com", _, "namespaces", _, THINGS, name] => self.one(THINGS, name, request),
-            ["example.com", _, "namespaces", _, THINGS, name, "status"] => self.one(THINGS, name, request),
-            ["example.com", _, "namespaces", _, OTHERS, name] => self.one(OTHERS, name, request),
+            ["example.com", _, "namespaces", _, THINGS, name] => self.object(THINGS, name, request),
+            ["example.com", _, "namespaces", _, THINGS, name, "status"] => self.object(THINGS, name, request),
+            ["example.com", _, "namespaces", _, OTHERS, name] => self.object(OTHERS, name, request),
             ["etch-operator.io", _, SCHEMAS] => self.collection(SCHEMAS, request),
             ["etch-operator.io", _, SCHEMAS, name, "status"] => self.set_status(SCHEMAS, name, request),
             ["config.example.com", _, FACTS] => self.collection(FACTS, request),
@@ -68,9 +69,9 @@ impl World {
             self.put(which, body);
         } else if request.verb() == "PATCH json" {
             let Some(before) = self.stored(which, name) else { return not_found(name) };
-            match json_patched(&before, request) {
+            match operate(before, &request.body) {
                 Ok(after) => self.put(which, after),
-                Err(refusal) => return *refusal,
+                Err(refused) => return refusal(&refused),
             }
         }
         self.stored(which, name).map_or(not_found(name), Answer::json)
@@ -108,13 +109,11 @@ impl World {
             let from: u64 = request.asked("resourceVersion").parse().expect("a resource version");
             return self.watch(plural, namespace.map(str::to_owned), from);
         }
-        let state = self.lock();
-        let items: Vec<Value> = state
-            .stored
-            .iter()
-            .filter(|((kind, _), object)| *kind == plural && is_in(namespace, object))
-            .map(|(_, object)| state.read(plural, object))
-            .collect();
+        let mut state = self.lock();
+        let is_meant = |kind: &str, object: &Value| kind == plural && is_in(namespace, object);
+        let stored = state.stored.iter().filter(|((kind, _), object)| is_meant(kind, object));
+        let stored: Vec<Value> = stored.map(|(_, object)| object.clone()).collect();
+        let items: Vec<Value> = stored.iter().map(|object| state.seen(plural, object)).collect();
         let metadata = json!({ "resourceVersion": state.revision.to_string() });
         Answer::json(json!({ "metadata": metadata, "items": items }))
     }
@@ -165,40 +164,6 @@ impl World {
             let _ = tokio::time::timeout(Duration::from_secs(290), ended.changed()).await;
         });
         Answer::Stream(changes.take_until(end).boxed())
-    }
-
-    fn one(&self, plural: &'static str, name: &str, request: &Request) -> Answer {
-        let Some(before) = self.stored(plural, name) else { return not_found(name) };
-        let [_, default] = self.lock().defaults;
-        if request.verb() == "PATCH json" {
-            let patched = json_patched(&filled_with(&before, default), request);
-            match patched.map(|after| filled_with(&after, default)) {
-                Ok(after) if request.asked("dryRun") == "All" => return Answer::json(after),
-                Ok(after) => {
-                    self.lock().unfilled.remove(name);
-                    if after != before {
-                        self.put(plural, after);
-                    }
-                }
-                Err(refusal) => return *refusal,
-            }
-        } else if request.method == "PATCH" {
-            let sent = &request.body["metadata"];
-            let same = |field: &str| sent[field].is_null() || sent[field] == before["metadata"][field];
-            if !same("uid") || !same("resourceVersion") {
-                return Answer::status(409, "Conflict", "the object has been modified");
-            }
-            let mut after = filled_with(&before, default);
-            if sent["managedFields"].is_array() {
-                after["metadata"]["managedFields"] = sent["managedFields"].clone();
-            }
-            self.lock().unfilled.remove(name);
-            if after != before {
-                self.put(plural, after);
-            }
-        }
-        let stored = self.stored(plural, name).expect("nothing is deleted here");
-        Answer::json(self.lock().read(plural, &stored))
     }
 
     /// Carries out an apply of our conditions.
