@@ -386,7 +386,7 @@ pub fn admit(
         (Verb::Create, Some(_)) => refused(409, "already exists"),
         (Verb::Create, None) => write.update(None, body),
         (Verb::Apply | Verb::Force, None) if sent.get("uid").is_some() => refused(409, "uid mismatch"),
-        (Verb::Apply | Verb::Force, None) => write.validated(write.apply(None)?),
+        (Verb::Apply | Verb::Force, None) if !request.is_to_status => write.validated(write.apply(None)?),
         (_, None) => refused(404, "not found"),
         (Verb::Delete, Some(_)) => Ok(Effect::Deleted),
         (Verb::Apply | Verb::Force, Some((content, metadata))) => {

@@ -116,7 +116,13 @@ impl Twins<'_> {
             }
             _ => spec,
         };
-        request(verb, ["a", "b", "c"][rng.usize(..3)], name, spec)
+        let mut request = request(verb, ["a", "b", "c"][rng.usize(..3)], name, spec);
+        if release.has_status && verb != Verb::Create && rng.bool() {
+            let schema = &version["schema"]["openAPIV3Schema"]["properties"]["status"];
+            request.is_to_status = true;
+            request.body["status"] = value(schema, nulls, rng);
+        }
+        request
     }
 
     /// Lets Etch do what it would do with the object as it is.
@@ -259,8 +265,9 @@ impl Twins<'_> {
         if !self.release().has(&request.version) {
             return Ok(Err(Refused { code: 404, message: "the requested resource".to_owned() }));
         }
-        let Request { manager, verb, version, body, .. } = request;
-        self.sent.push(format!("{manager} {verb:?}@{version} {body}"));
+        let Request { manager, verb, version, is_to_status, body } = request;
+        let part = if *is_to_status { " status" } else { "" };
+        self.sent.push(format!("{manager} {verb:?}{part}@{version} {body}"));
         let before = self.live().cloned();
         let real = self.really(request).await?;
         let done = self.resource.process(&mut self.clock, NAME, Server::Current, request);
@@ -288,9 +295,10 @@ impl Twins<'_> {
     }
 
     async fn really(&self, request: &Request) -> Result<Real> {
-        let Request { version, manager, verb, body, .. } = request;
+        let Request { version, manager, verb, is_to_status, body } = request;
         let body = self.named(body).await?;
         let (collection, object) = (self.collection(version), format!("{}/{NAME}", self.collection(version)));
+        let object = if *is_to_status { format!("{object}/status") } else { object };
         let (method, path, media_type, body) = match verb {
             Verb::Create => ("POST", collection, "application/json", body),
             Verb::Delete => ("DELETE", object, "application/json", Value::Null),
