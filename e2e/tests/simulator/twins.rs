@@ -101,15 +101,22 @@ impl Twins<'_> {
     fn random(&self, rng: &mut Rng) -> Request {
         let release = self.release();
         let versions = release.document["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let version = &versions[rng.usize(..versions.len())];
+        let mut version = &versions[rng.usize(..versions.len())];
         let verbs =
             [Verb::Create, Verb::Apply, Verb::Apply, Verb::Force, Verb::Merge, Verb::Merge, Verb::Edit];
         let verb = verbs[rng.usize(..verbs.len())];
+        // An update of a field that the storage version lacks changes the generation alone, which the
+        // simulator does not know; a default of such a field is one.
+        let fills_more = |name: &str| {
+            let filled = release.fill(json!({ "spec": {} }), name);
+            release.declares(filled, release.storage()).is_err()
+        };
+        if matches!(verb, Verb::Merge | Verb::Edit) && version["name"].as_str().is_some_and(fills_more) {
+            version = versions.iter().find(|other| other["storage"] == true).unwrap_or(version);
+        }
         let nulls = if matches!(verb, Verb::Merge | Verb::Edit) { 4 } else { 0 };
         let spec = value(&version["schema"]["openAPIV3Schema"]["properties"]["spec"], nulls, rng);
         let name = version["name"].as_str().unwrap_or_default();
-        // An update of a field that the storage version lacks changes the generation alone, which the
-        // simulator does not know.
         let spec = match verb {
             Verb::Merge | Verb::Edit => {
                 release.convert(json!({ "spec": spec }), name, release.storage())["spec"].take()
