@@ -96,7 +96,7 @@ fn every_reason_and_every_alert_has_an_entry_in_the_runbook() -> Result<()> {
         let link =
             alert["annotations"]["runbook_url"].as_str().with_context(|| format!("{name} has no runbook"))?;
         let anchor = link.strip_prefix("docs/runbook.md#").context("a place in the runbook")?;
-        // Its own entry, which says how to tell the reasons apart.
+        // Its own entry, which shows how to distinguish the reasons.
         ensure!(anchor == name.to_lowercase(), "{name} leads to {link}");
         // The reasons that an alert is about are real ones.
         let expression = alert["expr"].as_str().context("an expression")?;

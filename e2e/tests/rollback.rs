@@ -1,4 +1,4 @@
-//! A default is stored, and then its field goes: nobody owns the value, and no read shows it. A rollback costs
+//! A default is stored, and then its field goes: the value has no owner, and no read shows it. A rollback costs
 //! it nothing, on a real control plane.
 //!
 //! What is claimed is read from etcd.

@@ -156,7 +156,7 @@ impl Watch {
         }
     }
 
-    /// Gives back the room that it has and its turn for more, as long as nobody asks for the next change: what is
+    /// Gives back the room that it has and its turn for more, until the next change is asked for: what is
     /// under way may wait for that room.
     pub fn rest(&mut self) {
         (self.waiting, self.room_of_line) = (None, None);

@@ -67,7 +67,7 @@ impl EtcdArgs {
         })
     }
 
-    /// A document, which says whether a snapshot was read.
+    /// A document that shows whether a snapshot was read.
     pub(crate) fn in_document(&self, mut document: Value) -> Value {
         if self.etcd_snapshot.is_some() {
             document["snapshot"] = Value::Bool(true);

@@ -160,7 +160,7 @@ async fn an_object_that_may_not_be_written_waits_alone() {
     assert_eq!(world.persisted(), "True AllPersisted: all 3 objects store their defaults");
 }
 
-/// Whether all objects are forbidden is unknown then, and nobody is told that they are.
+/// Whether all objects are forbidden is unknown then, and no message reports that they are.
 #[tokio::test(start_paused = true)]
 async fn where_no_server_answers_whether_others_may_be_written_the_object_waits_alone() {
     let world = World::with(&["a", "b", "c"]);

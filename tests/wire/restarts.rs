@@ -238,7 +238,7 @@ async fn after_a_write_that_lost_owners_a_restart_costs_no_owners_of_another_obj
     assert!(world.report(CRD).expect("a report")["status"]["ownersLost"].is_null());
 }
 
-/// Another version of Etch may have written it, or somebody by hand.
+/// Another version of Etch may have written it, or a user.
 #[tokio::test(start_paused = true)]
 async fn a_report_that_cannot_be_read_is_replaced_and_what_it_says_of_hidden_fields_is_not_lost() {
     let world = world(3, 0);

@@ -196,7 +196,7 @@ async fn a_refusal_of_the_change_is_reported() {
     assert_eq!((&found["removable"], &found["proved"]), (&json!([]), &json!(2)));
     let why = found["kept"][0]["reasons"][0].as_str().expect("a reason");
     assert!(why.starts_with("it could not be taken out: ") && why.contains("403 Forbidden"), "{why}");
-    // Whoever takes it out later leaves nothing else that shows it.
+    // A user who takes it out later leaves nothing else that shows it.
     assert_eq!(world.report(CRD).expect("a report")["status"]["allAtStorageVersion"], true);
     assert_eq!(world.persisted(), "True AllPersisted: all 2 objects store their defaults");
 }

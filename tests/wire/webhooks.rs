@@ -707,7 +707,7 @@ async fn a_fallback_is_used_only_where_it_is_known_that_the_object_gives_no_valu
         "Etch does not apply the schema: no value for id (Etch may not list configs.config.example.com, see \
          `etch rbac`)"
     );
-    // Where nobody serves the resource, there is no such object.
+    // Where no API server serves the resource, there is no such object.
     world.fails(answers(404, "NotFound"));
     sleep(2 * MINUTE).await;
     assert_eq!(reasons(&world, "one"), ["AllKnown", "Compiled", "Served"]);
@@ -715,7 +715,7 @@ async fn a_fallback_is_used_only_where_it_is_known_that_the_object_gives_no_valu
     world.heals();
     sleep(2 * MINUTE).await;
     assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "a" }));
-    // It is known that the object has gone, and what it was while nobody may look.
+    // It is known that the object has gone, and what it was while Etch may not read it.
     world.remove(FACTS, "it");
     sleep(Duration::from_secs(1)).await;
     assert_eq!(replica.serving.now()["one"].facts, json!({ "id": "default" }));

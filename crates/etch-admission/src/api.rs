@@ -79,7 +79,7 @@ pub struct LastGood {
     pub spec: serde_json::Value,
 }
 
-/// What a schema means for existing objects. Etch judges each object as if somebody created it at the time of the check.
+/// What a schema means for existing objects. Etch judges each object as if it were created at the time of the check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExistingObjects {

@@ -264,7 +264,7 @@ fn sentence(why: Withheld) -> &'static str {
             "a field has another type than the CRD's schema, so a write would clear managedFields"
         }
         Withheld::Owned => {
-            "somebody owns the value that a default would replace, or the whole list that would contain it"
+            "a manager owns the value that a default would replace, or the whole list that would contain it"
         }
         Withheld::InvalidDefaults => {
             "with its defaults the object would break a rule that it does not break without them"

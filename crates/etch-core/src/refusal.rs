@@ -155,7 +155,7 @@ impl Refusal {
         Self { shows_fields: true, ..self }
     }
 
-    /// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, causes say
+    /// Whether an operation of a JSON patch could not be carried out. Where the object is not valid, causes show
     /// so (fact W30).
     pub fn is_failed_operation(&self) -> bool {
         self.code == 422 && !self.has_causes && self.refused_by().is_none()

@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     severity: Severity::Error,
     summary: "a default is invalid in objects or has unknown fields, and the server does not notice",
     help: "\
-When somebody writes a CRD, the server validates each default by itself. It does not look at defaults below
+When a CRD is written, the server validates each default by itself. It does not look at defaults below
 additionalProperties, nor for items that are in a set or in a list map twice, nor at the type of an int-or-string, nor at
 what a default comes to with the defaults below it, as with `maxProperties: 1`, `default: {a: 1}` and a default for b. It
 fills them in all the same, and then refuses every object that gets one. It drops unknown fields of a default below

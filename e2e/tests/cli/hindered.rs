@@ -1,4 +1,4 @@
-//! Commands of which a part cannot be done, or that nobody listens to.
+//! Commands of which a part cannot be done, or whose output is not read.
 
 use std::io::pipe;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Commands on a snapshot of etcd that is made by hand: a file that was cut, a namespace without objects, a list
-//! of stored versions that somebody has shortened. Real snapshots are read on a control plane.
+//! of stored versions that was shortened by hand. Real snapshots are read on a control plane.
 
 use std::fs;
 use std::path::PathBuf;

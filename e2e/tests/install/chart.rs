@@ -270,7 +270,7 @@ fn the_network_policy_has_the_ports_and_peers_of_the_values() -> Result<()> {
     ]);
     assert_eq!(policy["ingress"], ingress);
     assert_eq!(policy["egress"], json!([{ "ports": port(7443) }, asked["extraEgress"][0]]));
-    // Without admission nobody may connect to its port, and a peer of one port is none of the other.
+    // Without admission no pod may connect to its port, and a peer of one port is none of the other.
     let objects = rendered(&["--values", path, "--set", "admission.enabled=false"])?;
     let policy = &named(&objects, "NetworkPolicy", "etch")?["spec"];
     assert_eq!(policy["ingress"], json!([{ "ports": port(8080), "from": asked["metricsFrom"] }]));

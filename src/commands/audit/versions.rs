@@ -132,7 +132,7 @@ impl Audit {
             if !scope::covers(scope, &crd, is_named)? {
                 continue;
             }
-            // Only etcd shows whether somebody shortened its list by hand.
+            // Only etcd shows whether its list was shortened by hand.
             if is_by_view && !is_named && !crd.stored_elsewhere() {
                 looked.skipped += 1;
                 continue;
@@ -341,7 +341,7 @@ fn not_read(skipped: u64) -> String {
     let crds = counted(skipped, "CRD");
     format!(
         "Not read: the objects of {crds} whose status.storedVersions has only the storage version. Only etcd shows \
-         whether somebody has shortened that list by hand: give access to it (--etcd-endpoints) or to a snapshot of it."
+         whether that list was shortened by hand: give access to it (--etcd-endpoints) or to a snapshot of it."
     )
 }
 

@@ -54,7 +54,7 @@ use crate::commands::values::{PaceArg, in_flight};
 /// While a StorageVersionMigration writes the objects of a CRD, the pass waits for its end.
 ///
 /// A pass without --ownership Own releases the fields that the manager `etch` owns because of an earlier pass
-/// with it: the values stay, and nobody owns them.
+/// with it: the values stay, without an owner.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   etch persist --dry-run
@@ -113,7 +113,7 @@ pub(crate) struct Persist {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "PascalCase")]
 enum OwnershipArg {
-    /// Nobody; release fields that the manager `etch` owns
+    /// No manager; release fields that the manager `etch` owns
     #[default]
     None,
     /// The manager `etch`

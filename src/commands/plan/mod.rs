@@ -240,7 +240,7 @@ fn is_unchanged(present: &Json, answer: &Json) -> bool {
     has_generation && ["generation", "labels", "annotations"].into_iter().all(is_same)
 }
 
-/// What the refusal of a CRD is, where `conflicts` tells whether it came only after a conflict of owners.
+/// What the refusal of a CRD is, where `conflicts` is whether it came only after a conflict of owners.
 fn refused(refusal: &Refusal, conflicts: bool) -> DryRun {
     if let Some(digest) = digest_of_refusal(refusal) {
         return DryRun::Guarded { refusal: refusal.to_string(), digest: digest.to_owned(), conflicts };

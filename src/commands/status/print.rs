@@ -100,7 +100,7 @@ fn policies(out: &mut dyn Write, style: &Style, overview: &Overview) -> io::Resu
     }
 }
 
-/// What a policy's guard is set to, and whether anybody asks it.
+/// What a policy's guard is set to, and whether API servers ask it.
 fn guard(policy: &PolicyView, is_unserved: bool) -> Cell {
     match policy.guard.as_str() {
         guard if !is_unserved || guard == "Off" => guard.into(),

@@ -432,7 +432,7 @@ async fn follow_fact(cluster: Cluster, object: FactObject, send: mpsc::Sender<Fa
             }
             Ok(Event::Delete(gone)) if gone.metadata.namespace != object.namespace => continue,
             Ok(Event::InitDone) if seen => continue,
-            // Where nobody serves the resource, there is no such object.
+            // Where no API server serves the resource, there is no such object.
             Ok(Event::InitDone | Event::Delete(_)) | Err(Some(404)) => FactState::Absent,
             Err(code) => {
                 let FactObject { group, resource, .. } = &object;

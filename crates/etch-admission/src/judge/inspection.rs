@@ -107,7 +107,7 @@ impl<'r, 'q> Inspection<'r, 'q> {
         inspection
     }
 
-    /// Reports what is wrong at a place of an extension. `below` and `mark` tell it from another.
+    /// Reports what is wrong at a place of an extension. `below` and `mark` distinguish it from another.
     fn report(
         &mut self,
         extension: Option<usize>,

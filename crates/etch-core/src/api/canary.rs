@@ -25,7 +25,7 @@ pub struct Canary {
 /// What follows a canary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum AfterCanary {
-    /// Nothing, until somebody resumes the pass.
+    /// Nothing, until a user resumes the pass.
     #[default]
     Wait,
     /// The rest of the pass.

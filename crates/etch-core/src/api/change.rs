@@ -26,7 +26,7 @@ pub struct ChangeRule {
     #[schemars(length(min = 2, max = 1024))]
     pub path: String,
     /// `Keep`: stored values stay, as for every default that is not listed. `Follow`: Etch changes values that are the old default
-    /// and that nobody owns to the new default, or removes them with it.
+    /// and that have no owner to the new default, or removes them with it.
     pub action: ChangeAction,
 }
 
@@ -36,7 +36,7 @@ pub enum ChangeAction {
     /// They stay.
     #[default]
     Keep,
-    /// Those that nobody owns change to the new default, or are removed with it.
+    /// Those without an owner change to the new default, or are removed with it.
     Follow,
 }
 

@@ -51,7 +51,7 @@ pub struct Counts {
     /// Objects in which a value has followed a changed default. Objects in which one would follow are due.
     #[serde(default)]
     pub followed: u64,
-    /// Objects that keep the previous value of a changed default: somebody owns it or may own it, or the policy does not have
+    /// Objects that keep the previous value of a changed default: it has an owner or may have one, or the policy does not have
     /// `Follow`.
     #[serde(default)]
     pub kept: u64,

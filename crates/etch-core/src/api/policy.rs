@@ -110,7 +110,7 @@ pub struct DefaultsPolicySpec {
     /// What Etch does with their objects. `Persist` (the default): store their defaults. `Audit`: check them and report what is
     /// missing, but write none. `Ignore`: do not check them.
     pub mode: Option<Mode>,
-    /// Who owns the defaults that Etch stores. `None` (the default): nobody, so whoever sets such a field next gets no conflict.
+    /// Who owns the defaults that Etch stores. `None` (the default): no manager, so the next client that sets such a field gets no conflict.
     /// `Own`: the manager `etch`, so another manager that applies another value gets a conflict. `Own` is no lock: a forced apply
     /// and any update, such as `kubectl edit`, change the value without a conflict, and Etch does not restore it. It takes no
     /// field from another manager, owns nothing inside atomic lists and maps, and does not make values follow a changed default.
@@ -144,7 +144,7 @@ pub struct DefaultsPolicySpec {
     /// Pause all writes to objects, whichever policy governs their CRD. The field works on any policy, whatever it selects. `false`
     /// by default.
     pub pause_all: Option<bool>,
-    /// What Etch does when somebody upgrades one of these CRDs, if admission is installed. `Warn` (the default): warn about values
+    /// What Etch does when one of these CRDs is upgraded, if admission is installed. `Warn` (the default): warn about values
     /// that change or disappear, fields that become hidden, and objects that become invalid. `Deny`: refuse such an upgrade,
     /// unless the CRD's annotation `etch-operator.io/allow-upgrade` has the digest that the refusal names. `Off`, in quotes in
     /// YAML: nothing; this is the default with `mode: Ignore`. The same goes for the deletion of a CRD that has objects: `Warn`

@@ -57,7 +57,7 @@ use super::counts::Counts;
 pub struct DefaultsReportSpec {
     /// The CRD's name.
     pub crd: String,
-    /// The CRD's uid: a CRD that somebody creates again starts with a new report.
+    /// The CRD's uid: a CRD that is created again starts with a new report.
     pub crd_uid: String,
 }
 
@@ -121,7 +121,7 @@ pub struct DefaultsReportStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exceptions: Option<Exceptions>,
     /// The write that made the API server drop field owners. Etch writes no object of the CRD until its defaults change, or until
-    /// somebody deletes this report and restarts Etch.
+    /// a user deletes this report and restarts Etch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owners_lost: Option<LostOwners>,
     /// How far the policy's canary has come. Not set if the policy has none, or the pass did not begin with one.
@@ -173,7 +173,7 @@ pub struct DefaultsReportStatus {
     /// The defaults of earlier schemas, newest first; at most three.
     #[serde(default)]
     pub previous: Vec<PreviousDefaults>,
-    /// The fields that had a default once and have none now: as many as fit. Etch or another client may have stored it, and nobody owns
+    /// The fields that had a default once and have none now: as many as fit. Etch or another client may have stored it without owning
     /// it. Once the schema no longer has such a field, reads do not show it, and a write destroys it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub former_defaults: Vec<FormerDefault>,
@@ -183,7 +183,7 @@ pub struct DefaultsReportStatus {
 const EVIDENCE: [&str; 5] = ["crdUid", "storageVersion", "defaults", "moreDefaults", "formerDefaults"];
 
 impl DefaultsReportStatus {
-    /// Reads a status as another version of Etch, or somebody by hand, may have written it. Of one that cannot
+    /// Reads a status as another version of Etch, or a user, may have written it. Of one that cannot
     /// be read as a whole, what remains is what names fields that no read shows: nothing else is believed.
     /// Returns why, too.
     ///

@@ -130,8 +130,8 @@ impl OperatorAction<'_> {
                 .any(|change| *change.path() == path.to_schema() && change.present().is_none());
             let what = if is_gone { "removes it" } else { "replaces it with the new default" };
             return Some(match self.rules.idle {
-                None => format!("{known}, and nobody owns it; Etch {what} (onChange: Follow)"),
-                Some(idle) => format!("{known}, and nobody owns it; Etch does not write: {idle}"),
+                None => format!("{known}, and it has no owner; Etch {what} (onChange: Follow)"),
+                Some(idle) => format!("{known}, and it has no owner; Etch does not write: {idle}"),
             });
         }
         self.prediction.kept.contains(path).then(|| match self.prediction.held() {
@@ -148,11 +148,11 @@ impl OperatorAction<'_> {
         let known = match proof {
             _ if is_ours => "Etch stored it, and owns it",
             Some(proof) if proof.is_of_pass() => {
-                "Etch's pass stored it or found it stored; nobody has written the object since"
+                "Etch's pass stored it or found it stored; the object was not written since"
             }
             Some(_) => "the object was written after Etch's pass, which stores it",
             None if exact => "",
-            None if self.rules.record.history.gives(self.object, path) => "whoever created the object set it",
+            None if self.rules.record.history.gives(self.object, path) => "the creator of the object set it",
             None => "the object was written after the schema had the default",
         };
         match (exact, known) {

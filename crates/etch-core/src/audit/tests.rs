@@ -226,7 +226,7 @@ fn what_is_stored_says_whether_etch_stored_it() {
         let [explanation] = &explanations[..] else { panic!("{explanations:?}") };
         explanation.reason.clone()
     };
-    let by_pass = "Etch's pass stored it or found it stored; nobody has written the object since";
+    let by_pass = "Etch's pass stored it or found it stored; the object was not written since";
     assert_eq!(stored(false, 5, Some(5), false), by_pass);
     assert_eq!(stored(false, 5, Some(5), true), format!("etcd holds it: {by_pass}"));
     assert_eq!(stored(false, 6, Some(5), false), "the object was written after Etch's pass, which stores it");
@@ -315,12 +315,12 @@ fn an_old_default_is_explained_where_it_follows_and_where_it_stays() {
     let known = ".spec.a stored: the value is what the default was before it changed";
     assert_eq!(
         said(&free, &followed, None),
-        format!("{known}, and nobody owns it; Etch replaces it with the new default (onChange: Follow)")
+        format!("{known}, and it has no owner; Etch replaces it with the new default (onChange: Follow)")
     );
     let idle = "DefaultsPolicy default (paused) has paused writes";
     assert_eq!(
         said(&free, &followed, Some(idle)),
-        format!("{known}, and nobody owns it; Etch does not write: {idle}")
+        format!("{known}, and it has no owner; Etch does not write: {idle}")
     );
     assert_eq!(said(&owned, &followed, None), format!("{known}; Etch keeps it"));
     assert_eq!(said(&free, &changes(&past, &crd, &[]), None), format!("{known}; Etch keeps it"));

@@ -20,7 +20,7 @@ pub struct PassState {
     pub proved: ObjectVersions,
     /// The resource version from which a watch misses nothing.
     pub watch_from: String,
-    /// What tells objects that the watch brings once more, or that had gone before they were counted.
+    /// What identifies objects that the watch brings once more, or that had gone before they were counted.
     pub counted: CountedObjects,
     /// When the pass began and ended.
     pub times: Times,

@@ -51,7 +51,7 @@ pub fn changes_owners(object: &Object, crd: &Crd, terms: &Terms, write: &Write) 
 }
 
 /// The places that Etch does not own yet and will: with `ownership: Own` a write claims the defaults that
-/// nobody owns, whatever etcd holds.
+/// has no owner, whatever etcd holds.
 fn claimed(object: &Object, crd: &Crd, terms: &Terms, write: &Write) -> HashSet<Path> {
     if terms.ownership != Ownership::Own {
         return HashSet::new();

@@ -122,7 +122,7 @@ impl Record {
     }
 
     /// Whether a write since the record began, Etch's own included, may have stored less than the object shows: the
-    /// record does not tell whose it was.
+    /// record does not show whose it was.
     pub fn doubts_writes(&self) -> bool {
         self.versions_disagree || self.servers_lag || self.creates_drop_status
     }
@@ -132,7 +132,7 @@ impl Record {
         self.through.is_some() && self.selection.selector().is_none() && !self.doubts_writes()
     }
 
-    /// What proves that etcd holds every default that this object, as it is, shows; none where nothing on
+    /// What proves that etcd holds every default that this object, as it is, shows; `None` if nothing on
     /// record does.
     pub fn covers(&self, object: &Object, crd: &Crd) -> Option<Proof> {
         self.coverage(object, crd).of_all(object, crd)

@@ -45,7 +45,7 @@ pub(super) fn is_outdated(object: &Object, crd: &Crd) -> bool {
 
 /// The fields that appliers at other versions name there, and of which the storage version has none: a conversion
 /// webhook may give them another name, and which one is not known. A rewrite would take them from their owners, who
-/// could not remove them any more by an apply, and would not be told of a conflict.
+/// could not remove them any more by an apply, and would get no conflict.
 ///
 /// An owner at a version that the CRD no longer has can write there no more, and nothing converts from it. The entry
 /// of an update stays at its version whatever its manager writes later, so waiting for that would have no end.

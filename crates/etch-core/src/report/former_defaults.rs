@@ -64,7 +64,7 @@ pub(super) fn listed(former: &[FormerDefault]) -> Vec<api::FormerDefault> {
 }
 
 /// The former defaults of a CRD whose defaults are `present`, after the report about those before, or about
-/// these very ones; `is_about_these` tells which. Since when every API server serves the schema without a field
+/// these very ones; `is_about_these` is which. Since when every API server serves the schema without a field
 /// is known only of fields of which the report knows it: a verification finds it out.
 pub(super) fn remembered(
     report: &DefaultsReportStatus,

@@ -57,7 +57,7 @@ pub fn decide(
     }
 }
 
-/// The digest that allows the upgrade which the guard refuses with this answer; `None` if somebody else refuses
+/// The digest that allows the upgrade which the guard refuses with this answer; `None` if another webhook refuses
 /// it, or the answer is not about an upgrade.
 pub fn digest_of_refusal(refusal: &Refusal) -> Option<&str> {
     // The lines before it quote messages of the CRD's own rules.

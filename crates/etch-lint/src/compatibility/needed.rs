@@ -6,7 +6,7 @@ use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 use kube_validation_rules::OwnRule;
 
-/// Whether a rule of a schema may not hold without a field. `is_whole` tells whether it is of a whole object.
+/// Whether a rule of a schema may not hold without a field. `is_whole` is whether it is of a whole object.
 pub(super) fn needs(schema: &Value, is_whole: bool, name: &str) -> bool {
     if schema.get("x-kubernetes-validations").is_none() {
         return false;

@@ -29,7 +29,7 @@ pub(super) const RENAMED: Rule = Rule {
     summary: "an upgrade changes the group, the scope or the names of a CRD",
     help: "\
 Group, scope, kind and plural are part of every manifest and of every path in etcd. The API server refuses to change them in a CRD
-that is established; to change them, somebody has to delete the CRD and with it all objects. Role-based access rules name the group
+that is established; to change them, a user has to delete the CRD and with it all objects. Role-based access rules name the group
 and the plural. `kubectl` finds the type by its singular and its short names, too.",
     check: None,
 };
@@ -40,7 +40,7 @@ pub(super) const STORAGE: Rule = Rule {
     severity: Severity::Warning,
     summary: "an upgrade changes the storage version",
     help: "\
-Objects stay in etcd at the old version until somebody writes them. Reads apply the defaults of the version that an object is stored
+Objects stay in etcd at the old version until they are written. Reads apply the defaults of the version that an object is stored
 at, so they lack those that only the new version has. The old version must stay in the CRD until `status.storedVersions` no longer
 names it.",
     check: None,

@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     help: "\
 The rule sets the defaults in an empty extension, with the constants and fallbacks of facts. If the result is invalid,
 and the extension without the defaults is not, the defaults are the cause: users who omit the field are refused for a
-value that nobody wrote. The rule does not set or check defaults that need a fact of the cluster, or another field.
+value that no user wrote. The rule does not set or check defaults that need a fact of the cluster, or another field.
 
 Correct the default, or the rule.",
     check: None,

@@ -15,7 +15,7 @@ pub(super) const RULE: Rule = Rule {
     help: "\
 Expressions are checked against the schema of the extension. The paths of `defaults`, `forEach` and `references` are
 not, because a schema need not describe everything. If it describes an object and not the field in it, the name is
-usually mistyped: the default is set where nobody reads it, the rule never runs, and the reference is never looked up.
+usually mistyped: the default is set where no client reads it, the rule never runs, and the reference is never looked up.
 
 A field of the schema that the CRD of a target does not keep at its path is lost: the API server drops it from requests, and after Etch
 has set it by default.

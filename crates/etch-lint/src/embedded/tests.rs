@@ -145,7 +145,7 @@ fn every_rule_finds_what_is_planted_and_nothing_else() {
             json!({ "targets": [target(".spec.ext")] }),
         ),
         (
-            "ETCH401 spec.schema.openAPIV3Schema.properties.size.defualt unknown field \"defualt\": nobody refuses it here, and it says nothing; did you mean default?",
+            "ETCH401 spec.schema.openAPIV3Schema.properties.size.defualt unknown field \"defualt\": it is accepted here, and has no effect; did you mean default?",
             json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "size": { "type": "string", "defualt": "a" } } } } }),
             json!({ "schema": { "openAPIV3Schema": { "type": "object", "properties": { "size": { "type": "string", "x-own": "a" } } } } }),
         ),

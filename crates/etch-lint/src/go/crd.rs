@@ -35,7 +35,7 @@ pub(super) const UNMARKED: Rule = Rule {
     severity: Severity::Warning,
     summary: "a generated CRD has a default for which the field in Go has no marker",
     help: "\
-The next time somebody generates the CRD, the default is gone. Either the CRD is older than the type, or something adds the
+The next time the CRD is generated, the default is gone. Either the CRD is older than the type, or something adds the
 default after the generator, and readers of the Go type do not see it.
 
 Add a marker to the field, or generate the CRD again. In a CRD that controller-gen annotated, a marker that it does not read

@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     summary: "a scalar field in Go has a default other than its zero value, and neither a pointer nor omitempty",
     help: "\
 Go always writes such a field: an unset one as its zero value. A CRD's default does not replace a value that is present, so
-Go clients never get the default, and users of YAML do; for built-in types the default replaces a zero that somebody set on
+Go clients never get the default, and users of YAML do; for built-in types the default replaces a zero that a user set on
 purpose. KEP-1929 (Non-pointer scalar fields) requires omitempty unless the default is the zero value.
 
 The same holds for structs that write their JSON themselves, such as metav1.Duration, resource.Quantity, intstr.IntOrString

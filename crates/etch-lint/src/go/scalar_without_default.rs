@@ -16,7 +16,7 @@ two forms, and `has(self.field)` in a rule holds for one of them. KEP-1929 (Chan
 the generator write the zero value as the default; kube-openapi does, controller-gen does not.
 
 Add the zero value as the default, such as `+kubebuilder:default=0`, or `omitempty` to the json tag. Only packages with
-controller-gen markers are checked; not reported are required fields, which nobody may omit, and fields of a status.",
+controller-gen markers are checked; not reported are required fields, which users may not omit, and fields of a status.",
     check: None,
 };
 

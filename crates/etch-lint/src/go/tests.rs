@@ -12,7 +12,7 @@ fn found(declarations: &str) -> Vec<String> {
     findings(declarations).iter().map(line).collect()
 }
 
-/// What these findings say.
+/// The messages of these findings.
 fn messages(declarations: &str) -> Vec<String> {
     findings(declarations).into_iter().map(|finding| finding.message).collect()
 }

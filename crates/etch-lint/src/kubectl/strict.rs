@@ -21,7 +21,7 @@ field is dropped, and so is what it was meant to say; the same happens to client
 
 Below `items` and `additionalProperties` the API server drops the field and reports nothing, whatever the client asks for.
 
-The schema of an EmbeddedSchema may have any field, so nobody refuses it there, and it says nothing. Fields that begin with `x-` are
+The schema of an EmbeddedSchema may have any field, so no API server refuses it there, and it has no effect. Fields that begin with `x-` are
 not reported there, unless they begin with `x-kubernetes-`.",
     check: None,
 };
@@ -42,7 +42,7 @@ pub(super) fn check(crd: &Json, found: &mut Vec<Finding>) {
     });
 }
 
-/// The unknown fields of a schema that nobody decodes strictly: their places in it, and what is wrong.
+/// The unknown fields of a schema that no API server decodes strictly: their places in it, and what is wrong.
 pub(crate) fn ignored_keywords(schema: &Value) -> Vec<(Vec<Part>, String)> {
     let mut found = Vec::new();
     nodes::of_schema(schema, &mut |node| {
@@ -51,7 +51,7 @@ pub(crate) fn ignored_keywords(schema: &Value) -> Vec<(Vec<Part>, String)> {
             if !is_own {
                 found.push((
                     place,
-                    format!("unknown field {name:?}: nobody refuses it here, and it says nothing{hint}"),
+                    format!("unknown field {name:?}: it is accepted here, and has no effect{hint}"),
                 ));
             }
         });

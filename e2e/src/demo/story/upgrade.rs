@@ -17,7 +17,7 @@ pub(super) async fn tell<W: Write>(
     screen: &mut Screen<W>,
     before: &Snapshot,
 ) -> Result<Snapshot> {
-    screen.chapter("The upgrade: both CRDs gain two defaults, and nobody writes an object")?;
+    screen.chapter("The upgrade: both CRDs gain two defaults, and no object is written")?;
     for kind in KINDS {
         show_release(screen, kind, 1)?;
         roll_out(stage, kind, 1).await?;

@@ -105,7 +105,7 @@ pub fn changes(past: &[OldDefault], crd: &Crd, follow: &[Path]) -> Vec<Change> {
 /// - Not in `status`, which belongs to a controller and is written elsewhere, nor in `metadata` or the type.
 /// - Not an item or a map's value itself: it is there because a client put it there.
 /// - Not what identifies an item, in a list map or a set: another value would be another item.
-/// - Not what a scale subresource writes: it may have no owner, whoever sets it (fact W34).
+/// - Not what a scale subresource writes: it may have no owner, whichever client sets it (fact W34).
 pub fn is_followable(path: &Path, crd: &Crd) -> bool {
     let schema = &crd.storage().schema;
     if crd.is_scaled(path) {
