@@ -133,6 +133,14 @@ fn menu(requests: Vec<(Verb, &str, &str, Value)>) -> Vec<Request> {
     requests.into_iter().map(|(verb, manager, version, spec)| request(verb, manager, version, spec)).collect()
 }
 
+/// A request for the status of the object.
+fn status_request(verb: Verb, manager: &str, version: &str, status: &Value) -> Request {
+    let mut request = request(verb, manager, version, json!({}));
+    request.is_to_status = true;
+    request.body["status"] = status.clone();
+    request
+}
+
 /// Everything that is explored.
 pub fn all() -> Vec<World> {
     use Verb::{Apply, Create, Delete, Edit, Merge};
@@ -334,11 +342,17 @@ pub fn all() -> Vec<World> {
             (Edit, "b", "v1", json!({ "size": 3 })),
             (Delete, "b", "v1", json!(null)),
         ];
+        let written = [
+            status_request(Merge, "c", "v1", &json!({ "seen": 1 })),
+            status_request(Merge, "c", "v1", &json!({ "phase": "Busy" })),
+            status_request(Apply, "c", "v1", &json!({ "seen": 2 })),
+        ];
+        let requests = [menu(requests), written.to_vec()].concat();
         let releases = vec![sized_once(); status.len()];
         World {
             releases: self::releases(releases.clone(), &status),
             status,
-            ..world("stated", releases, menu(requests), keep, Vec::new(), Untypable::Keeps)
+            ..world("stated", releases, requests, keep, Vec::new(), Untypable::Keeps)
         }
     };
     // The webhook is older than the field: a write at another version than the storage version stores none.

@@ -77,7 +77,8 @@ fn judge<W: Write>(screen: &mut Screen<W>, seen: &Snapshot, before: &Snapshot) -
     screen.claim(Claim::since(text, seen.role(Role::Ignored), before, written_since))?;
     let text = "all 6: metadata.generation has not moved";
     screen.claim(Claim::since(text, &seen.views, before, other_generation))?;
-    let text = "all 6: managedFields are what they were: no owner lost a field, and no manager is called etch";
+    let text =
+        "all 6: managedFields are what they were: no owner lost a field, and no manager is called etch";
     screen.claim(Claim::since(text, &seen.views, before, other_owners))?;
     Ok(())
 }
