@@ -66,7 +66,7 @@ pub(crate) fn retry(crd: Arc<CrdMeta>, failed: &Error, context: Arc<Context>) ->
 
 /// Reads the CRD, checks it, and sets what conditions do not depend on its objects.
 async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Context>) -> Result<(), Error> {
-    if target.settings.is_none() && target.revision.entry.is_none() {
+    if target.settings.is_none() && target.revision.entry.is_none() && !slot.was_governed() {
         context.cluster.metrics().forget(name);
         slot.begin(target, Phase::Unmanaged);
         return Ok(());

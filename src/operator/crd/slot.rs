@@ -65,6 +65,8 @@ pub(crate) struct Target {
 pub(crate) struct Slot {
     target: Option<Target>,
     phase: Phase,
+    /// Whether a policy governed it when it was last begun: it has our conditions, whatever `managedFields` names.
+    was_governed: bool,
     /// Notifies the status writer at which revision the CRD is: another client may have changed our conditions.
     shown: watch::Sender<CrdRevision>,
     /// Notifies the task that writes are paused, or may continue.
@@ -124,6 +126,7 @@ impl Slot {
         Self {
             target: None,
             phase: Phase::Unmanaged,
+            was_governed: false,
             shown: watch::Sender::default(),
             pause: watch::Sender::default(),
             resumed: watch::Sender::default(),
@@ -189,7 +192,13 @@ impl Slot {
         self.shown.subscribe()
     }
 
+    /// Whether it may carry our conditions where none of `managedFields` shows it.
+    pub(super) fn was_governed(&self) -> bool {
+        self.was_governed
+    }
+
     pub(super) fn begin(&mut self, target: Target, phase: Phase) {
+        self.was_governed = target.settings.is_some();
         self.target = Some(target);
         self.phase = phase;
         // A task that panics again waits longer.
