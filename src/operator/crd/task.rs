@@ -330,7 +330,7 @@ impl CrdTask {
             }
             Note::Dropped(object, paths) => {
                 let paths = spans::in_words(&paths);
-                warn!(%object, paths, "a write dropped fields while the CRD changed");
+                warn!(%object, paths, "a write dropped fields, by a change of the CRD or by admission");
             }
             Note::RecordIgnored(reason) => info!(reason, "ignoring the recorded pass"),
             Note::Halted(reason, next) => {
