@@ -163,6 +163,12 @@ impl Known {
         }
     }
 
+    /// Takes over what is known of the objects.
+    pub(super) fn continue_after(&mut self, other: Self) {
+        self.checkpoint = other.checkpoint.filter(|_| !other.is_restored);
+        self.is_shown_by_crd = other.is_shown_by_crd;
+    }
+
     /// Takes from the CRD what it shows itself of an earlier pass.
     pub(super) fn recall_from_crd(&mut self, shown: &Shown) {
         let record = shown.record.clone();
