@@ -197,8 +197,10 @@ impl Context {
         let mut restore_sign = set_back.clone();
         restore_sign.iter_mut().for_each(watch::Receiver::mark_unchanged);
         let restore_check = RestoreCheck::new(crd.name(), restore_sign.is_some(), self.writer.now().at);
+        let superseded = watch::Sender::new(false);
         let signals = Signals {
             pause: slot.pause(),
+            is_superseded: superseded.subscribe(),
             resumed: slot.resumed(),
             watch_failure: self.watch_failure.clone(),
             shown: slot.shown(),
@@ -220,6 +222,7 @@ impl Context {
             generation_check,
             refusal_log: Arc::default(),
             writes: TaskTracker::new(),
+            superseded,
             turn,
         }
     }

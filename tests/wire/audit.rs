@@ -1,6 +1,8 @@
 //! What the operator knows and reports under a policy that only audits.
 
+use etch_core::crd::Crd;
 use etch_core::ownership::MANAGER;
+use etch_core::plan::{PERSISTED_ANNOTATION, Persisted};
 use serde_json::{Value, json};
 
 use super::pass_status::set_policy;
@@ -36,6 +38,54 @@ async fn what_the_condition_alone_proves_is_in_the_report_before_another_replace
         world.operate(MINUTE).await;
         let said = world.persisted();
         assert!(said.contains("AuditOnly: all 2 objects store their defaults"), "{said}");
+    }
+}
+
+/// The annotation of `etch persist`, as any client may write it that may patch the CRD.
+fn forge_annotation(world: &World) {
+    world.put(CRDS, world.stored(CRDS, CRD).expect("the CRD"));
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    let known = Crd::read(&crd.clone().into()).expect("a CRD");
+    let through = crd["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+    let persisted = Persisted::new(&known, through.expect("a number"), None).annotation();
+    crd["metadata"]["annotations"] = json!({ PERSISTED_ANNOTATION: persisted });
+    world.put(CRDS, crd);
+}
+
+/// Etch's condition, as any client may write it that may patch the status of the CRD.
+fn forge_condition(world: &World) {
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    let owner = json!({ "manager": MANAGER, "subresource": "status", "time": "2026-01-01T00:00:00Z" });
+    crd["metadata"]["managedFields"] = json!([owner]);
+    crd["status"]["conditions"] = json!([{
+        "type": "DefaultsPersisted", "status": "True", "reason": "AllPersisted", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    }]);
+    world.put(CRDS, crd);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_the_crd_shows_is_proved_once_etch_may_write() {
+    for forge in [forge_annotation, forge_condition] {
+        for policy in [json!({ "mode": "Audit" }), json!({ "paused": true })] {
+            let world = World::with(&["a"]);
+            set_policy(&world, 2, policy.clone());
+            forge(&world);
+            for _ in 0..2 {
+                world.operate(MINUTE).await;
+                let said = world.persisted();
+                assert!(said.contains("1 of 1 object stores its defaults"), "{said}");
+            }
+            assert_eq!(world.status()["shownByCrd"], true, "{policy}");
+            let (operator, _) = world.operates(10 * MINUTE);
+            tokio::time::sleep(MINUTE).await;
+            set_policy(&world, 3, json!({}));
+            tokio::time::sleep(5 * MINUTE).await;
+            assert!(world.is_persisted("a"), "{policy}: {}", world.persisted());
+            assert!(world.persisted().starts_with("True AllPersisted"), "{}", world.persisted());
+            assert_eq!(world.status()["shownByCrd"], Value::Null);
+            operator.abort();
+        }
     }
 }
 

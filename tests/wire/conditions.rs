@@ -101,6 +101,22 @@ async fn a_crd_that_somebody_has_edited_is_read_once_before_its_conditions_are_w
     operator.await.expect("it ends by itself");
 }
 
+#[tokio::test(start_paused = true)]
+async fn conditions_that_no_manager_owns_any_more_go_with_the_policy() {
+    let world = World::with(&["a"]);
+    let (operator, _) = world.operates(HOUR);
+    tokio::time::sleep(MINUTE).await;
+    let mut crd = world.stored(CRDS, CRD).expect("the CRD");
+    crd["metadata"]["managedFields"] = json!([]);
+    world.put(CRDS, crd);
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), STORED);
+    set_policy(&world, 2, json!({ "selector": { "groups": ["other.io"] } }));
+    tokio::time::sleep(MINUTE).await;
+    assert_eq!(world.persisted(), "");
+    operator.abort();
+}
+
 /// Until the policies are listed, it is not known that none selects a CRD.
 #[tokio::test(start_paused = true)]
 async fn conditions_stay_while_a_restarted_operator_cannot_list_policies() {

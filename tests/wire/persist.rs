@@ -107,7 +107,7 @@ async fn what_the_first_write_of_all_drops_is_named() {
     let stopped = operator::persist(&cluster, pass(&world), &mut |_| ()).await.expect_err("it stops");
     assert_eq!(log.count(is_write), 1);
     assert_eq!(stopped.passed.counts.objects, 0);
-    let sentence = "writes dropped fields while the CRD changed: .spec.name (1 object)";
+    let sentence = "writes dropped fields, by a change of the CRD or by admission: .spec.name (1 object)";
     assert_eq!(lost(&stopped.passed), (vec![(".spec.name", 1)], sentence));
 }
 
@@ -123,7 +123,7 @@ async fn what_only_the_crd_read_again_shows_to_be_dropped_is_named() {
         }
     };
     let passed = operator::persist(&cluster, begun, &mut progress).await.expect("it comes to its end");
-    let sentence = "writes dropped fields while the CRD changed: .spec.name (3 objects)";
+    let sentence = "writes dropped fields, by a change of the CRD or by admission: .spec.name (3 objects)";
     assert_eq!(lost(&passed), (vec![(".spec.name", 3)], sentence));
 }
 

@@ -1,12 +1,13 @@
-//! What Etch reports of policies that do not do what their author meant.
+//! What Etch reports of policies that do not do what their author meant, and what their edits cost.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::generation::slow;
 use super::pass_status::set_policy;
 use super::server::{Answer, Request};
-use super::world::{MINUTE, POLICIES, World};
+use super::world::{HOUR, MINUTE, POLICIES, World, is_write};
 
 /// A condition of a policy, as `status reason: message`.
 fn said(world: &World, policy: &str, kind: &str) -> String {
@@ -72,5 +73,18 @@ async fn a_policy_whose_status_is_refused_holds_up_no_other() {
     assert!(said(&world, "default", "Ready").starts_with("True NothingSelected"));
     let refused = log.count(is_status);
     assert!((8..20).contains(&refused), "{refused} attempts in half an hour");
+    operator.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_is_edited_all_the_time_lets_each_object_be_written_once() {
+    let world = slow(100, 20, json!({}));
+    let (operator, log) = world.operates(HOUR);
+    for edit in 0..60 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        set_policy(&world, 3 + edit, json!({ "maxWritesPerSecond": 20 + edit % 2 }));
+    }
+    assert_eq!(log.count(is_write), 100);
+    assert_eq!(world.persisted(), "True AllPersisted: all 100 objects store their defaults");
     operator.abort();
 }

@@ -263,7 +263,10 @@ async fn every_refusal_has_its_outcome() {
         (Answer::text(422, another_uid.to_string()), "Conflict"),
         (forbidden("create"), "Gone"),
         (forbidden("patch"), "Forbidden { verb: Patch }"),
-        (Answer::invalid(quoting), "Invalid: the object is invalid with its defaults"),
+        (
+            Answer::invalid(quoting),
+            "Invalid: the object is invalid with its defaults, or with what admission changes in it",
+        ),
         (Answer::status(500, "InternalError", quoting), "failed: the API server answered 500 InternalError"),
         (
             Answer::status(

@@ -2,6 +2,7 @@
 //! It must not hold a value of any object, nor use a type of the server's own (fact C2).
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::words::words;
 use kube_structural_schema::json::Json;
@@ -228,6 +229,20 @@ pub fn present(crd: &Json) -> Vec<Condition> {
     all.filter_map(|condition| Condition::deserialize(condition).ok())
         .filter(|condition| TYPES.contains(&condition.r#type.as_str()))
         .collect()
+}
+
+/// A merge patch that takes our conditions off a CRD as it was read; `None` if it has none.
+///
+/// Not an apply: that takes away only what `managedFields` names as ours, and a client may have cleared these.
+pub fn removal(crd: &Json) -> Option<Json> {
+    let (metadata, all) = (&crd["metadata"], crd["status"]["conditions"].as_array()?);
+    let others: Vec<_> =
+        all.iter().filter(|condition| TYPES.iter().all(|ours| condition["type"] != *ours)).collect();
+    let body = json!({
+        "metadata": { "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"] },
+        "status": { "conditions": others },
+    });
+    (others.len() < all.len()).then(|| body.into())
 }
 
 /// Whether two sets of conditions agree. The generation does not count where the server does not keep it.

@@ -160,7 +160,7 @@ pub fn about_drops(
         warning: true,
         reason: "HiddenFieldsDropped".to_owned(),
         action: "PersistDefaults",
-        note: list(&news, "dropped what etcd may have held of fields that the schema no longer has"),
+        note: list(&news, "writes dropped what etcd may have held of these fields"),
     })
 }
 
@@ -295,11 +295,11 @@ mod tests {
         let now = report(&[(".spec.legacy", 3), (".spec.old", 1)]);
         let note =
             |before: Option<&DefaultsReportStatus>| about_drops(&crd(), before, &now).map(|event| event.note);
-        let all = "dropped what etcd may have held of fields that the schema no longer has: \
+        let all = "writes dropped what etcd may have held of these fields: \
                    3 objects: .spec.legacy, 1 object: .spec.old";
         assert_eq!(note(None).as_deref(), Some(all));
         let more = note(Some(&report(&[(".spec.legacy", 1), (".spec.old", 1)]))).expect("news");
-        assert!(more.ends_with("no longer has: 2 objects: .spec.legacy"), "{more}");
+        assert!(more.ends_with("of these fields: 2 objects: .spec.legacy"), "{more}");
         assert_eq!(note(Some(&now)), None);
     }
 

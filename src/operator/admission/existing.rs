@@ -63,6 +63,8 @@ struct Checked<'k> {
     found: ExistingObjects,
     /// See [`LastCheck::is_withheld`].
     is_withheld: bool,
+    /// Whether the API server serves none of its targets.
+    is_unserved: bool,
 }
 
 /// A check that is over.
@@ -151,7 +153,7 @@ impl ExistingChecker {
         before: Option<LastCheck>,
         last: &mut BTreeMap<String, LastCheck>,
     ) {
-        let Checked { schema, found, is_withheld } = checked;
+        let Checked { schema, found, is_withheld, is_unserved } = checked;
         let is_asked = before.as_ref().is_some_and(|last| last.inputs.asked != schema.inputs.asked);
         let mut backoff = before.map_or(Backoff::new(FIRST_WAIT, LAST_WAIT), |last| last.backoff);
         let (at, inputs) = (Instant::now(), schema.inputs.clone());
@@ -166,7 +168,7 @@ impl ExistingChecker {
         if found.complete && ![INCOMPLETE, FORBIDDEN].contains(&reason) {
             backoff.succeeded();
         }
-        self.shared.lock().checked(&schema.name, &inputs, found, is_asked);
+        self.shared.lock().checked(&schema.name, &inputs, found, is_asked, is_unserved);
         let again = wait.map(|wait| at + wait);
         last.insert(schema.name.clone(), LastCheck { inputs, at, again, is_withheld, backoff });
     }
@@ -190,6 +192,7 @@ impl ExistingChecker {
             (&*schema.name, Tally::new(schema.persist, is_storing, schema.restricted))
         };
         let mut tallies: BTreeMap<&str, Tally> = due.iter().map(tally).collect();
+        let mut unserved = BTreeSet::new();
         for resource in resources {
             // What other schemas set counts as well, before the verdict.
             let judges: Vec<CheckedSchema> =
@@ -201,13 +204,17 @@ impl ExistingChecker {
             if let Err(why) = self.check_resource(&resource, &judges, &mut counting).await {
                 debug!(%resource, why, "cannot check existing objects");
                 counting.values_mut().for_each(|tally| tally.unseen(&why));
+                if why == not_served(&resource) {
+                    unserved.insert(resource);
+                }
             }
             tallies.append(&mut counting);
         }
         let found = due.iter().map(|schema| {
             let tally = tallies.remove(&*schema.name).unwrap_or_default();
             let is_withheld = tally.is_withheld();
-            Checked { schema, found: tally.found(schema.inputs.generation, now()), is_withheld }
+            let is_unserved = listed[&*schema.name].is_subset(&unserved);
+            Checked { schema, found: tally.found(schema.inputs.generation, now()), is_withheld, is_unserved }
         });
         found.collect()
     }
@@ -350,7 +357,11 @@ fn named(object: &Object, resource: &Resource) -> ObjectName {
 /// Why objects were not listed. The server's own words may quote values.
 fn unlisted(error: &ReadError, resource: &Resource) -> String {
     match error.code() {
-        Some(404) => format!("{resource} is not served"),
+        Some(404) => not_served(resource),
         code => unreadable(code, &resource.to_string()),
     }
+}
+
+fn not_served(resource: &Resource) -> String {
+    format!("{resource} is not served")
 }

@@ -33,6 +33,8 @@ pub(super) struct Schema {
     pub(super) status: EmbeddedSchemaStatus,
     /// What was found of existing objects since this replica leads.
     pub(super) existing: Option<ExistingObjects>,
+    /// Whether the API server served none of its targets then.
+    pub(super) is_unserved: bool,
     /// The value of its annotation [`RECHECK`].
     asked: Option<String>,
     /// What was declared, as it was read.
@@ -170,7 +172,7 @@ impl State {
                     }
                     Err(problems) => (good, problems),
                 };
-                Schema { uid, generation, status, existing, asked, spec, problems, good }
+                Schema { uid, generation, status, existing, is_unserved: false, asked, spec, problems, good }
             }
         };
         if schema.good.is_none() {
@@ -298,8 +300,10 @@ impl State {
         inputs: &Inputs,
         mut found: ExistingObjects,
         is_asked: bool,
+        is_unserved: bool,
     ) {
         if let Some(schema) = self.schemas.get_mut(name).filter(|schema| schema.uid == inputs.uid) {
+            schema.is_unserved = is_unserved;
             if let Some(lost) = schema.owners_lost(found.observed_generation) {
                 found.persisted = Some(lost.clone());
             }

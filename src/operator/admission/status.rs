@@ -6,9 +6,11 @@ use jiff::Timestamp;
 
 use super::state::{Schema, State};
 use etch_admission::api::{EmbeddedSchemaStatus, LastGood, PersistedDefaults, SETTLING};
+use etch_admission::spec::Target;
 use etch_admission::tally::{ALL_PERSISTED, INCOMPLETE};
 use etch_admission::{Problem, is_asked_about};
 use etch_core::condition::PERSISTED;
+use etch_core::crd::Resource;
 use etch_core::policy::{STALLED, condition_after};
 
 /// How many problems a message names, and its length at most.
@@ -116,6 +118,15 @@ fn status(
             ("False", "NotAsked", message.to_owned())
         }
         (Some(_), Some((reason, message))) => ("False", reason, message),
+        (Some(good), None) if schema.is_unserved => {
+            let targets: BTreeSet<String> = good.declared.targets.iter().map(named).collect();
+            let targets: Vec<String> = targets.into_iter().take(NAMED).collect();
+            let message = format!(
+                "the API server does not serve {}, so it may ask about no object of the schema",
+                targets.join(", ")
+            );
+            ("False", "TargetsNotServed", message)
+        }
         (Some(good), None) if good.generation == generation || schema.problems.is_empty() => {
             ("True", "Served", "Etch answers requests by this generation".to_owned())
         }
@@ -151,6 +162,11 @@ fn status(
         existing,
         last_good: last_good(schema),
     }
+}
+
+/// The resource of a target.
+fn named(Target { group, version, resource, .. }: &Target) -> String {
+    Resource::new(group, version, resource).to_string()
 }
 
 /// What the status has to remember; the object itself has only the generation that cannot be served.
@@ -254,6 +270,13 @@ mod tests {
         }
         let expected = [("True", "AllKnown"), ("True", "Compiled"), ("True", "Served")];
         assert_eq!(reasons(&state, &refused("b")), pairs(expected));
+        let unserved = |state: &mut State, is_unserved| {
+            state.schemas.get_mut("a").expect("it is there").is_unserved = is_unserved;
+        };
+        unserved(&mut state, true);
+        let expected = [("True", "AllKnown"), ("True", "Compiled"), ("False", "TargetsNotServed")];
+        assert_eq!(reasons(&state, &Unserved::default()), pairs(expected));
+        unserved(&mut state, false);
         let mut never = State::default();
         never.schema_event(schema_of_group("admissionregistration.k8s.io", 1, ".spec", json!({})));
         let expected = [("False", "FactsMissing"), ("True", "Compiled"), ("False", "NotAsked")];

@@ -48,11 +48,14 @@ pub(crate) async fn reconcile(crd: Arc<CrdMeta>, context: Arc<Context>) -> Resul
     slot.set_pause(target.settings.as_ref().and_then(|settings| settings.pause.as_ref()));
     slot.set_resumed(target.resumed);
     if !slot.is_current(&target) {
-        match slot.is_of(&target) {
+        let before = match slot.is_of(&target) {
             true => slot.stop_after_writes().await,
-            false => slot.stop().await,
-        }
-        begin(&mut slot, &name, target, &context).await?;
+            false => {
+                slot.stop().await;
+                None
+            }
+        };
+        begin(&mut slot, &name, target, before, &context).await?;
     }
     proceed(&mut slot, &name, &context).await
 }
@@ -64,9 +67,16 @@ pub(crate) fn retry(crd: Arc<CrdMeta>, failed: &Error, context: Arc<Context>) ->
     Action::requeue(again_in)
 }
 
-/// Reads the CRD, checks it, and sets what conditions do not depend on its objects.
-async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Context>) -> Result<(), Error> {
-    if target.settings.is_none() && target.revision.entry.is_none() {
+/// Reads the CRD, checks it, and sets what conditions do not depend on its objects. `before` is the task that
+/// another policy has ended.
+async fn begin(
+    slot: &mut Slot,
+    name: &str,
+    target: Target,
+    before: Option<Box<CrdTask>>,
+    context: &Arc<Context>,
+) -> Result<(), Error> {
+    if target.settings.is_none() && target.revision.entry.is_none() && !slot.was_governed() {
         context.cluster.metrics().forget(name);
         slot.begin(target, Phase::Unmanaged);
         return Ok(());
@@ -98,7 +108,11 @@ async fn begin(slot: &mut Slot, name: &str, target: Target, context: &Arc<Contex
     let phase = match (at_rest, target.settings.clone(), checked.crd.clone()) {
         (None, Some(settings), Some(crd)) => {
             let settings = checked.findings.permitted(settings);
-            Phase::Ready(Box::new(context.task(crd, checked, settings, status, turn, slot)))
+            let mut task = context.task(crd, checked, settings, status, turn, slot);
+            if let Some(before) = before {
+                task.continue_after(*before);
+            }
+            Phase::Ready(Box::new(task))
         }
         (at_rest, ..) => {
             context.cluster.metrics().forget_phantom_objects(name);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::task::CrdTask;
@@ -21,6 +21,8 @@ use etch_core::rbac::MissingPermissions;
 
 /// How often a missing permission is asked for again. Where Etch has few permissions, every CRD asks.
 pub(super) const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// How long a task may take to report what it has found out, where another policy follows.
+const HANDOVER: Duration = Duration::from_secs(5);
 /// So that CRDs do not all ask at the same moment after permissions have changed.
 const SPREAD: Duration = Duration::from_secs(3);
 
@@ -65,6 +67,8 @@ pub(crate) struct Target {
 pub(crate) struct Slot {
     target: Option<Target>,
     phase: Phase,
+    /// Whether a policy governed it when it was last begun: it has our conditions, whatever `managedFields` names.
+    was_governed: bool,
     /// Notifies the status writer at which revision the CRD is: another client may have changed our conditions.
     shown: watch::Sender<CrdRevision>,
     /// Notifies the task that writes are paused, or may continue.
@@ -115,6 +119,8 @@ pub(super) enum WaitReason {
 pub(crate) struct RunningTask {
     task: JoinHandle<()>,
     outcome: oneshot::Receiver<Option<(Box<CrdTask>, Next)>>,
+    /// Notifies it that another policy is in force.
+    superseded: watch::Sender<bool>,
     /// See [`ObjectReconciler::writes`](crate::operator::object::reconcile::ObjectReconciler::writes).
     writes: TaskTracker,
 }
@@ -124,6 +130,7 @@ impl Slot {
         Self {
             target: None,
             phase: Phase::Unmanaged,
+            was_governed: false,
             shown: watch::Sender::default(),
             pause: watch::Sender::default(),
             resumed: watch::Sender::default(),
@@ -189,7 +196,13 @@ impl Slot {
         self.shown.subscribe()
     }
 
+    /// Whether it may carry our conditions where none of `managedFields` shows it.
+    pub(super) fn was_governed(&self) -> bool {
+        self.was_governed
+    }
+
     pub(super) fn begin(&mut self, target: Target, phase: Phase) {
+        self.was_governed = target.settings.is_some();
         self.target = Some(target);
         self.phase = phase;
         // A task that panics again waits longer.
@@ -241,13 +254,18 @@ impl Slot {
     }
 
     /// Ends what is under way after its writes: no further one begins, and those under way come to their end.
-    /// Under another policy, none may follow that completes them.
-    pub(super) async fn stop_after_writes(&mut self) {
-        if let Phase::Running(work) = &self.phase {
+    /// Under another policy, none may follow that completes them. Returns the task if it has ended by itself, with
+    /// what it has found out.
+    pub(super) async fn stop_after_writes(&mut self) -> Option<Box<CrdTask>> {
+        let mut ended = None;
+        if let Phase::Running(work) = &mut self.phase {
+            work.superseded.send_replace(true);
             work.writes.close();
             work.writes.wait().await;
+            ended = timeout(HANDOVER, &mut work.outcome).await.ok().and_then(Result::ok).flatten();
         }
         self.stop().await;
+        ended.map(|(task, _)| task)
     }
 
     /// Ends what is under way, and waits until it has ended: no write of it follows.
@@ -306,7 +324,7 @@ impl RunningTask {
     ) -> Self {
         use tracing::Instrument as _;
         let (sender, outcome) = oneshot::channel();
-        let writes = task.writes.clone();
+        let (writes, superseded) = (task.writes.clone(), task.superseded.clone());
         let work = async move {
             let worked = AssertUnwindSafe(async {
                 let next = task.run().await;
@@ -316,7 +334,7 @@ impl RunningTask {
             let _ = sender.send(worked.catch_unwind().await.ok());
             ended();
         };
-        Self { task: tokio::spawn(work.instrument(span)), outcome, writes }
+        Self { task: tokio::spawn(work.instrument(span)), outcome, superseded, writes }
     }
 
     /// The task, and what is to be done next; `None` while it works.

@@ -13,6 +13,7 @@ use tracing::{Span, debug, info, warn};
 
 use crate::cluster::{GenerationCheck, Pace, Permissions, Scope, ScopedWatch, WatchUpdate};
 use crate::operator::crd::check::READ_PATIENCE;
+use crate::operator::crd::log;
 use crate::operator::object::driver::{Admission, Event, ObjectDriver, received};
 use crate::operator::object::pause::PauseWatch;
 use crate::operator::object::reconcile::ObjectReconciler;
@@ -29,12 +30,13 @@ use etch_core::engine::pass;
 use etch_core::engine::status::{CrdRevision, Status};
 use etch_core::engine::watching::Change;
 use etch_core::object_machine::Rules;
-use etch_core::stored_versions::Trim;
 
 /// What happens around a CRD that its machine is to know.
 pub(crate) struct Signals {
     /// The pause that is in force.
     pub(crate) pause: watch::Receiver<Option<Pause>>,
+    /// Whether another policy is in force, so that a pass under way is to end.
+    pub(crate) is_superseded: watch::Receiver<bool>,
     /// The generation that a user has resumed after its canary.
     pub(crate) resumed: watch::Receiver<Option<i64>>,
     /// Since when, and why, changes of CRDs or policies are not noticed; `None` while they are.
@@ -58,6 +60,8 @@ pub(crate) struct CrdTask {
     pub(crate) refusal_log: Arc<RefusalLog>,
     /// See [`ObjectReconciler::writes`].
     pub(crate) writes: TaskTracker,
+    /// Notifies it that another policy is in force.
+    pub(crate) superseded: watch::Sender<bool>,
     /// Its turn to be read, kept until its first conditions are written; `None` if it has some, or has
     /// defaults.
     pub(crate) turn: Option<OwnedSemaphorePermit>,
@@ -72,6 +76,8 @@ struct Work {
     pass: PassSpan,
     /// Until when the turn lasts at most.
     turn_ends: Instant,
+    /// Whether it only ends its pass, for another policy is in force.
+    is_ending: bool,
 }
 
 /// The span of a pass, and since when objects are processed.
@@ -103,6 +109,7 @@ impl CrdTask {
             watch: None,
             pass: PassSpan { span: Span::none(), began: Instant::now() },
             turn_ends: Instant::now() + READ_PATIENCE,
+            is_ending: false,
         };
         loop {
             work.measure(&mut self.machine);
@@ -117,8 +124,23 @@ impl CrdTask {
             if !self.machine.is_opening() {
                 self.turn = None;
             }
+            if *self.signals.is_superseded.borrow_and_update() {
+                let is_first = !std::mem::replace(&mut work.is_ending, true);
+                if is_first && self.machine.pass().is_some() {
+                    self.machine.end_pass(self.writer.now().at);
+                    continue;
+                }
+                if is_first || self.machine.watching().is_some() {
+                    return Next::Changed;
+                }
+            }
             self.wait(&mut work).await;
         }
+    }
+
+    /// Continues with what the task before has found out, which another policy has ended.
+    pub(crate) fn continue_after(&mut self, before: Self) {
+        self.machine.continue_after(*before.machine);
     }
 
     /// The CRD.
@@ -148,7 +170,8 @@ impl CrdTask {
     async fn wait(&mut self, work: &mut Work) {
         let Self { machine, writer, signals, turn, .. } = self;
         let Work { writes, question, objects, watch, turn_ends, .. } = work;
-        let Signals { pause, resumed, watch_failure, shown, restore_sign, permissions } = signals;
+        let Signals { pause, is_superseded, resumed, watch_failure, shown, restore_sign, permissions } =
+            signals;
         let (is_watching, wants_changes) = (machine.watching().is_some(), machine.wants_changes());
         if let Some(watch) = watch.as_mut().filter(|_| !wants_changes) {
             watch.rest();
@@ -176,6 +199,7 @@ impl CrdTask {
             Ok(()) = pause.changed() => {
                 machine.set_pause(writer.now().at, pause.borrow_and_update().clone());
             }
+            Ok(()) = is_superseded.changed() => {}
             Ok(()) = resumed.changed() => {
                 machine.set_resumed(writer.now().at, *resumed.borrow_and_update());
             }
@@ -252,7 +276,11 @@ impl CrdTask {
             cluster: self.writer.cluster.clone(),
             pace: self.pace.clone(),
             own_pace: Some(self.own_pace.clone()),
-            pause_watch: Some(PauseWatch::new(self.signals.pause.clone(), begun_under)),
+            pause_watch: Some(PauseWatch::new(
+                self.signals.pause.clone(),
+                begun_under,
+                self.signals.is_superseded.clone(),
+            )),
             cancelled: None,
             scope: self.scope(),
             rules,
@@ -292,7 +320,7 @@ impl CrdTask {
                 }
                 Question::Trim(versions) => {
                     let trimmed = cluster.trim_stored_versions(&crd, &versions).await;
-                    log_trim(&versions, &trimmed);
+                    log::trimmed(&versions, &trimmed);
                     Answer::Trimmed(trimmed)
                 }
                 Question::ResumePoint { objects, .. } => {
@@ -320,7 +348,7 @@ impl CrdTask {
                 cluster.metrics().phantom_objects(name, phantoms);
                 cluster.metrics().pass_duration.observe(pass.began.elapsed().as_secs_f64());
                 let span = std::mem::replace(&mut pass.span, Span::none());
-                span.in_scope(|| log_end(counts, asked));
+                span.in_scope(|| log::pass_ended(counts, asked));
                 spans::finish(&span, counts, reason);
             }
             Note::ObjectsChanged { counts, phantoms } => {
@@ -330,7 +358,7 @@ impl CrdTask {
             }
             Note::Dropped(object, paths) => {
                 let paths = spans::in_words(&paths);
-                warn!(%object, paths, "a write dropped fields while the CRD changed");
+                warn!(%object, paths, "a write dropped fields, by a change of the CRD or by admission");
             }
             Note::RecordIgnored(reason) => info!(reason, "ignoring the recorded pass"),
             Note::Halted(reason, next) => {
@@ -437,39 +465,6 @@ async fn sleep_until(moment: Option<std::time::Instant>) {
 /// The answer, and a line in the log where there is none.
 fn unless<T>(answer: Result<T, CallError>, what: &str) -> Result<T, CallError> {
     answer.inspect_err(|error| debug!(%error, "{what}"))
-}
-
-fn log_trim(versions: &[String], trimmed: &Result<Trim, CallError>) {
-    match trimmed {
-        Ok(Trim::Done) => info!(?versions, "took old versions out of status.storedVersions"),
-        Ok(Trim::Changed) => info!(?versions, "the CRD has changed; no version was taken out"),
-        Ok(Trim::Migrated) => {
-            info!(?versions, "waiting for a StorageVersionMigration; no version was taken out")
-        }
-        Err(error) => warn!(?versions, %error, "cannot take versions out of status.storedVersions"),
-    }
-}
-
-/// Logs the end of a pass; `asked` is the number of objects that needed a request.
-fn log_end(counts: Counts, asked: u64) {
-    info!(
-        objects = counts.objects,
-        written = counts.written,
-        already_stored = counts.already_stored,
-        followed = counts.followed,
-        kept = counts.kept,
-        due = counts.due,
-        unproved = counts.unproved,
-        held = counts.held,
-        rejected = counts.rejected,
-        unknown = counts.unknown,
-        ignored = counts.ignored,
-        terminating = counts.terminating,
-        too_deep = counts.too_deep,
-        not_selected = counts.not_selected,
-        asked,
-        "pass ended"
-    );
 }
 
 #[cfg(test)]

@@ -220,7 +220,7 @@ impl ObjectReconciler {
             }
             Stop::FieldsDropped(paths) => {
                 let (object, paths) = (object.identity().to_string(), in_words(&paths));
-                error!(object, paths, "dropped fields that the schema no longer has");
+                error!(object, paths, "a write dropped fields, by a change of the CRD or by admission");
                 StopReason::FieldsDropped { object, paths }
             }
             Stop::CrdChanged => StopReason::CrdChanged,

@@ -166,7 +166,7 @@ impl World {
         Answer::Stream(changes.take_until(end).boxed())
     }
 
-    /// Carries out an apply of our conditions.
+    /// Carries out an apply of our conditions, which removes only what it owns, or a merge patch.
     pub(crate) fn set_conditions(&self, name: &str, body: &Value) -> Answer {
         let mut crd = self.stored(CRDS, name).expect("the CRD");
         let expected = &body["metadata"]["resourceVersion"];
@@ -174,7 +174,10 @@ impl World {
             return Answer::status(409, "Conflict", "the object has been modified");
         }
         let conditions = body["status"]["conditions"].clone();
-        if crd["status"]["conditions"] != conditions {
+        let owners = crd["metadata"]["managedFields"].as_array();
+        let is_apply = !body["kind"].is_null();
+        let keeps_all = is_apply && conditions == json!([]) && owners.is_none_or(Vec::is_empty);
+        if crd["status"]["conditions"] != conditions && !keeps_all {
             crd["metadata"]["managedFields"] = match conditions.as_array() {
                 Some(all) if !all.is_empty() => json!([{
                     "manager": "etch", "operation": "Apply", "apiVersion": "apiextensions.k8s.io/v1",

@@ -106,6 +106,10 @@ pub struct DefaultsReportStatus {
     /// The resource version up to which Etch has processed every object, except those listed below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
+    /// Whether `through` is only what the CRD itself shows, by an annotation or a condition, and no pass has proved: one that writes
+    /// does not rely on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shown_by_crd: bool,
     /// While a pass runs: the object, as `namespace/name`, up to which Etch has processed every object. For the objects after it,
     /// `through` means only that those written later hold their defaults.
     #[serde(skip_serializing_if = "Option::is_none")]

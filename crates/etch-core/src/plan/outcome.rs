@@ -237,7 +237,9 @@ fn rejected(kind: RejectionKind, refusal: &Refusal) -> Outcome {
                 .to_owned()
         }
         RejectionKind::Admission => format!("{admission} refused it"),
-        RejectionKind::Invalid => "the object is invalid with its defaults".to_owned(),
+        RejectionKind::Invalid => {
+            "the object is invalid with its defaults, or with what admission changes in it".to_owned()
+        }
         RejectionKind::TooLarge => "the object exceeds the size limit with its defaults".to_owned(),
         RejectionKind::Owners => {
             "the API server cannot read its managedFields, and refuses every server-side apply; correct them"
@@ -299,7 +301,7 @@ mod tests {
                 "etcdserver: request is too large".to_owned(),
                 "TooLarge: the object exceeds the size limit with its defaults",
             ),
-            (422, "spec.a: Invalid value: 1".to_owned(), "Invalid: the object is invalid with its defaults"),
+            (422, "spec.a: Invalid value: 1".to_owned(), "Invalid: the object is invalid with its defaults, or with what admission changes in it"),
             (
                 422,
                 "x \"a\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'b' denied request: no"
@@ -319,7 +321,7 @@ mod tests {
             (
                 500,
                 "failed to create typed live object (a; g): .spec.x: expected".to_owned(),
-                "Invalid: the object is invalid with its defaults",
+                "Invalid: the object is invalid with its defaults, or with what admission changes in it",
             ),
             (
                 500,

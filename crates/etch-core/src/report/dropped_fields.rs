@@ -104,7 +104,8 @@ impl DroppedFields {
         let places =
             self.lost.iter().map(|(place, objects)| format!("{place} ({})", counted(*objects, "object")));
         let places: Vec<String> = places.collect();
-        (!places.is_empty()).then(|| list(&places, "writes dropped fields while the CRD changed"))
+        (!places.is_empty())
+            .then(|| list(&places, "writes dropped fields, by a change of the CRD or by admission"))
     }
 
     /// Puts it all into a report.
@@ -196,7 +197,7 @@ mod tests {
         dropped.lose(&of("b"), &[path(".spec.legacy")]);
         let status = report(&dropped, 1);
         assert_eq!((status.counts.dropped, status.dropped[0].objects, status.cleared.len()), (2, 2, 0));
-        let lost = "writes dropped fields while the CRD changed: .spec.legacy (2 objects)";
+        let lost = "writes dropped fields, by a change of the CRD or by admission: .spec.legacy (2 objects)";
         assert_eq!(dropped.lost().as_deref(), Some(lost));
     }
 

@@ -46,7 +46,10 @@ pub(super) fn past(report: &DefaultsReportStatus) -> PreviousDefaults {
         finished: report.finished.clone(),
         verify_at: report.verify_at.clone(),
         // What was not selected then is not covered.
-        through: report.through.clone().filter(|_| is_on_record(report) && report.objects.is_none()),
+        through: report
+            .through
+            .clone()
+            .filter(|_| is_on_record(report) && report.objects.is_none() && !report.shown_by_crd),
         open: open.map(|exceptions| exceptions.uids.clone()),
         exceptions: problems.map(|problem| problem.uid.clone()).collect(),
         defaults: report

@@ -53,6 +53,8 @@ pub struct ReportState {
     /// What is served now, and what was since the resource version of the last record.
     served: Vec<ServedVersion>,
     recorded: Option<(String, Vec<ServedVersion>)>,
+    /// Whether the record is only what the CRD itself shows.
+    is_shown_by_crd: bool,
     storage_version: String,
     digest: String,
     first_seen: Timestamp,
@@ -146,6 +148,7 @@ impl ReportState {
                     .and_then(|report| carried(report, crd))
                     .and_then(|(before, served)| Some((before.through?, served))),
             },
+            is_shown_by_crd: still.is_some_and(|report| report.shown_by_crd),
             first_seen: first_seen.map_or(now, |time| time.0),
             verify_at,
             canary: still.and_then(|report| report.canary.clone()),
@@ -178,6 +181,11 @@ impl ReportState {
     /// The namespaces that are read, as a report has them.
     pub(super) fn read_namespaces(&self) -> Vec<String> {
         self.within.as_ref().map(|within| within.names().to_vec()).unwrap_or_default()
+    }
+
+    /// Sets whether the record is only what the CRD itself shows.
+    pub fn set_shown_by_crd(&mut self, is_shown_by_crd: bool) {
+        self.is_shown_by_crd = is_shown_by_crd;
     }
 
     /// When these defaults were first seen.
@@ -370,6 +378,7 @@ impl ReportState {
             started: times.started.map(Time),
             finished: times.finished.map(Time),
             through: through.map(|through| through.to_string()),
+            shown_by_crd: self.is_shown_by_crd && through.is_some(),
             upto: None,
             owners_lost: None,
             objects,

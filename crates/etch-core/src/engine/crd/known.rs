@@ -14,6 +14,7 @@ use crate::crd::Crd;
 use crate::engine::Now;
 use crate::engine::retries::Retries;
 use crate::object::Identity;
+use crate::plan::Shown;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::dropped_fields::DroppedFields;
 use crate::report::open_report::OpenReport;
@@ -28,6 +29,8 @@ pub(super) struct Known {
     pub(super) report: Option<OpenReport>,
     /// What is known of the objects, from before the last pass ended.
     pub(super) checkpoint: Option<Checkpoint>,
+    /// Whether that is only what the CRD itself shows, which many may write.
+    is_shown_by_crd: bool,
     /// Whether the report is not the one that Etch wrote last: until a pass begins it is no source of a
     /// checkpoint.
     is_restored: bool,
@@ -81,6 +84,7 @@ impl Known {
         Self {
             report: None,
             checkpoint: None,
+            is_shown_by_crd: false,
             is_restored: false,
             dropped: Vec::new(),
             dropped_before: None,
@@ -138,15 +142,40 @@ impl Known {
         self.dropped_before = self.report.take().map(|open| open.ledger.dropped);
     }
 
-    /// Takes from the report what it has on record, unless something newer is known.
+    /// Takes from the report what it has on record, unless something newer is known. What only the CRD itself
+    /// shows is nothing to those who write.
     pub(super) fn recall(&mut self, report: Option<&DefaultsReportStatus>, task: &Task) {
-        let recorded = report.filter(|_| !self.is_restored);
+        if task.writes() && self.is_shown_by_crd {
+            self.checkpoint = None;
+        }
+        let counts = |report: &&DefaultsReportStatus| !task.writes() || !report.shown_by_crd;
+        let recorded = report.filter(|_| !self.is_restored).filter(counts);
         if self.checkpoint.is_none() {
             self.checkpoint = recorded.and_then(|report| Checkpoint::from_report(report, &task.crd));
+            self.is_shown_by_crd = recorded.is_some_and(|report| report.shown_by_crd);
+        }
+        if let Some(open) = &mut self.report {
+            open.state.set_shown_by_crd(self.is_shown_by_crd);
         }
         if let (None, Some(_), Some(report)) = (&self.checkpoint, task.canary.hold(), recorded) {
             let rejected = Rejected::from_report(report);
             self.checkpoint = Some(Checkpoint { rejected, ..Checkpoint::empty(&task.crd) });
+        }
+    }
+
+    /// Takes over what is known of the objects.
+    pub(super) fn continue_after(&mut self, other: Self) {
+        self.checkpoint = other.checkpoint.filter(|_| !other.is_restored);
+        self.is_shown_by_crd = other.is_shown_by_crd;
+    }
+
+    /// Takes from the CRD what it shows itself of an earlier pass.
+    pub(super) fn recall_from_crd(&mut self, shown: &Shown) {
+        let record = shown.record.clone();
+        self.checkpoint = record.map(|record| Checkpoint { record, ..Checkpoint::default() });
+        self.is_shown_by_crd = true;
+        if let Some(open) = &mut self.report {
+            open.state.set_shown_by_crd(true);
         }
     }
 

@@ -1,5 +1,7 @@
 //! How an attempt ends: what is known of the objects then, what is reported, and what follows.
 
+use std::time::Instant;
+
 use super::{Asked, CrdMachine, Phase, Then};
 use crate::api::{DefaultsReport, DefaultsReportStatus};
 use crate::call_error::CallError;
@@ -14,6 +16,24 @@ use kube_structural_schema::json::Json;
 
 /// In the order in which they follow one another.
 impl<H> CrdMachine<H> {
+    /// Begins nothing more of a pass, for another policy is in force.
+    pub fn end_pass(&mut self, now: Instant) {
+        if let Phase::Passes(passing) = &mut self.phase {
+            passing.pause(now);
+        }
+    }
+
+    /// Continues with what is known of the objects after a pass that another policy has ended: one that changes
+    /// all the time would otherwise have each pass ask again about those before.
+    pub fn continue_after(&mut self, other: Self) {
+        let (this, before) = (&self.task.crd, &other.task.crd);
+        if (this.uid(), this.generation(), this.digest())
+            == (before.uid(), before.generation(), before.digest())
+        {
+            self.known.continue_after(other.known);
+        }
+    }
+
     /// Ends what is under way about objects, keeps what is known of them, and finds out what follows.
     pub(super) fn halt(&mut self, error: CrdError, now: Now) {
         match std::mem::replace(&mut self.phase, Phase::Over) {

@@ -14,7 +14,6 @@ use crate::engine::crd::opening::Opening;
 use crate::engine::crd::passing::{Passing, Purpose};
 use crate::engine::crd::protocol::{Command, Next, Note, Question};
 use crate::engine::crd::versions::COUNT_AGAIN;
-use crate::plan::Shown;
 use crate::rbac::Allowed;
 use crate::report::checkpoint::Checkpoint;
 use crate::report::state::ReportState;
@@ -105,12 +104,11 @@ impl<H> CrdMachine<H> {
     }
 
     /// Records what the CRD itself shows of an earlier pass. Where there is no report and the condition alone
-    /// shows it, a report takes it over, before another condition replaces that one.
+    /// shows it, a report takes it over, marked as such, before another condition replaces that one.
     fn recall_from_crd(&mut self, lacks_report: bool, now: Now) {
-        let Shown { record, through, .. } = &self.task.shown_by_crd;
-        let record = record.clone();
-        self.known.checkpoint = record.map(|record| Checkpoint { record, ..Checkpoint::default() });
-        if let (true, Some(through), Some(open)) = (lacks_report, *through, &self.known.report) {
+        let shown = &self.task.shown_by_crd;
+        self.known.recall_from_crd(shown);
+        if let (true, Some(through), Some(open)) = (lacks_report, shown.through, &self.known.report) {
             self.status.set_report(open.state.taken_over(&open.ledger, through, now.date));
         }
     }
