@@ -196,6 +196,18 @@ fn broken_rules_are_told_with_their_place() {
 }
 
 #[test]
+fn columns_are_characters() {
+    for (rule, column) in
+        [("'é' == 1", 5), ("'日本' == 1", 6), ("'😀'.nope()", 9), ("'é' == 'a' && size(1) == 2", 19)]
+    {
+        let schema = with_rule(&json!({"type": "object"}), json!({"rule": rule}));
+        let broken = compile(&schema, false).expect("a rule").broken_rules();
+        let expected = format!("compilation failed: ERROR: <input>:1:{column}: ");
+        assert!(broken[0].error.starts_with(&expected), "{rule}: {}", broken[0].error);
+    }
+}
+
+#[test]
 fn a_value_that_a_clause_does_not_take_is_named_where_it_stands() {
     let octal = "octal clause can only be used on integers, was given";
     let text = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
