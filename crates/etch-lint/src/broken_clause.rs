@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::site::Site;
 use etch_core::words::first;
 use kube_crd_validation::validate;
+use kube_structural_schema::json::{Json, same};
 use kube_structural_schema::schema::{Constraints, Schema};
 
 /// The most fields that a message names.
@@ -113,8 +114,7 @@ enum Keyword<'s> {
     Required(&'s str),
     MaxProperties(i64),
     MinProperties(i64),
-    /// It is not looked into.
-    Enum,
+    Enum(&'s [Json]),
     AllOf(usize, &'s Schema),
     AnyOf(&'s [Schema]),
     OneOf(&'s [Schema]),
@@ -128,7 +128,7 @@ fn keywords(constraints: &Constraints) -> impl Iterator<Item = Keyword<'_>> {
     let others = [
         constraints.max_properties.map(Keyword::MaxProperties),
         constraints.min_properties.map(Keyword::MinProperties),
-        (!constraints.allowed.is_empty()).then_some(Keyword::Enum),
+        (!constraints.allowed.is_empty()).then_some(Keyword::Enum(&constraints.allowed)),
         some(&constraints.any_of).then_some(Keyword::AnyOf(&constraints.any_of)),
         some(&constraints.one_of).then_some(Keyword::OneOf(&constraints.one_of)),
         constraints.not.as_deref().map(Keyword::Not),
@@ -152,7 +152,14 @@ impl<'s> Keyword<'s> {
             Self::Required(name) => object.has(name),
             Self::MaxProperties(limit) => within(least, object.most(), limit),
             Self::MinProperties(limit) => not(within(least, object.most(), limit.saturating_sub(1))),
-            Self::Enum => None,
+            Self::Enum(allowed) => {
+                let is_of = |given: Option<&Value>, own: &Option<&Value>| {
+                    given.is_some_and(|given| own.is_none_or(|own| same(own, given)))
+                };
+                let may_be =
+                    |value: &Json| object.fields.iter().all(|(name, own)| is_of(value.get(name), own));
+                (!allowed.iter().any(may_be)).then_some(false)
+            }
             Self::AllOf(_, clause) => object.meets(clause),
             Self::AnyOf(clauses) => not(all(clauses.iter().map(|clause| not(object.meets(clause))))),
             Self::OneOf(clauses) => exactly_one(clauses.iter().map(|clause| object.meets(clause))),
@@ -167,7 +174,7 @@ impl<'s> Keyword<'s> {
             Self::MaxProperties(_) | Self::MinProperties(_) => {
                 return found.extend(schema.properties.iter().map(|(name, _)| name));
             }
-            Self::Enum => return,
+            Self::Enum(_) => return,
             Self::AnyOf(clauses) | Self::OneOf(clauses) => clauses,
             Self::AllOf(_, clause) | Self::Not(clause) => std::slice::from_ref(clause),
         };
@@ -182,7 +189,7 @@ impl fmt::Display for Keyword<'_> {
             Self::Required(name) => write!(f, "required: {name}"),
             Self::MaxProperties(limit) => write!(f, "maxProperties: {limit}"),
             Self::MinProperties(limit) => write!(f, "minProperties: {limit}"),
-            Self::Enum => f.write_str("enum"),
+            Self::Enum(_) => f.write_str("enum"),
             Self::AllOf(index, _) => write!(f, "allOf[{index}]"),
             Self::AnyOf(_) => f.write_str("anyOf"),
             Self::OneOf(_) => f.write_str("oneOf"),

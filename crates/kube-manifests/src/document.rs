@@ -168,12 +168,14 @@ impl Document {
     }
 
     /// Whether the document is a part of a CRD, such as a patch of kustomize: it changes something of the CRD
-    /// that it names, and has neither the CRD's group nor its names.
+    /// that it names, and has neither the CRD's group nor its plural.
     pub fn is_part_of_crd(&self) -> bool {
         let changes = match self.json.get("spec") {
-            Some(spec) => spec.as_object().is_some_and(|spec| {
-                !spec.is_empty() && !["group", "names"].iter().any(|field| spec.contains_key(*field))
-            }),
+            Some(spec) => {
+                let is_there = |pointer| spec.pointer(pointer).is_some();
+                spec.as_object().is_some_and(|spec| !spec.is_empty())
+                    && !["/group", "/names/plural"].into_iter().any(is_there)
+            }
             None => {
                 let metadata = &self.json["metadata"];
                 ["annotations", "labels"].iter().any(|field| metadata[*field].is_object())

@@ -24,8 +24,8 @@ use parts::parts;
 pub use writer::write_document;
 
 /// Reads every document of a file, and hands it over, or the error that ends the file, until the visitor
-/// breaks off. [`Malformed::TooDeep`], [`Malformed::ListInList`] and [`Malformed::NullItems`] are errors of one
-/// document, and end nothing.
+/// breaks off. [`Malformed::TooDeep`], [`Malformed::ListInList`], [`Malformed::NoObject`] and
+/// [`Malformed::NoItems`] are errors of one document, and end nothing.
 ///
 /// The items of a list are documents of their own. Documents that are null or empty are none.
 pub fn read(
@@ -129,15 +129,13 @@ impl Reading<'_> {
         let Piece { json, item, duplicates, is_too_deep } = piece;
         let refused = match (item, json.get("items")) {
             _ if is_too_deep => Some(Malformed::TooDeep(outline(&json.to_vec()).unwrap_or_default())),
+            (Some(_), _) if !json.is_object() => Some(Malformed::NoObject),
             (Some(_), Some(items)) if items.is_array() => Some(Malformed::ListInList),
-            (None, Some(items)) if is_list(&json) && items.is_null() => Some(Malformed::NullItems),
+            (None, Some(items)) if is_list(&json) && !items.is_array() => Some(Malformed::NoItems),
+            (None, None) if json["apiVersion"] == "v1" && json["kind"] == "List" => Some(Malformed::NoItems),
             _ => None,
         };
-        let is_nothing = match item {
-            _ if refused.is_some() => false,
-            Some(_) => json.is_null(),
-            None => is_blank(&json),
-        };
+        let is_nothing = refused.is_none() && item.is_none() && is_blank(&json);
         let document = self.origin.document + 1;
         self.origin.document += usize::from(item.is_none());
         if !is_nothing {

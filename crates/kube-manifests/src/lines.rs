@@ -8,6 +8,7 @@ use std::sync::Arc;
 use granit_parser::{Event, Options, Parser};
 
 use crate::document::{At, Document, Source};
+use crate::yaml::scalar;
 
 /// The lines of all places in the text that a document was read from, and others of its list with it.
 #[derive(Debug)]
@@ -115,7 +116,9 @@ impl Tree {
             Event::Scalar(..) | Event::Alias(_) => {
                 if let Some(Open { kind: Kind::Mapping { key: key @ None }, .. }) = self.open.last_mut() {
                     let name = match event {
-                        Event::Scalar(text, ..) => Some(text.to_string()),
+                        Event::Scalar(text, style, _, tag) => {
+                            scalar(text, *style, tag.as_deref()).ok().and_then(|key| key.into_key().ok())
+                        }
                         _ => None,
                     };
                     *key = Some((name, line));
@@ -159,10 +162,10 @@ impl Tree {
         }
     }
 
-    /// Adds what has ended. Of keys that are there twice, the first counts.
+    /// Adds what has ended. Of keys that are there twice, the last counts, as for kubectl.
     fn add(&mut self, place: Place, node: Node) {
         match (place, self.open.last_mut()) {
-            (Place::Below(at), Some(above)) => drop(above.node.below.entry(at).or_insert(node)),
+            (Place::Below(at), Some(above)) => drop(above.node.below.insert(at, node)),
             (Place::Key, Some(Open { kind: Kind::Mapping { key }, .. })) => *key = Some((None, node.line)),
             (Place::Document, None) => {
                 if let Some(document) = self.documents.last_mut() {
@@ -197,6 +200,10 @@ items:
 &k c: 1
 *k : [*k]
 d: *k
+yes: 1
+'on': 2
+d:
+- e
 ";
 
     fn found(document: usize, item: Option<usize>, place: &str) -> Option<usize> {
@@ -223,7 +230,10 @@ d: *k
             (2, Some(2), "a b 1 d", Some(13)),
             (2, Some(2), "a x", Some(9)),
             (2, Some(1), "other", Some(6)),
-            (3, None, "d", Some(17)),
+            (3, None, "true", Some(18)),
+            (3, None, "on", Some(19)),
+            (3, None, "d", Some(20)),
+            (3, None, "d 0", Some(21)),
             (4, None, "a", None),
         ];
         for (document, item, place, expected) in cases {

@@ -42,9 +42,12 @@ pub enum Malformed {
     /// An item of a list that is a list itself. kubectl refuses all of the document.
     #[error("is a list in a list, which kubectl refuses; put its items into the outer list")]
     ListInList,
-    /// A list with a null in place of its items, which kubectl refuses.
-    #[error("is a list with items: null, which kubectl refuses; write items: []")]
-    NullItems,
+    /// An item of a list that is null, a list or a scalar. kubectl refuses all of the document.
+    #[error("is no object, which kubectl refuses in a list; remove it")]
+    NoObject,
+    /// A list with something else in place of its items, such as null. kubectl refuses it.
+    #[error("is a list without a list of items, which kubectl refuses; write items: []")]
+    NoItems,
     /// A document that is nested too deeply; the others of the file are read. This is its outline.
     #[error("{} is nested more than {DEPTH} levels deep", named(.0))]
     TooDeep(Json),

@@ -37,9 +37,26 @@ fn items_of_lists_are_documents() {
     let expected = "stdin, item 1: {\"a\":1}\nstdin, item 2: {\"a\":2}\nstdin, document 2, item 1: {\"a\":3}";
     assert_eq!(read(json), expected);
     assert_eq!(read(r#"{"kind":"KList","items":[]}"#), "");
-    for null in [r#"{"kind":"KList","items":null} {"a":1}"#, "kind: KList\nitems:\n---\na: 1\n"] {
-        let error = "error: stdin: is a list with items: null, which kubectl refuses; write items: []";
-        assert_eq!(read(null), format!("{error}\nstdin, document 2: {{\"a\":1}}"), "{null}");
+    for none in [
+        r#"{"kind":"KList","items":null} {"a":1}"#,
+        "kind: KList\nitems:\n---\na: 1\n",
+        "kind: KList\nitems: {b: 1}\n---\na: 1\n",
+        "apiVersion: v1\nkind: List\n---\na: 1\n",
+    ] {
+        let error = "error: stdin: is a list without a list of items, which kubectl refuses; write items: []";
+        assert_eq!(read(none), format!("{error}\nstdin, document 2: {{\"a\":1}}"), "{none}");
+    }
+}
+
+#[test]
+fn items_that_are_no_objects_are_refused_as_by_kubectl() {
+    let refused =
+        |item| format!("error: stdin, item {item}: is no object, which kubectl refuses in a list; remove it");
+    let expected = [refused(1), refused(2), refused(3), "stdin, item 4: {\"a\":1}".to_owned()].join("\n");
+    for text in
+        ["kind: KList\nitems:\n-\n- b\n- []\n- {a: 1}\n", r#"{"kind":"KList","items":[null,"b",[],{"a":1}]}"#]
+    {
+        assert_eq!(read(text), expected, "{text}");
     }
 }
 
@@ -448,10 +465,15 @@ fn a_crd_is_one_whatever_its_api_version() {
 #[test]
 fn what_kustomize_puts_together_is_known() {
     let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c";
-    for more in ["}\nspec: {conversion: {strategy: None}}", ", annotations: {a: b}}", "}\n$patch: delete"] {
+    for more in [
+        "}\nspec: {conversion: {strategy: None}}",
+        "}\nspec: {names: {shortNames: [a]}}",
+        ", annotations: {a: b}}",
+        "}\n$patch: delete",
+    ] {
         assert_eq!(uses("patch.yaml", &format!("{crd}{more}")), (true, false), "{more}");
     }
-    for more in ["}\nspec: {group: b.c}", "}\nspec: {}", "}"] {
+    for more in ["}\nspec: {group: b.c}", "}\nspec: {names: {plural: a}}", "}\nspec: {}", "}"] {
         assert_eq!(uses("crd.yaml", &format!("{crd}{more}")), (false, false), "{more}");
     }
     for (name, text) in [

@@ -472,7 +472,7 @@ fn merge(
 }
 
 /// What a scalar is by its tag, or without one by its look. To a tag of anything else it is a text.
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Scalar, String> {
+pub(crate) fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Scalar, String> {
     match tag.map(|tag| tag.suffix_in_namespace(NAMESPACE)) {
         None if style == ScalarStyle::Plain => Ok(resolve(text)),
         Some(Some(tag)) => Scalar::tagged(text, &tag),

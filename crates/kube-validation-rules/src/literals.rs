@@ -5,7 +5,7 @@
 //! Source: cel-go `cel/validator.go` and `ext/formatting.go`.
 
 use super::check::{Checked, Reference};
-use super::library::{Clause, clauses};
+use super::library::{Clause, clauses, unfit_text};
 use super::plan::convert;
 use super::problem::{Position, Problem};
 use super::tree::{Expr, Id, Tree};
@@ -130,42 +130,63 @@ fn check_format(tree: &Tree, checked: &Checked<'_>, (id, target, args): (Id, Id,
     if !is_format {
         return;
     }
-    if let Err(error) = check_clauses(tree, checked, format, values) {
-        wrong.add(id, error);
+    if let Err((at, error)) = check_clauses(tree, checked, format, values) {
+        wrong.add(at.unwrap_or(id), error);
     }
 }
 
+/// An error is about the call, unless it names one of the values.
 fn check_clauses(
     tree: &Tree,
     checked: &Checked<'_>,
     format: &Text<'_>,
     values: &[(Id, bool)],
-) -> Result<(), String> {
+) -> Result<(), (Option<Id>, String)> {
     let mut used = 0;
-    for clause in clauses(format.as_str())? {
+    for clause in clauses(format.as_str()).map_err(|error| (None, error.to_owned()))? {
         let Clause::Value { verb, .. } = clause else { continue };
-        let (value, _) = values.get(used).ok_or_else(|| format!("index {used} out of range"))?;
+        let (value, _) = *values.get(used).ok_or_else(|| (None, format!("index {used} out of range")))?;
         used += 1;
-        let ty = entry_type(checked, *value, false);
+        let ty = entry_type(checked, value, false);
+        let unprintable = (verb == 's').then(|| unprintable(tree, checked, value)).flatten();
         let fits = match verb {
-            's' => is_printable(tree, checked, *value),
+            's' => unprintable.is_none(),
             'd' | 'o' => matches!(ty, Type::Int | Type::Uint | Type::Dyn),
             'f' | 'e' => matches!(ty, Type::Double | Type::String | Type::Dyn),
             'b' => matches!(ty, Type::Int | Type::Uint | Type::Bool | Type::Dyn),
             _ => matches!(ty, Type::Int | Type::Uint | Type::String | Type::Bytes | Type::Dyn),
         };
         if !fits {
-            return Err(format!("error during formatting: clause '%{verb}' was given {ty}"));
+            let at = unprintable.unwrap_or(value);
+            let given = entry_type(checked, at, false);
+            return Err((Some(at), unfit_text(verb, &name_of_values(&given))));
         }
     }
     if values.len() > used {
         let given = values.len();
-        return Err(format!("too many arguments supplied to string.format (expected {used}, got {given})"));
+        let text = format!("too many arguments supplied to string.format (expected {used}, got {given})");
+        return Err((None, text));
     }
     Ok(())
 }
 
-fn is_printable(tree: &Tree, checked: &Checked<'_>, id: Id) -> bool {
+/// What values of a type call it.
+fn name_of_values(ty: &Type<'_>) -> String {
+    let name = match ty.open() {
+        Type::Null => "null_type",
+        Type::Duration => "google.protobuf.Duration",
+        Type::Timestamp => "google.protobuf.Timestamp",
+        Type::List(_) => "list",
+        Type::Map(_) => "map",
+        Type::Optional(_) => "optional_type",
+        Type::Meta(_) => "type",
+        other => return other.to_string(),
+    };
+    name.to_owned()
+}
+
+/// The value, or the first one in its literal, that `%s` does not take.
+fn unprintable(tree: &Tree, checked: &Checked<'_>, id: Id) -> Option<Id> {
     let printable = matches!(
         entry_type(checked, id, false).open(),
         Type::Dyn
@@ -182,12 +203,15 @@ fn is_printable(tree: &Tree, checked: &Checked<'_>, id: Id) -> bool {
             | Type::Meta(_)
             | Type::Null
     );
-    printable
-        && match tree.get(id) {
-            Expr::List(items) => items.iter().all(|(item, _)| is_printable(tree, checked, *item)),
-            Expr::Map(entries) => entries.iter().all(|entry| {
-                is_printable(tree, checked, entry.key) && is_printable(tree, checked, entry.value)
-            }),
-            _ => true,
+    if !printable {
+        return Some(id);
+    }
+    let below = |id: Id| unprintable(tree, checked, id);
+    match tree.get(id) {
+        Expr::List(items) => items.iter().find_map(|(item, _)| below(*item)),
+        Expr::Map(entries) => {
+            entries.iter().find_map(|entry| below(entry.key).or_else(|| below(entry.value)))
         }
+        _ => None,
+    }
 }

@@ -27,16 +27,11 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// The place of a character.
+    /// The place of what begins at a byte.
     pub(super) fn of(source: &str, offset: u32) -> Self {
-        let mut at = Self { line: 1, column: 0 };
-        for character in source.chars().take(offset as usize) {
-            at = match character {
-                '\n' => Self { line: at.line + 1, column: 0 },
-                _ => Self { column: at.column + 1, ..at },
-            };
-        }
-        at
+        let before = source.get(..offset as usize).unwrap_or(source);
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+        Self { line: 1 + before.matches('\n').count(), column }
     }
 }
 
@@ -79,7 +74,7 @@ mod tests {
         let source = "self.é ==\n\tx";
         let problem =
             |offset, text: &str| Problem { at: Position::of(source, offset), text: text.to_owned() };
-        let text = display(source, &[problem(11, "b"), problem(5, "a")]);
+        let text = display(source, &[problem(12, "b"), problem(5, "a")]);
         assert_eq!(
             text,
             "ERROR: <input>:1:6: a\n | self.é ==\n | .....＾\nERROR: <input>:2:2: b\n |  x\n | .^"

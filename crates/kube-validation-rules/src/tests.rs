@@ -196,6 +196,45 @@ fn broken_rules_are_told_with_their_place() {
 }
 
 #[test]
+fn columns_are_characters() {
+    for (rule, column) in
+        [("'é' == 1", 5), ("'日本' == 1", 6), ("'😀'.nope()", 9), ("'é' == 'a' && size(1) == 2", 19)]
+    {
+        let schema = with_rule(&json!({"type": "object"}), json!({"rule": rule}));
+        let broken = compile(&schema, false).expect("a rule").broken_rules();
+        let expected = format!("compilation failed: ERROR: <input>:1:{column}: ");
+        assert!(broken[0].error.starts_with(&expected), "{rule}: {}", broken[0].error);
+    }
+}
+
+#[test]
+fn a_value_that_a_clause_does_not_take_is_named_where_it_stands() {
+    let octal = "octal clause can only be used on integers, was given";
+    let text = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
+        and timestamps, was given";
+    for (rule, column, words) in [
+        ("'%s %o'.format([1, 1.5]) == ''", 20, format!("{octal} double")),
+        (
+            "'%o'.format([timestamp('2020-01-01T00:00:00Z')]) == ''",
+            23,
+            format!("{octal} google.protobuf.Timestamp"),
+        ),
+        ("'%o'.format([{'a': 1}]) == ''", 14, format!("{octal} map")),
+        ("'%s'.format([[1, optional.of(1)]]) == ''", 29, format!("{text} optional_type")),
+        ("'%s'.format([{optional.of(1): 2}]) == ''", 26, format!("{text} optional_type")),
+    ] {
+        let schema = with_rule(&json!({"type": "object"}), json!({"rule": rule}));
+        let broken = compile(&schema, false).expect("a rule").broken_rules();
+        let expected =
+            format!("compilation failed: ERROR: <input>:1:{column}: error during formatting: {words}");
+        assert_eq!(
+            broken.iter().map(|broken| broken.error.lines().next()).collect::<Vec<_>>(),
+            [Some(&*expected)]
+        );
+    }
+}
+
+#[test]
 fn a_thousand_levels_are_no_danger() {
     let half = DEPTH / 2 - 1;
     let nested = ["{\"a\":[".repeat(half), "1".to_owned(), "]}".repeat(half)].concat();

@@ -12,7 +12,7 @@ pub(super) struct Tree {
     nodes: Vec<Expr>,
     places: Vec<u32>,
     pub(super) root: Id,
-    /// Where what is added next stands in the text: an offset in characters.
+    /// Where what is added next stands in the text: an offset in bytes.
     pub(super) here: u32,
 }
 
@@ -74,7 +74,7 @@ impl Tree {
         &self.nodes[id.0 as usize]
     }
 
-    /// Where an expression stands in the text: an offset in characters. What a macro adds stands where its
+    /// Where an expression stands in the text: an offset in bytes. What a macro adds stands where its
     /// call does.
     pub(super) fn place(&self, id: Id) -> u32 {
         self.places[id.0 as usize]

@@ -73,7 +73,15 @@ fn can_be_empty(site: &Site<'_>, of: &Struct<'_>) -> bool {
 /// Whether a marker may refuse a struct in which nothing is set. Rules are not evaluated here: any of them
 /// may.
 fn asks_for_fields(marker: &Marker) -> bool {
-    const ASKING: [&str; 4] = ["ExactlyOneOf", "AtLeastOneOf", "MinProperties", "XValidation"];
+    // An embedded resource needs apiVersion and kind.
+    const ASKING: [&str; 6] = [
+        "ExactlyOneOf",
+        "AtLeastOneOf",
+        "MinProperties",
+        "XValidation",
+        "EmbeddedResource",
+        "XEmbeddedResource",
+    ];
     marker.name.strip_prefix("kubebuilder:validation:").is_some_and(|name| {
         ASKING
             .iter()

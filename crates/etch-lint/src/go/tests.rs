@@ -51,6 +51,20 @@ fn structs_of_kubernetes_are_always_sent() {
 }
 
 #[test]
+fn a_struct_whose_marker_asks_for_fields_needs_no_empty_default() {
+    let inner = "type Inner struct {\n\t// +kubebuilder:default=1\n\t// +optional\n\tN int32 `json:\"n,omitempty\"`\n}";
+    let above = |field: &str, kind: &str| {
+        found(&format!("// {kind}\n{inner}\n\ntype Spec struct {{\n\t// {field}\n\tF Inner `json:\"f\"`\n}}"))
+    };
+    assert_eq!(above("", ""), ["Spec.F ETCH103"]);
+    for marker in ["EmbeddedResource", "XEmbeddedResource", "MinProperties=1", "AtLeastOneOf=n;o"] {
+        let marker = format!("+kubebuilder:validation:{marker}");
+        assert_eq!(above(&marker, ""), [""; 0], "{marker}");
+        assert_eq!(above("", &marker), [""; 0], "{marker}");
+    }
+}
+
+#[test]
 fn a_default_above_a_type_is_for_other_generators() {
     let above = |marker: &str| {
         found(&format!("// {marker}\ntype Kind string\n\ntype Spec struct {{\n\tK *Kind `json:\"k\"`\n}}"))

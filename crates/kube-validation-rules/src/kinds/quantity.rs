@@ -24,6 +24,9 @@ pub(crate) struct Quantity {
     scale: i32,
     /// Whether upstream keeps it in 64 bits; otherwise it is not an integer to upstream, whatever its value.
     small: bool,
+    /// Whether it is a sum or a difference. Upstream hands over a pointer to these, which no quantity takes for
+    /// one when it is compared with it.
+    is_computed: bool,
 }
 
 /// The base and exponent of a suffix.
@@ -76,7 +79,7 @@ impl Quantity {
         let stripped = unsigned.trim_start_matches('0');
         if stripped.is_empty() {
             // A sign alone is zero as well.
-            return Ok(Self { unscaled: BigInt::ZERO, scale: 0, small: true });
+            return Ok(Self { unscaled: BigInt::ZERO, scale: 0, small: true, is_computed: false });
         }
         let whole_len = stripped.bytes().take_while(u8::is_ascii_digit).count();
         let (whole, rest) = stripped.split_at(whole_len);
@@ -105,9 +108,9 @@ impl Quantity {
         }
         let unscaled: BigInt = digits.parse().map_err(|_| no_number())?;
         let exact = if base == 2 {
-            Self { unscaled: unscaled << exponent, scale: decimals, small: false }
+            Self { unscaled: unscaled << exponent, scale: decimals, small: false, is_computed: false }
         } else {
-            Self { unscaled, scale: decimals - exponent, small: false }
+            Self { unscaled, scale: decimals - exponent, small: false, is_computed: false }
         };
         let mut rounded = exact.rounded_up();
         let largest = Self::from(i64::MAX);
@@ -131,7 +134,7 @@ impl Quantity {
             return None;
         }
         let value = digits.parse::<i64>().ok()?.checked_mul(factor)?;
-        Some(Self { unscaled: value.into(), scale: -scale, small: true })
+        Some(Self { unscaled: value.into(), scale: -scale, small: true, is_computed: false })
     }
 
     /// -1, 0 or 1.
@@ -158,14 +161,14 @@ impl Quantity {
             return self;
         }
         if self.scale <= NANO {
-            return Self { unscaled: self.at_scale(NANO), scale: NANO, small: false };
+            return Self { unscaled: self.at_scale(NANO), scale: NANO, small: false, is_computed: false };
         }
         let unit = power_of_ten(self.scale - NANO);
         let mut unscaled = &self.unscaled / &unit;
         if &unscaled * &unit != self.unscaled {
             unscaled += 1;
         }
-        Self { unscaled, scale: NANO, small: false }
+        Self { unscaled, scale: NANO, small: false, is_computed: false }
     }
 
     fn at_scale(&self, scale: i32) -> BigInt {
@@ -180,10 +183,10 @@ impl Quantity {
     pub(crate) fn plus(&self, other: &Self) -> Self {
         if self.small && other.small {
             if other.unscaled == BigInt::ZERO {
-                return self.clone();
+                return Self { is_computed: true, ..self.clone() };
             }
             if self.unscaled == BigInt::ZERO {
-                return other.clone();
+                return Self { is_computed: true, ..other.clone() };
             }
         }
         let scale = self.scale.max(other.scale);
@@ -191,7 +194,7 @@ impl Quantity {
         let fits = |number: &BigInt| number.to_i64().is_some();
         let unscaled = &a + &b;
         let small = self.small && other.small && fits(&a) && fits(&b) && fits(&unscaled);
-        Self { unscaled, scale, small }
+        Self { unscaled, scale, small, is_computed: true }
     }
 
     /// The value as upstream converts it: a number with decimals is not an integer, even if they are zeros.
@@ -216,13 +219,14 @@ impl Kind for Quantity {
     }
 
     fn same(&self, other: &dyn Kind) -> Option<bool> {
-        Some(self.order(downcast(other)?).is_eq())
+        let other: &Self = downcast(other)?;
+        (!other.is_computed).then(|| self.order(other).is_eq())
     }
 }
 
 impl From<i64> for Quantity {
     fn from(value: i64) -> Self {
-        Self { unscaled: value.into(), scale: 0, small: true }
+        Self { unscaled: value.into(), scale: 0, small: true, is_computed: false }
     }
 }
 

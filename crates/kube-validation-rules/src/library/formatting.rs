@@ -102,7 +102,6 @@ fn write(value: &Value<'_>, verb: char, precision: Option<usize>) -> Outcome<Str
     match (verb, value) {
         ('s', value) => as_text(value),
         ('d', Value::Int(_) | Value::Uint(_)) => convert::to_text(value),
-        ('d', other) => Err(unfit("decimal clause can only be used on integers", other)),
         ('f' | 'e', value) => {
             let number = match value {
                 Value::Double(number) => *number,
@@ -110,9 +109,9 @@ fn write(value: &Value<'_>, verb: char, precision: Option<usize>) -> Outcome<Str
                     "NaN" => f64::NAN,
                     "Infinity" => f64::INFINITY,
                     "-Infinity" => f64::NEG_INFINITY,
-                    _ => return Err(unfit(of_doubles(verb), value)),
+                    _ => return Err(unfit(verb, value)),
                 },
-                _ => return Err(unfit(of_doubles(verb), value)),
+                _ => return Err(unfit(verb, value)),
             };
             if precision > MAX_PRECISION {
                 return Err(Fault::new("precision is too large"));
@@ -122,23 +121,19 @@ fn write(value: &Value<'_>, verb: char, precision: Option<usize>) -> Outcome<Str
         ('b', Value::Int(number)) => Ok(signed(*number, |number| format!("{number:b}"))),
         ('b', Value::Uint(number)) => Ok(format!("{number:b}")),
         ('b', Value::Bool(value)) => Ok(u8::from(*value).to_string()),
-        ('b', other) => Err(unfit("only integers and bools can be formatted as binary", other)),
         ('o', Value::Int(number)) => Ok(signed(*number, |number| format!("{number:o}"))),
         ('o', Value::Uint(number)) => Ok(format!("{number:o}")),
-        ('o', other) => Err(unfit("octal clause can only be used on integers", other)),
-        (verb, value) => {
+        ('x' | 'X', value) => {
             let lower = match value {
                 Value::Int(number) => signed(*number, |number| format!("{number:x}")),
                 Value::Uint(number) => format!("{number:x}"),
                 Value::String(text) => hex(text.as_str().as_bytes()),
                 Value::Bytes(bytes) => hex(bytes),
-                _ => {
-                    let why = "only integers, byte buffers, and strings can be formatted as hex";
-                    return Err(unfit(why, value));
-                }
+                _ => return Err(unfit(verb, value)),
             };
             Ok(if verb == 'X' { lower.to_uppercase() } else { lower })
         }
+        (verb, value) => Err(unfit(verb, value)),
     }
 }
 
@@ -223,15 +218,25 @@ fn not_finite(number: f64) -> Option<&'static str> {
 }
 
 /// A value of a type that a clause does not take.
-fn unfit(why: &str, value: &Value<'_>) -> Fault {
-    Fault::new(format!("error during formatting: {why}, was given {}", value.type_name()))
+fn unfit(verb: char, value: &Value<'_>) -> Fault {
+    Fault::new(unfit_text(verb, value.type_name()))
 }
 
-fn of_doubles(verb: char) -> &'static str {
-    match verb {
+/// The words about a type that a clause does not take.
+pub(crate) fn unfit_text(verb: char, given: &str) -> String {
+    let why = match verb {
+        'd' => "decimal clause can only be used on integers",
+        'o' => "octal clause can only be used on integers",
+        'b' => "only integers and bools can be formatted as binary",
         'f' => "fixed-point clause can only be used on doubles",
-        _ => "scientific clause can only be used on doubles",
-    }
+        'e' => "scientific clause can only be used on doubles",
+        's' => {
+            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
+             timestamps"
+        }
+        _ => "only integers, byte buffers, and strings can be formatted as hex",
+    };
+    format!("error during formatting: {why}, was given {given}")
 }
 
 /// Whether a value, neither list nor map, is of a type that can be written.
@@ -255,11 +260,7 @@ fn as_text(value: &Value<'_>) -> Outcome<String> {
     match value {
         Value::List(_) | Value::Array(_) | Value::Map(_) | Value::Object(_) => nested(value),
         plain if is_printable(plain) => convert::to_text(plain),
-        other => Err(unfit(
-            "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, and \
-             timestamps",
-            other,
-        )),
+        other => Err(unfit('s', other)),
     }
 }
 

@@ -30,7 +30,7 @@ use super::types::Type;
 use table::Table;
 
 pub(super) use convert::{NAMES as CONVERSIONS, to_text};
-pub(super) use formatting::{Clause, clauses};
+pub(super) use formatting::{Clause, clauses, unfit_text};
 pub(super) use operators::EQUAL;
 pub(super) use regex::Search;
 pub(super) use sequences::{insert, insert_all};
