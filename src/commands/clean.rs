@@ -11,9 +11,8 @@ use etch_core::call_error::CallError;
 use etch_core::condition;
 use etch_core::crd::Crd;
 use etch_core::object::Object;
-use etch_core::plan::{PERSISTED_ANNOTATION, Shown};
+use etch_core::plan::{PERSISTED_ANNOTATION, shown_former};
 use futures::TryFutureExt;
-use jiff::Timestamp;
 
 use super::each;
 use super::error_text;
@@ -201,7 +200,7 @@ async fn marked(cluster: &Cluster) -> anyhow::Result<Vec<Marked>> {
         let [persisted, resumed] =
             [PERSISTED_ANNOTATION, RESUME_ANNOTATION].map(|annotation| annotations.get(annotation).is_some());
         if conditions || persisted || resumed {
-            let of_defaults = |known: Crd| !Shown::by(crd.json(), &known, Timestamp::now()).former.is_empty();
+            let of_defaults = |known: Crd| !shown_former(crd.json(), &known).is_empty();
             let names_former = persisted && Crd::read(crd.json()).map_or(true, of_defaults);
             let (name, uid) = (crd.name().to_owned(), crd.uid().to_owned());
             marked.push(Marked { name, uid, conditions, persisted, names_former, resumed });

@@ -9,7 +9,7 @@ use crate::api::{DefaultsReportStatus, Settings};
 use crate::crd::Crd;
 use crate::impact::Upgrade;
 use crate::object::Object;
-use crate::plan::{Change, HiddenEvidence, Record, Shown, changes, past_of};
+use crate::plan::{Change, HiddenEvidence, Record, Shown, changes, past_of, shown_former};
 use crate::report::changed_defaults::ChangedDefaults;
 use crate::report::checkpoint::on_record;
 use crate::report::former_defaults;
@@ -102,7 +102,7 @@ pub fn upgrade_under_policy<'a>(
         None => former_defaults::of_upgrade(old, new),
     };
     if let Some(document) = document {
-        former_defaults::add(&mut former, Shown::by(document, new, Timestamp::UNIX_EPOCH).former);
+        former_defaults::add(&mut former, shown_former(document, new));
     }
     upgrade.under(settings.terms.clone(), changes, former, settings.writes())
 }
