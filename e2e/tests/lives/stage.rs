@@ -75,9 +75,13 @@ impl Living {
         object
     }
 
-    /// Whether Etch reports anything of its objects.
-    pub(crate) fn is_reported(&self) -> bool {
-        self.crd.storage().has_defaults() && self.policy["mode"] != "Ignore"
+    /// Whether Etch reports anything of its objects, by the versions at which they may be stored: they show
+    /// the defaults of these (fact R2).
+    fn is_reported(&self, stored_versions: &Value) -> bool {
+        let may_store = |name: &str| stored_versions.as_array().into_iter().flatten().any(|one| one == name);
+        let mut versions =
+            self.crd.versions.iter().filter(|version| version.storage || may_store(version.name));
+        versions.any(|version| version.has_defaults()) && self.policy["mode"] != "Ignore"
     }
 
     /// Whether Etch may write its objects.
@@ -333,14 +337,15 @@ impl Stage {
     pub(crate) async fn rest(&self, living: &mut Living) -> Result<Option<Said>> {
         let cluster = &self.scene.cluster;
         let (plural, name) = (&living.life.plural, living.name());
-        let generation = cluster.get(&format!("{CRDS}/{name}")).await?["metadata"]["generation"].clone();
+        let mut crd = cluster.get(&format!("{CRDS}/{name}")).await?;
+        let generation = crd["metadata"]["generation"].take();
         let policy = format!("/apis/etch-operator.io/v1alpha1/defaultspolicies/{plural}");
         eventually(GUARD, &format!("the policy {plural} is known"), async || {
             let policy = cluster.get(&policy).await?;
             Ok((policy["status"]["observedGeneration"] == policy["metadata"]["generation"]).then_some(()))
         })
         .await?;
-        if !living.is_reported() {
+        if !living.is_reported(&crd["status"]["storedVersions"]) {
             return self.silence(&name).await.map(|()| None);
         }
         living.markers += 1;
