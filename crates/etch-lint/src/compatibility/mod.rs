@@ -17,6 +17,7 @@ mod needed;
 mod nulls;
 mod pair;
 mod patterns;
+mod ranges;
 mod read_by_rule;
 mod required;
 mod served;
