@@ -110,8 +110,8 @@ impl<'a> Pair<'a> {
             "" => keyword,
             outer => format!("{outer}.{keyword}"),
         };
-        let Pair { declared, is_needed, is_metadata, .. } = *self;
-        Pair { old, new, declared, path: self.path.clone(), is_needed, is_metadata, inside }
+        let Pair { declared, is_needed, was_required, is_metadata, .. } = *self;
+        Pair { old, new, declared, path: self.path.clone(), is_needed, was_required, is_metadata, inside }
     }
 }
 

@@ -19,6 +19,7 @@ mod pair;
 mod patterns;
 mod ranges;
 mod read_by_rule;
+mod reads;
 mod required;
 mod served;
 mod types;
