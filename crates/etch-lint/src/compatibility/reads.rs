@@ -38,18 +38,21 @@ pub(super) enum State {
 pub(super) struct Reads<'a> {
     before: &'a Value,
     after: &'a Value,
-    is_resource: bool,
+    /// Whether it is an object of the CRD.
+    is_whole: bool,
 }
 
 impl<'a> Reads<'a> {
     pub(super) fn of(pair: &Pair<'a>) -> Self {
-        Self { before: pair.old, after: pair.new, is_resource: pair.is_resource() }
+        Self { before: pair.old, after: pair.new, is_whole: pair.path.is_root() }
     }
 
     /// What a manifest may have at a field; places are relative to the object.
     pub(super) fn choices(&self, place: &Path) -> &'static [Choice] {
-        if self.is_of_every_resource(place) {
-            return &[Choice::Value];
+        let of_whole = place.steps().first().filter(|step| self.is_whole && is_of_resource(step));
+        if of_whole.is_some() {
+            let is_there = place.steps().len() == 1;
+            return if is_there { &[Choice::Value] } else { &[Choice::Value, Choice::Absent] };
         }
         // No object has a field that the server drops.
         if self.declared(place, Side::Before).is_none() {
@@ -101,9 +104,9 @@ impl<'a> Reads<'a> {
     /// How many fields an object may have at a place, where that is known.
     pub(super) fn most(&self, place: &Path, side: Side) -> Option<usize> {
         let (schema, _) = self.declared(place, side)?;
-        let is_open = values(schema).is_some() || keeps_unknown(schema);
-        let is_resource = self.is_resource && place.is_root();
-        (!is_open && !is_resource).then(|| fields(schema).count())
+        let is_resource = is_embedded(schema) || self.is_whole && place.is_root();
+        let is_open = values(schema).is_some() || keeps_unknown(schema) || is_resource;
+        (!is_open).then(|| fields(schema).count())
     }
 
     /// The schema of a place, and whether it is declared by name; `None` if the server drops what is there.
@@ -114,15 +117,20 @@ impl<'a> Reads<'a> {
                 Step::Field(name) => property(schema, name).map(|field| (field, true)),
                 _ => None,
             };
-            let unknown = || keeps_unknown(schema).then_some(&*ANYTHING);
+            let is_kept = || keeps_unknown(schema) || is_embedded(schema) && is_of_resource(step);
+            let unknown = || is_kept().then_some(&*ANYTHING);
             declared.or_else(|| values(schema).or_else(unknown).map(|value| (value, false)))
         })
     }
+}
 
-    fn is_of_every_resource(&self, place: &Path) -> bool {
-        let is = |step: &Step| matches!(step, Step::Field(name) if META.contains(&name.as_str()));
-        self.is_resource && place.steps().first().is_some_and(is)
-    }
+fn is_embedded(schema: &Value) -> bool {
+    is_set(schema, "x-kubernetes-embedded-resource")
+}
+
+/// Whether it leads to a field that resources have without declaring it.
+fn is_of_resource(step: &Step) -> bool {
+    matches!(step, Step::Field(name) if META.contains(&name.as_str()))
 }
 
 fn default(schema: &Value) -> State {
