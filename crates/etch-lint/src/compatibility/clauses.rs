@@ -73,9 +73,8 @@ fn any_of(pair: &Pair<'_>, changes: &mut Changes) {
 /// Exactly one clause must hold, so a further one may refuse as well as one that is gone.
 fn one_of(pair: &Pair<'_>, changes: &mut Changes) {
     let (old, new) = (list(pair.old, "oneOf"), list(pair.new, "oneOf"));
-    let is_same = old.len() == new.len() && old.iter().all(|clause| holds(new, clause));
     match (old, new) {
-        _ if is_same => {}
+        _ if are_same(old, new) => {}
         ([], _) => changes.add(&NARROWED, pair.path.clone(), "oneOf is new"),
         (_, []) => changes.add(&LOOSENED, pair.path.clone(), "there is no oneOf any more"),
         _ => changes.add(&NARROWED, pair.path.clone(), "the clauses of oneOf are others"),
@@ -111,8 +110,8 @@ impl<'a> Pair<'a> {
             "" => keyword,
             outer => format!("{outer}.{keyword}"),
         };
-        let Pair { declared, is_needed, is_metadata, .. } = *self;
-        Pair { old, new, declared, path: self.path.clone(), is_needed, is_metadata, inside }
+        let Pair { declared, is_needed, was_required, is_metadata, .. } = *self;
+        Pair { old, new, declared, path: self.path.clone(), is_needed, was_required, is_metadata, inside }
     }
 }
 
@@ -140,6 +139,16 @@ fn holds(clauses: &[Value], clause: &Value) -> bool {
     clauses.iter().any(|other| judging(other) == judging(clause))
 }
 
+/// Whether two lists have the same clauses, each as often, in any order.
+fn are_same(old: &[Value], new: &[Value]) -> bool {
+    let mut others: Vec<_> = new.iter().map(judging).collect();
+    let mut is_there = |clause: &Value| {
+        let place = others.iter().position(|other| *other == judging(clause));
+        place.map(|place| others.swap_remove(place)).is_some()
+    };
+    old.len() == new.len() && old.iter().all(&mut is_there)
+}
+
 /// The clause without what refuses nothing.
 fn judging(clause: &Value) -> Value {
     let mut clause = clause.clone();
@@ -156,7 +165,10 @@ fn strip(value: &mut Value) {
                     fields.remove(keyword);
                 }
             }
-            fields.values_mut().for_each(strip);
+            // The values of an enum are no schemas.
+            let schemas =
+                fields.iter_mut().filter(|(keyword, value)| *keyword != "enum" || !value.is_array());
+            schemas.for_each(|(_, value)| strip(value));
         }
         Value::Array(items) => items.iter_mut().for_each(strip),
         _ => {}

@@ -26,11 +26,12 @@ const CHECKS: [Check; 12] = [
 
 /// What the schemas of one version before and after are compared for as well. An object that was written at
 /// another version holds what the defaults there filled in.
-const OF_UPGRADES: [Check; 5] = [
+const OF_UPGRADES: [Check; 6] = [
     required::default_gone,
     limits::default_gone,
     nulls::refused,
     lists::key_default_changed,
+    lists::items_read_otherwise,
     judged_defaults::check,
 ];
 
@@ -38,8 +39,13 @@ const OF_UPGRADES: [Check; 5] = [
 pub(super) fn upgrade(old: &Value, new: &Value) -> Vec<Change> {
     let mut changes = Changes::checked_by(&OF_UPGRADES);
     Pair::root(old, new).walk(&mut changes);
-    changes.found.extend(schemas(old, new));
-    changes.found
+    let mut found = schemas(old, new);
+    let is_known = |change: &Change| {
+        found.iter().any(|known| known.rule.code == change.rule.code && known.path == change.path)
+    };
+    changes.found.retain(|change| !is_known(change));
+    found.extend(changes.found);
+    found
 }
 
 /// Compares any two schemas.

@@ -75,11 +75,11 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
 }
 
 /// The field that holds a value which is judged by itself.
-const FIELD: &str = "value";
+pub(super) const FIELD: &str = "value";
 
 /// A value at its place as a read makes it, which drops unknown fields and nulls and fills in the defaults below;
 /// with the schema of the object around it. `None` if the schema cannot be parsed.
-fn as_read(value: &Value, schema: &Value) -> Option<(Json, Schema)> {
+pub(super) fn as_read(value: &Value, schema: &Value) -> Option<(Json, Schema)> {
     let document = Json::from(json!({ "type": "object", "properties": { FIELD: schema } }));
     let schema = Schema::parse(&document).ok()?;
     let mut object = Json::from(json!({ FIELD: value }));

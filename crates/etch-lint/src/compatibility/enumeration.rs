@@ -43,8 +43,8 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
         return;
     }
     // A nullable field that gets an enum of its own refuses nulls, whatever else it allows.
-    let refuses_nulls =
-        list(pair.old, "enum").is_empty() && is_set(pair.old, "nullable") && is_set(pair.new, "nullable");
+    let is_nullable = is_set(pair.old, "nullable") && is_set(pair.new, "nullable") || pair.is_in_clause();
+    let refuses_nulls = list(pair.old, "enum").is_empty() && is_nullable;
     let may_refuse = refuses_nulls || pair.may_refuse(&["enum"]);
     if old.is_empty() || refuses_nulls {
         if may_refuse {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::keywords::text;
+use super::keywords::{is_set, text};
 use super::pair::{Changes, LOOSENED, Pair};
 use crate::rule::{Rule, Severity};
 use crate::site::is_known_format;
@@ -20,7 +20,9 @@ of numbers refuses nothing where minimum and maximum were as narrow before.",
 };
 
 pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
-    let (old, new) = (checked(pair.old), checked(pair.new));
+    let is_text = text(pair.declared, "type") == "string"
+        || !pair.is_in_clause() && is_set(pair.new, "x-kubernetes-int-or-string");
+    let [old, new] = [pair.old, pair.new].map(|schema| checked(schema, is_text));
     // Dashes do not count.
     if old.replace('-', "") == new.replace('-', "") {
         return;
@@ -38,11 +40,11 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     changes.add(rule, pair.path.clone(), message);
 }
 
-/// The format, if the server checks it.
-fn checked(schema: &Value) -> &str {
+/// The format, if the server checks it. Any text is a password; no number is one, where no type is beside it.
+fn checked(schema: &Value, is_text: bool) -> &str {
     let format = text(schema, "format");
     match format {
-        "password" => "",
+        "password" if is_text => "",
         format if is_known_format(text(schema, "type"), format) => format,
         _ => "",
     }

@@ -1,125 +1,284 @@
-//! ETCH328: defaults that a clause, or a number of fields, of the object around them judges. An object is looked for
-//! that was valid before and is not with the new default: where there is one, objects of users may be as it is.
+//! ETCH328 and ETCH313: defaults and nulls of an upgrade that a clause, or a number of fields, of an object
+//! around them judges. Clauses are evaluated for what a read makes of an object before and after. What is not
+//! known, such as whether a text matches a pattern, may be so or not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::keywords::{fields, list, present, property};
-use super::pair::{Changes, Pair};
+use super::keywords::{fields, list, number, present};
+use super::nulls::REMOVED;
+use super::pair::{Change, Changes, Pair};
 use super::read_by_rule::READ;
-use etch_core::impact::{Changed, SchemaChanges};
+use super::reads::{Choice, Reads, Side, State};
+use crate::rule::Severity;
 use kube_crd_validation::validate;
-use kube_structural_schema::json::Json;
-use kube_structural_schema::path::Step;
+use kube_structural_schema::path::{Path, Step};
 use kube_structural_schema::schema::Schema;
 
 const CLAUSES: [&str; 4] = ["allOf", "anyOf", "oneOf", "not"];
 /// What judges how many fields there are.
 const NUMBER: &str = "maxProperties";
-/// How many fields beside the default are tried together.
-const BESIDE: usize = 4;
+/// How many objects are tried; where there are more, a refusal counts as possible.
+const MOST: usize = 1 << 12;
 
-/// The keywords of both schemas that judge the fields of an object, and say the same as before.
-pub(super) fn kept(pair: &Pair<'_>) -> Vec<&'static str> {
-    CLAUSES
-        .into_iter()
-        .chain([NUMBER])
-        .filter(|keyword| present(pair.old, keyword).is_some() && pair.old[*keyword] == pair.new[*keyword])
-        .collect()
-}
+/// A place that a read shows otherwise than before, and what a manifest has there; `None` for what is inside.
+type Changed = (Path, Option<Choice>);
 
-pub(super) fn check(pair: &Pair<'_>, keywords: &[&str], compared: SchemaChanges, changes: &mut Changes) {
-    // What requires a default that is gone has a finding of its own.
-    let SchemaChanges { defaults_added, defaults_changed, .. } = compared;
-    let added = defaults_added.into_iter().map(|(path, value)| (path, None, value, "is new"));
-    let changed =
-        defaults_changed.into_iter().map(|Changed { path, old, new }| (path, Some(old), new, "has changed"));
-    for (path, before, after, what) in added.chain(changed) {
-        let [Step::Field(name)] = path.steps() else { continue };
-        let judges = |keyword: &&&str| is_broken(pair.new, keyword, name, before.as_ref(), &after);
-        if let Some(keyword) = keywords.iter().find(judges) {
-            let of = if pair.path.is_root() { "the object".to_owned() } else { pair.path.to_string() };
-            let message = format!("the default {what}, and {keyword} of {of} judges the field");
-            changes.add(&READ, pair.path.join(Step::Field(name.clone())), message);
-        }
+pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
+    let reads = Reads::of(pair);
+    let is_judged = CLAUSES.iter().chain([&NUMBER]).any(|keyword| present(pair.new, keyword).is_some());
+    if !is_judged || !reads.differ_in(&Path::root()) {
+        return;
     }
-}
-
-/// Whether an object that meets a keyword of a schema with one value of a field does not with another one.
-fn is_broken(schema: &Value, keyword: &str, name: &str, before: Option<&Json>, after: &Json) -> bool {
-    let alone = json!({ "type": "object", "properties": schema["properties"], keyword: schema[keyword] });
-    let Ok(judge) = Schema::parse(&alone) else { return false };
-    let is_valid = |object: &Map<String, Value>, value: Option<&Json>| {
-        let mut object = object.clone();
-        if let Some(value) = value {
-            object.insert(name.to_owned(), Value::clone(value));
-        }
-        validate(&judge, &Value::Object(object)).is_empty()
-    };
-    beside(schema, keyword, name)
+    let of_clauses = CLAUSES
         .iter()
-        .any(|object| is_valid(object, before) && !is_valid(object, Some(after)))
+        .flat_map(|keyword| refused_by(pair, &reads, keyword).into_iter().map(|at| (at, *keyword)));
+    let found: Vec<_> = too_many(pair, &reads).into_iter().map(|at| (at, NUMBER)).chain(of_clauses).collect();
+    for ((place, choice), keyword) in found {
+        let path = place.steps().iter().fold(pair.path.clone(), |path, step| path.join(step.clone()));
+        // What requires a default that is gone has a finding of its own.
+        let is_known = |found: &Change| found.path == path && found.rule.severity == Severity::Error;
+        if changes.found.iter().any(is_known) {
+            continue;
+        }
+        let of = if pair.path.is_root() { "the object".to_owned() } else { pair.path.to_string() };
+        let judges = format!("{keyword} of {of} judges");
+        let [before, after] =
+            [Side::Before, Side::After].map(|side| choice.map(|choice| reads.state(&place, choice, side)));
+        let (rule, message) = match (choice, before, after) {
+            (Some(Choice::Null), _, Some(State::Null)) => {
+                (&REMOVED, format!("a null is kept now, and {judges} the field"))
+            }
+            (Some(Choice::Null), Some(State::Null), _) => {
+                (&REMOVED, format!("a null is no value any more, and {judges} the field"))
+            }
+            (Some(_), Some(State::Absent), _) => {
+                (&READ, format!("the default is new, and {judges} the field"))
+            }
+            (Some(_), _, Some(State::Absent)) => {
+                (&READ, format!("the default is gone, and {judges} the field"))
+            }
+            (Some(_), ..) => (&READ, format!("the default has changed, and {judges} the field")),
+            (None, ..) => (&READ, format!("defaults or nulls in it have changed, and {judges} them")),
+        };
+        changes.add(rule, path, message);
+    }
 }
 
-/// Objects with some of the fields that the keyword is about, without this one.
-fn beside(schema: &Value, keyword: &str, name: &str) -> Vec<Map<String, Value>> {
-    let mut named = BTreeSet::new();
-    match keyword {
-        NUMBER => named.extend(fields(schema).map(|(name, _)| name.clone())),
-        _ => mentioned(&schema[keyword], &mut named),
+/// What an object may have more of than `maxProperties` allows.
+fn too_many(pair: &Pair<'_>, reads: &Reads<'_>) -> Vec<Changed> {
+    let [before, after] = [pair.old, pair.new].map(|schema| number(schema, NUMBER));
+    // A limit that is new is reported as such.
+    let (Some(before), Some(after)) = (before, after) else { return Vec::new() };
+    let comes = |place: &Path| {
+        let shown = |choice, side| reads.state(place, choice, side) != State::Absent;
+        let mut choices = reads.choices(place).iter();
+        choices.find(|choice| !shown(**choice, Side::Before) && shown(**choice, Side::After)).copied()
+    };
+    let field = |name: &String| Path::root().join(Step::Field(name.clone()));
+    let of_map = Path::root().join(Step::Values);
+    if let Some(choice) = comes(&of_map) {
+        return vec![(of_map, Some(choice))];
     }
-    named.remove(name);
-    let samples: Vec<(String, Value)> = named
-        .into_iter()
-        .filter_map(|name| Some((name.clone(), sample(property(schema, &name)?)?)))
+    let coming: Vec<Changed> = fields(pair.new)
+        .map(|(name, _)| field(name))
+        .filter_map(|place| comes(&place).map(|choice| (place, Some(choice))))
         .collect();
-    if keyword == NUMBER {
-        // As many as there may be.
-        let most = schema[NUMBER].as_u64().and_then(|most| usize::try_from(most).ok()).unwrap_or_default();
-        return vec![samples.into_iter().take(most).collect()];
+    if coming.is_empty() {
+        return coming;
     }
-    let samples = &samples[..samples.len().min(BESIDE)];
-    let some = |choice: u32| {
-        samples
-            .iter()
-            .enumerate()
-            .filter(move |(index, _)| choice >> index & 1 == 1)
-            .map(|(_, field)| field.clone())
-    };
-    (0..1 << samples.len()).map(|choice| some(choice).collect()).collect()
+    let comes_to_old = fields(pair.old).filter(|(name, _)| comes(&field(name)).is_some()).count();
+    let stay = reads.most(&Path::root(), Side::Before).map(|most| (most - comes_to_old) as f64);
+    let most = stay.map_or(before, |stay| before.min(stay)) + coming.len() as f64;
+    if most > after { coming } else { Vec::new() }
 }
 
-/// The fields that clauses name.
-fn mentioned(clause: &Value, found: &mut BTreeSet<String>) {
-    match clause {
-        Value::Array(clauses) => clauses.iter().for_each(|clause| mentioned(clause, found)),
-        clause => {
-            found.extend(list(clause, "required").iter().filter_map(Value::as_str).map(str::to_owned));
-            found.extend(fields(clause).map(|(name, _)| name.clone()));
-            CLAUSES
+/// The places by which an object that was valid may not meet a keyword of the new schema.
+fn refused_by(pair: &Pair<'_>, reads: &Reads<'_>, keyword: &str) -> BTreeSet<Changed> {
+    let part = |schema: &Value, keywords: &[&str]| -> Value {
+        let named = keywords.iter().filter_map(|keyword| Some((*keyword, present(schema, keyword)?.clone())));
+        named.map(|(keyword, value)| (keyword.to_owned(), value)).collect::<Map<_, _>>().into()
+    };
+    let new = part(pair.new, &[keyword]);
+    let held = part(pair.old, &["allOf", "anyOf", "oneOf", "not", "required", "minProperties", NUMBER]);
+    // One that is new as a whole is reported as such.
+    if new[keyword].is_null() || keyword != "allOf" && held[keyword].is_null() {
+        return BTreeSet::new();
+    }
+    let mut tried = Tried { reads, choices: Vec::new(), next: 0, known: BTreeMap::new() };
+    let mut found: Vec<BTreeSet<Changed>> = Vec::new();
+    for _ in 0..MOST {
+        let is_refused =
+            tried.meets(&held, &Path::root(), Side::Before) && !tried.meets(&new, &Path::root(), Side::After);
+        if is_refused && !found.iter().any(|fewer| fewer.is_subset(&tried.changed())) {
+            found.push(tried.changed());
+        }
+        if !tried.another() {
+            found.retain(|changed| !changed.is_empty());
+            let is_least = |changed: &&BTreeSet<Changed>| {
+                !found.iter().any(|fewer| fewer != *changed && fewer.is_subset(changed))
+            };
+            return found.iter().filter(is_least).flatten().cloned().collect();
+        }
+    }
+    BTreeSet::from([(Path::root(), None)])
+}
+
+/// What is asked about an object: what its manifest has at a place, or whether a keyword holds there.
+type Question = (Path, Option<(String, Option<Side>)>);
+
+/// An object of which only what was asked for is known.
+struct Tried<'a> {
+    reads: &'a Reads<'a>,
+    /// The answers so far, each with the number of possible ones.
+    choices: Vec<(usize, usize)>,
+    next: usize,
+    known: BTreeMap<Question, usize>,
+}
+
+impl Tried<'_> {
+    /// Whether the object, as it is read, meets what a clause says of a place.
+    fn meets(&mut self, clause: &Value, place: &Path, side: Side) -> bool {
+        let keywords = clause.as_object().into_iter().flatten();
+        keywords.into_iter().all(|(keyword, value)| self.meets_keyword(keyword, value, clause, place, side))
+    }
+
+    fn meets_keyword(
+        &mut self,
+        keyword: &str,
+        value: &Value,
+        clause: &Value,
+        place: &Path,
+        side: Side,
+    ) -> bool {
+        let clauses = list(clause, keyword);
+        let field = |name: &str| place.join(Step::Field(name.to_owned()));
+        match keyword {
+            _ if value.is_null() => true,
+            "required" => clauses
                 .iter()
-                .filter_map(|keyword| clause.get(keyword))
-                .for_each(|inner| mentioned(inner, found));
+                .filter_map(Value::as_str)
+                .all(|name| self.state(&field(name), side) != State::Absent),
+            "properties" => {
+                fields(clause).all(|(name, clause)| match self.state(&field(name), side) {
+                    State::Absent => true,
+                    // Of a null the server looks at the enum alone.
+                    State::Null => list(clause, "enum").is_empty(),
+                    State::Default(value) => is_met(clause, &value),
+                    State::Value => self.meets(clause, &field(name), side),
+                })
+            }
+            "allOf" => clauses.iter().all(|clause| self.meets(clause, place, side)),
+            "anyOf" => clauses.is_empty() || clauses.iter().any(|clause| self.meets(clause, place, side)),
+            "oneOf" => {
+                clauses.is_empty()
+                    || clauses.iter().filter(|clause| self.meets(clause, place, side)).count() == 1
+            }
+            "not" => !self.meets(value, place, side),
+            "description" | "title" | "example" | "externalDocs" | "exclusiveMinimum"
+            | "exclusiveMaximum" => true,
+            "minProperties" if *value == 0 => true,
+            NUMBER
+                if self.reads.most(place, side).is_some_and(|most| value.as_u64() >= Some(most as u64)) =>
+            {
+                true
+            }
+            "minProperties" | NUMBER => self.meets_count(keyword, value, place, side),
+            _ => {
+                let exclusive = ["exclusiveMinimum", "exclusiveMaximum"].map(|keyword| &clause[keyword]);
+                let question = json!([keyword, value, exclusive]).to_string();
+                let is_read_otherwise = judges_inside(keyword, value) && self.reads.differ_in(place);
+                self.holds(question, place, is_read_otherwise.then_some(side))
+            }
         }
+    }
+
+    fn meets_count(&mut self, keyword: &str, value: &Value, place: &Path, side: Side) -> bool {
+        let question = json!([keyword, value]).to_string();
+        let (grows, shrinks) = self.reads.count_differs(place);
+        if !grows && !shrinks {
+            return self.holds(question, place, None);
+        }
+        let before = self.holds(question.clone(), place, Some(Side::Before));
+        // With more fields only, an object that had enough of them still has, and one that had too many.
+        let is_stable = if before == (keyword == "minProperties") { !shrinks } else { !grows };
+        if side == Side::Before || is_stable { before } else { self.holds(question, place, Some(side)) }
+    }
+
+    /// Whether a keyword holds at a place; read by one of the schemas, where that makes a difference.
+    fn holds(&mut self, question: String, place: &Path, side: Option<Side>) -> bool {
+        self.answer((place.clone(), Some((question, side))), 2) == 0
+    }
+
+    fn state(&mut self, place: &Path, side: Side) -> State {
+        let choices = self.reads.choices(place);
+        let choice = choices[self.answer((place.clone(), None), choices.len())];
+        self.reads.state(place, choice, side)
+    }
+
+    fn answer(&mut self, question: Question, possible: usize) -> usize {
+        let Self { choices, next, known, .. } = self;
+        *known.entry(question).or_insert_with(|| {
+            if *next == choices.len() {
+                choices.push((0, possible));
+            }
+            *next += 1;
+            choices[*next - 1].0
+        })
+    }
+
+    /// The places that a read shows otherwise than before.
+    fn changed(&self) -> BTreeSet<Changed> {
+        let changed = |(question, answer): (&Question, &usize)| match question {
+            (place, None) => {
+                let choice = self.reads.choices(place)[*answer];
+                let [before, after] =
+                    [Side::Before, Side::After].map(|side| self.reads.state(place, choice, side));
+                (before != after).then(|| (place.clone(), Some(choice)))
+            }
+            (place, Some((question, Some(Side::After)))) => {
+                let before = self.known.get(&(place.clone(), Some((question.clone(), Some(Side::Before)))));
+                (before != Some(answer)).then(|| (place.clone(), None))
+            }
+            (_, Some(_)) => None,
+        };
+        self.known.iter().filter_map(changed).collect()
+    }
+
+    /// Goes on to another object; false if there is none.
+    fn another(&mut self) -> bool {
+        self.known.clear();
+        self.next = 0;
+        while let Some((choice, possible)) = self.choices.pop() {
+            if choice + 1 < possible {
+                self.choices.push((choice + 1, possible));
+                return true;
+            }
+        }
+        false
     }
 }
 
-/// A value that a schema allows; `None` where that is not obvious.
-fn sample(schema: &Value) -> Option<Value> {
-    if let Some(value) = schema["enum"].as_array().and_then(|values| values.first()) {
-        return Some(value.clone());
-    }
-    let value = match schema["type"].as_str()? {
-        "string" => {
-            json!("x".repeat(usize::try_from(schema["minLength"].as_u64().unwrap_or(1)).ok()?.clamp(1, 64)))
+/// Whether a keyword judges what a read may change: fields, and not how many items there are.
+fn judges_inside(keyword: &str, value: &Value) -> bool {
+    match keyword {
+        "enum" | "required" | "minProperties" | NUMBER | "properties" => true,
+        "items" | "not" => {
+            value.as_object().into_iter().flatten().any(|(keyword, value)| judges_inside(keyword, value))
         }
-        "integer" | "number" => present(schema, "minimum").cloned().unwrap_or(json!(1)),
-        "boolean" => json!(true),
-        "array" => json!([]),
-        "object" => json!({}),
-        _ => return None,
-    };
-    let parsed = Schema::parse(&json!({ "type": "object", "properties": { "value": schema } })).ok()?;
-    validate(&parsed, &json!({ "value": value })).is_empty().then_some(value)
+        "allOf" | "anyOf" | "oneOf" => {
+            let mut clauses = value.as_array().into_iter().flatten();
+            clauses.any(|clause| judges_inside("not", clause))
+        }
+        _ => false,
+    }
+}
+
+/// Whether a value meets a clause.
+fn is_met(clause: &Value, value: &Value) -> bool {
+    let field = json!({ "x-kubernetes-preserve-unknown-fields": true, "allOf": [clause] });
+    let document = json!({ "type": "object", "properties": { "value": field } });
+    // A clause that cannot be parsed is refused.
+    Schema::parse(&document).is_ok_and(|schema| validate(&schema, &json!({ "value": value })).is_empty())
 }

@@ -7,13 +7,15 @@ use etch_core::impact::compare;
 use kube_structural_schema::schema::Schema;
 
 pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
-    let (rules, keywords) = (rules(pair.old), judged_by_clause::kept(pair));
-    if pair.is_in_clause() || rules.is_empty() && keywords.is_empty() {
+    if pair.is_in_clause() {
         return;
     }
+    let rules = rules(pair.old);
     // A schema that cannot be parsed is refused.
-    let (Ok(old), Ok(new)) = (Schema::parse(pair.old), Schema::parse(pair.new)) else { return };
-    let defaults = compare(&old, &new);
-    read_by_rule::check(pair, &rules, &new, &defaults, changes);
-    judged_by_clause::check(pair, &keywords, defaults, changes);
+    if !rules.is_empty()
+        && let (Ok(old), Ok(new)) = (Schema::parse(pair.old), Schema::parse(pair.new))
+    {
+        read_by_rule::check(pair, &rules, &new, &compare(&old, &new), changes);
+    }
+    judged_by_clause::check(pair, changes);
 }

@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-/// Values that are not declared and are kept unchanged.
+/// Values that are not declared and are kept unchanged, nulls among them.
 pub(super) static ANYTHING: LazyLock<Value> =
-    LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true }));
+    LazyLock::new(|| json!({ "x-kubernetes-preserve-unknown-fields": true, "nullable": true }));
 /// The fields of a resource that need not be declared.
 pub(super) const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// A clause without restrictions.

@@ -2,11 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::keywords::{
-    LARGEST_EXACT, fields, is_set, keeps_unknown, number, present, refuses_undeclared, text, values,
-    without_sign,
-};
+use super::keywords::{fields, is_set, keeps_unknown, number, present, refuses_undeclared, text, values};
 use super::pair::{Changes, LOOSENED, Pair, before};
+use super::ranges::{is_as_strict, is_divided, is_of_type, limit, range_of};
 use super::required;
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
@@ -19,7 +17,9 @@ pub(super) const RANGE_NARROWED: Rule = Rule {
     summary: "an upgrade narrows the range of a number",
     help: "\
 minimum, maximum or multipleOf is stricter than before, so a number that was valid may be invalid. The API server refuses to
-create such an object again, and every update that changes the field.",
+create such an object again, and every update that changes the field. A limit that is not itself of the type and format beside it, such
+as 0.5 of an integer, refuses all numbers. The server cuts limits when it compares integers with them: below an excluded maximum of 0.9,
+0 is refused.",
     check: None,
 };
 
@@ -49,9 +49,14 @@ const LENGTHS: [(&str, bool); 6] = [
 ];
 
 pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
-    bound(pair, "minimum", "exclusiveMinimum", true, changes);
-    bound(pair, "maximum", "exclusiveMaximum", false, changes);
-    multiple(pair, changes);
+    for keyword in ["minimum", "maximum", "multipleOf"] {
+        match (refuses_all(pair, keyword, changes), keyword) {
+            (true, _) => {}
+            (false, "minimum") => bound(pair, keyword, "exclusiveMinimum", changes),
+            (false, "maximum") => bound(pair, keyword, "exclusiveMaximum", changes),
+            (false, _) => multiple(pair, keyword, changes),
+        }
+    }
     for (keyword, is_least) in LENGTHS {
         let limit = |schema| number(schema, keyword).filter(|limit| !is_least || *limit > 0.0);
         let order = stricter(limit(pair.old), limit(pair.new), is_least);
@@ -96,17 +101,14 @@ pub(super) fn default_gone(pair: &Pair<'_>, changes: &mut Changes) {
     }
 }
 
-fn bound(pair: &Pair<'_>, keyword: &str, exclusive: &str, is_least: bool, changes: &mut Changes) {
-    let limit = |schema| number(schema, keyword).map(|at| (at, is_set(schema, exclusive)));
-    let (old, new) = (limit(pair.old), limit(pair.new));
+fn bound(pair: &Pair<'_>, keyword: &str, exclusive: &str, changes: &mut Changes) {
+    let is_least = keyword == "minimum";
+    let [old, new] = [pair.old, pair.new].map(|schema| limit(schema, is_least));
     let is_integer = text(pair.declared, "type") == "integer";
-    let is_exact = old.into_iter().chain(new).all(|(at, _)| at.abs() < LARGEST_EXACT);
-    let order = if is_integer && is_exact {
-        let whole = |limit: Option<(f64, bool)>| limit.map(|(at, is_out)| whole(at, is_out, is_least));
-        stricter(whole(old), whole(new), is_least)
-    } else {
-        stricter(old.map(|(at, _)| at), new.map(|(at, _)| at), is_least)
-            .then_with(|| new.map(|(_, is_out)| is_out).cmp(&old.map(|(_, is_out)| is_out)))
+    let order = match (old, new) {
+        (Some(old), Some(new)) if !is_as_strict(old, new, is_integer) => Ordering::Greater,
+        (Some(old), Some(new)) if !is_as_strict(new, old, is_integer) => Ordering::Less,
+        _ => new.is_some().cmp(&old.is_some()),
     };
     let is_same = old.zip(new).is_some_and(|((old, _), (new, _))| old == new);
     let (rule, what) = match order {
@@ -118,36 +120,27 @@ fn bound(pair: &Pair<'_>, keyword: &str, exclusive: &str, is_least: bool, change
     changes.add(rule, pair.path.clone(), format!("the {keyword} itself is {what} now"));
 }
 
-/// The first whole number that a limit allows.
-fn whole(limit: f64, is_exclusive: bool, is_least: bool) -> f64 {
-    let first = match (is_least, is_exclusive) {
-        (true, true) => limit.floor() + 1.0,
-        (true, false) => limit.ceil(),
-        (false, true) => limit.ceil() - 1.0,
-        (false, false) => limit.floor(),
-    };
-    without_sign(first)
-}
-
-fn multiple(pair: &Pair<'_>, changes: &mut Changes) {
-    let keyword = "multipleOf";
+fn multiple(pair: &Pair<'_>, keyword: &str, changes: &mut Changes) {
     let order = match (number(pair.old, keyword), number(pair.new, keyword)) {
-        (None, Some(_)) => Ordering::Greater,
-        (Some(_), None) => Ordering::Less,
-        (Some(old), Some(new)) if old != new && is_multiple(old, new) => Ordering::Less,
-        (Some(old), Some(new)) if old != new => Ordering::Greater,
-        _ => Ordering::Equal,
+        (Some(old), Some(new)) if old == new => Ordering::Equal,
+        (Some(old), Some(new)) if is_divided(old, new) => Ordering::Less,
+        (Some(_), Some(_)) => Ordering::Greater,
+        (old, new) => new.is_some().cmp(&old.is_some()),
     };
     say(pair, &[keyword], order, &RANGE_NARROWED, changes);
 }
 
-/// Whether a number is a multiple of another, up to what the server takes for rounding.
-///
-/// Source: kube-openapi `pkg/validation/validate/values.go`, `MultipleOf`.
-fn is_multiple(number: f64, of: f64) -> bool {
-    const ROUNDING: f64 = 1e-9;
-    let times = (number / of).round();
-    times != 0.0 && (number / of - times).abs() < ROUNDING * times.abs()
+/// Whether a limit comes to refuse all numbers, since it is not itself of the type or the format beside it.
+fn refuses_all(pair: &Pair<'_>, keyword: &str, changes: &mut Changes) -> bool {
+    let is_new = !pair.is_in_clause() && is_of_type(pair.old, keyword) && !is_of_type(pair.new, keyword);
+    if is_new {
+        let [kind, format] = ["type", "format"].map(|keyword| text(pair.new, keyword));
+        let of = if range_of(kind, format).is_some() { format } else { kind };
+        let limit = shown(&pair.new[keyword]);
+        let message = format!("{keyword} is {limit}, which is no {of}, so all numbers are refused");
+        changes.add(&RANGE_NARROWED, pair.path.clone(), message);
+    }
+    is_new
 }
 
 /// Whether a limit is stricter than before: greater. Without one, all is allowed.

@@ -4,19 +4,21 @@ use serde_json::Value;
 
 use super::keywords::{list, present, text};
 use super::pair::{Changes, Pair};
+use super::reads::Reads;
 use super::required::default;
 use crate::rule::{Rule, Severity};
 use crate::site::shown;
 use kube_structural_schema::json::same;
+use kube_structural_schema::path::Path;
 
 pub(super) const NARROWED: Rule = Rule {
     code: "ETCH309",
     name: "list-type-narrowed",
     severity: Severity::Error,
-    summary: "an upgrade makes a list a set or a map, replaces or removes one of its keys, or changes the default of one",
+    summary: "an upgrade makes a list a set or a map, replaces or removes one of its keys, or changes a default that tells items apart",
     help: "\
-Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. With another default of a key,
-an item without it becomes another item, which may be there already. An object whose list was valid
+Items of a set, and keys of a list of type map, must be unique, and each item must have its keys. With another default of a key, or
+in the items of a set, an item becomes another one, which may be there already. An object whose list was valid
 before may be invalid: the API server refuses to create it again, though it accepts updates of it, even of the list. Server-side apply
 cannot read such a list, and forgets who owns the fields of the object.",
     check: None,
@@ -67,6 +69,15 @@ pub(super) fn check(pair: &Pair<'_>, changes: &mut Changes) {
     let (old, new) = (map_type(pair.old), map_type(pair.new));
     if old != new {
         changes.add(&MERGE, pair.path.clone(), format!("the object was {old} and is {new}"));
+    }
+}
+
+/// Sets whose items a read makes the same, though they were not.
+pub(super) fn items_read_otherwise(pair: &Pair<'_>, changes: &mut Changes) {
+    let are_sets = [pair.old, pair.new].map(|schema| list_type(schema) == "set") == [true; 2];
+    if are_sets && Reads::of(pair).differ_in(&Path::root()) {
+        let message = "defaults or nulls in the items have changed, so two of them may be the same now";
+        changes.add(&NARROWED, pair.path.clone(), message);
     }
 }
 

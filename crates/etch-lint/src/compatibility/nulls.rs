@@ -17,7 +17,8 @@ pub(super) const REMOVED: Rule = Rule {
 An object with a null there is invalid under the new schema: an item of a list must not be null, and of a field or a value of a map the
 API server drops the null, though the object must have the field, or a number of fields, or a clause or a rule may need it. The API
 server refuses to create it again, and every update that changes the place. A field with a default gets that instead (ETCH323). Where
-the object need not have the field, this is ETCH327. No enum allows a null, not even one that has it: a nullable field with an enum refuses what another field drops.",
+the object need not have the field, this is ETCH327. No enum allows a null, not even one that has it: a nullable field with an enum refuses what another field drops.
+So may clauses and maxProperties of an object around a field that keeps nulls now.",
     check: None,
 };
 
@@ -73,10 +74,12 @@ pub(super) fn refused(pair: &Pair<'_>, changes: &mut Changes) {
     let has_default = [pair.old, pair.new].map(|schema| present(schema, "default").is_some());
     let message = match (is_nullable, has_default) {
         _ if pair.is_in_clause() => return,
-        ([false, true], _) if refuses_nulls(pair.new) && (has_default[0] || !is_kept_out(pair)) => {
+        ([false, true], _)
+            if refuses_nulls(pair.new) && (has_default[0] || !pair.was_required && !is_item(pair)) =>
+        {
             "a null is refused now, because no enum allows one"
         }
-        ([false, false], [true, false]) if is_item(pair) => {
+        ([false, false], [true, false]) if is_item(pair) || pair.is_needed && is_value(pair) => {
             "a null is refused now: there is no default any more that replaces it"
         }
         _ => return,
@@ -95,6 +98,11 @@ fn refuses_nulls(schema: &Value) -> bool {
 /// Whether an object is invalid with a null there that is no value.
 fn is_kept_out(pair: &Pair<'_>) -> bool {
     pair.is_needed || is_item(pair)
+}
+
+/// Whether it is a value of a map.
+fn is_value(pair: &Pair<'_>) -> bool {
+    pair.path.steps().last() == Some(&Step::Values)
 }
 
 /// Whether it is an item, and no field that the server could drop (fact R1).

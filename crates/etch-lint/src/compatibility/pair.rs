@@ -74,6 +74,8 @@ pub(super) struct Pair<'a> {
     pub(super) path: Path,
     /// Whether the object or map around it must have it, or a number of fields, or may have to.
     pub(super) is_needed: bool,
+    /// Whether the old schema of the object around it requires it.
+    pub(super) was_required: bool,
     /// The new schema outside of clauses, which has the type and the defaults.
     pub(super) declared: &'a Value,
     /// The metadata of a resource.
@@ -90,6 +92,7 @@ impl<'a> Pair<'a> {
             declared: new,
             path: Path::root(),
             is_needed: true,
+            was_required: true,
             is_metadata: false,
             inside: String::new(),
         }
@@ -149,6 +152,8 @@ impl<'a> Pair<'a> {
             Step::Field(name) => required.any(|other| other == name),
             _ => required.next().is_some(),
         };
+        let mut required_before = list(self.old, "required").iter();
+        let was_required = matches!(&step, Step::Field(name) if required_before.any(|other| other == name));
         let is_counted = present(self.new, "minProperties").is_some_and(|least| *least != 0);
         // What drops a null leaves the object without the field.
         let loses_nulls = is_set(old, "nullable") && !is_set(new, "nullable");
@@ -158,7 +163,7 @@ impl<'a> Pair<'a> {
         let path = self.path.join(step);
         let inside = self.inside.clone();
         let is_needed = is_needed || is_counted || is_asked_for;
-        Pair { old, new, declared, path, is_needed, is_metadata, inside }
+        Pair { old, new, declared, path, is_needed, was_required, is_metadata, inside }
     }
 
     /// Whether some of these keywords of the new schema may refuse a value that was allowed, other than null. What
