@@ -3,6 +3,7 @@
 //! known, such as whether a text matches a pattern, may be so or not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
@@ -10,7 +11,7 @@ use super::keywords::{fields, list, number, present};
 use super::nulls::REMOVED;
 use super::pair::{Change, Changes, Pair};
 use super::read_by_rule::READ;
-use super::reads::{Choice, Reads, Side, State};
+use super::reads::{About, Choice, Reads, Side, State};
 use crate::rule::Severity;
 use kube_crd_validation::validate;
 use kube_structural_schema::path::{Path, Step};
@@ -106,23 +107,28 @@ fn refused_by(pair: &Pair<'_>, reads: &Reads<'_>, keyword: &str) -> BTreeSet<Cha
     if new[keyword].is_null() || keyword != "allOf" && held[keyword].is_null() {
         return BTreeSet::new();
     }
-    let mut tried = Tried { reads, choices: Vec::new(), next: 0, known: BTreeMap::new() };
+    let mut tried = Tried::of(reads);
+    if !tried.is_concerned(&new, &Path::root()) {
+        return BTreeSet::new();
+    }
     let mut found: Vec<BTreeSet<Changed>> = Vec::new();
-    for _ in 0..MOST {
+    for tries in 0.. {
         let is_refused =
             tried.meets(&held, &Path::root(), Side::Before) && !tried.meets(&new, &Path::root(), Side::After);
-        if is_refused && !found.iter().any(|fewer| fewer.is_subset(&tried.changed())) {
-            found.push(tried.changed());
+        let changed = if is_refused { tried.changed() } else { BTreeSet::new() };
+        if !changed.is_empty() && !found.iter().any(|fewer| fewer.is_subset(&changed)) {
+            found.push(changed);
         }
-        if !tried.another() {
-            found.retain(|changed| !changed.is_empty());
-            let is_least = |changed: &&BTreeSet<Changed>| {
-                !found.iter().any(|fewer| fewer != *changed && fewer.is_subset(changed))
-            };
-            return found.iter().filter(is_least).flatten().cloned().collect();
+        match tried.another() {
+            true if tries < MOST => {}
+            true if found.is_empty() => return BTreeSet::from([(Path::root(), None)]),
+            _ => break,
         }
     }
-    BTreeSet::from([(Path::root(), None)])
+    let is_least = |changed: &&BTreeSet<Changed>| {
+        !found.iter().any(|fewer| fewer != *changed && fewer.is_subset(changed))
+    };
+    found.iter().filter(is_least).flatten().cloned().collect()
 }
 
 /// What is asked about an object: what its manifest has at a place, or whether a keyword holds there.
@@ -135,9 +141,52 @@ struct Tried<'a> {
     choices: Vec<(usize, usize)>,
     next: usize,
     known: BTreeMap<Question, usize>,
+    /// What holds of all objects: about places, and whether a default meets a clause.
+    places: BTreeMap<Path, Rc<About>>,
+    met: BTreeMap<(*const Value, Side), bool>,
 }
 
-impl Tried<'_> {
+impl<'a> Tried<'a> {
+    fn of(reads: &'a Reads<'a>) -> Self {
+        Self {
+            reads,
+            choices: Vec::new(),
+            next: 0,
+            known: BTreeMap::new(),
+            places: BTreeMap::new(),
+            met: BTreeMap::new(),
+        }
+    }
+
+    fn about(&mut self, place: &Path) -> Rc<About> {
+        let reads = self.reads;
+        self.places.entry(place.clone()).or_insert_with(|| Rc::new(reads.about(place))).clone()
+    }
+
+    /// Whether a clause says something of a place that a read shows otherwise than before.
+    fn is_concerned(&mut self, clause: &Value, place: &Path) -> bool {
+        let keywords = clause.as_object().into_iter().flatten();
+        keywords.into_iter().any(|(keyword, value)| {
+            let clauses = list(clause, keyword);
+            let field = |name: &str| place.join(Step::Field(name.to_owned()));
+            match keyword.as_str() {
+                "required" => {
+                    clauses.iter().filter_map(Value::as_str).any(|name| self.about(&field(name)).differs())
+                }
+                "properties" => fields(clause).any(|(name, clause)| {
+                    self.about(&field(name)).differs() || self.is_concerned(clause, &field(name))
+                }),
+                "allOf" | "anyOf" | "oneOf" => clauses.iter().any(|clause| self.is_concerned(clause, place)),
+                "not" => self.is_concerned(value, place),
+                "minProperties" | NUMBER => {
+                    let (grows, shrinks) = self.about(place).count_differs;
+                    grows || shrinks
+                }
+                _ => judges_inside(keyword, value) && self.about(place).differs_inside,
+            }
+        })
+    }
+
     /// Whether the object, as it is read, meets what a clause says of a place.
     fn meets(&mut self, clause: &Value, place: &Path, side: Side) -> bool {
         let keywords = clause.as_object().into_iter().flatten();
@@ -159,13 +208,16 @@ impl Tried<'_> {
             "required" => clauses
                 .iter()
                 .filter_map(Value::as_str)
-                .all(|name| self.state(&field(name), side) != State::Absent),
+                .all(|name| *self.chosen(&field(name)).state(side) != State::Absent),
             "properties" => {
-                fields(clause).all(|(name, clause)| match self.state(&field(name), side) {
+                fields(clause).all(|(name, clause)| match self.chosen(&field(name)).state(side) {
                     State::Absent => true,
                     // Of a null the server looks at the enum alone.
                     State::Null => list(clause, "enum").is_empty(),
-                    State::Default(value) => is_met(clause, &value),
+                    State::Default(value) => {
+                        let known = (std::ptr::from_ref(clause), side);
+                        *self.met.entry(known).or_insert_with(|| is_met(clause, value))
+                    }
                     State::Value => self.meets(clause, &field(name), side),
                 })
             }
@@ -179,16 +231,15 @@ impl Tried<'_> {
             "description" | "title" | "example" | "externalDocs" | "exclusiveMinimum"
             | "exclusiveMaximum" => true,
             "minProperties" if *value == 0 => true,
-            NUMBER
-                if self.reads.most(place, side).is_some_and(|most| value.as_u64() >= Some(most as u64)) =>
-            {
-                true
+            "minProperties" | NUMBER => {
+                let most = self.about(place).most[side as usize].filter(|_| keyword == NUMBER);
+                most.is_some_and(|most| value.as_u64() >= Some(most as u64))
+                    || self.meets_count(keyword, value, place, side)
             }
-            "minProperties" | NUMBER => self.meets_count(keyword, value, place, side),
             _ => {
                 let exclusive = ["exclusiveMinimum", "exclusiveMaximum"].map(|keyword| &clause[keyword]);
                 let question = json!([keyword, value, exclusive]).to_string();
-                let is_read_otherwise = judges_inside(keyword, value) && self.reads.differ_in(place);
+                let is_read_otherwise = judges_inside(keyword, value) && self.about(place).differs_inside;
                 self.holds(question, place, is_read_otherwise.then_some(side))
             }
         }
@@ -196,7 +247,7 @@ impl Tried<'_> {
 
     fn meets_count(&mut self, keyword: &str, value: &Value, place: &Path, side: Side) -> bool {
         let question = json!([keyword, value]).to_string();
-        let (grows, shrinks) = self.reads.count_differs(place);
+        let (grows, shrinks) = self.about(place).count_differs;
         if !grows && !shrinks {
             return self.holds(question, place, None);
         }
@@ -211,10 +262,10 @@ impl Tried<'_> {
         self.answer((place.clone(), Some((question, side))), 2) == 0
     }
 
-    fn state(&mut self, place: &Path, side: Side) -> State {
-        let choices = self.reads.choices(place);
-        let choice = choices[self.answer((place.clone(), None), choices.len())];
-        self.reads.state(place, choice, side)
+    fn chosen(&mut self, place: &Path) -> Chosen {
+        let about = self.about(place);
+        let choice = self.answer((place.clone(), None), about.choices.len());
+        Chosen { about, choice }
     }
 
     fn answer(&mut self, question: Question, possible: usize) -> usize {
@@ -232,10 +283,9 @@ impl Tried<'_> {
     fn changed(&self) -> BTreeSet<Changed> {
         let changed = |(question, answer): (&Question, &usize)| match question {
             (place, None) => {
-                let choice = self.reads.choices(place)[*answer];
-                let [before, after] =
-                    [Side::Before, Side::After].map(|side| self.reads.state(place, choice, side));
-                (before != after).then(|| (place.clone(), Some(choice)))
+                let About { choices, states, .. } = &**self.places.get(place)?;
+                let [before, after] = &states[*answer];
+                (before != after).then(|| (place.clone(), Some(choices[*answer])))
             }
             (place, Some((question, Some(Side::After)))) => {
                 let before = self.known.get(&(place.clone(), Some((question.clone(), Some(Side::Before)))));
@@ -257,6 +307,18 @@ impl Tried<'_> {
             }
         }
         false
+    }
+}
+
+/// What a manifest has at a place.
+struct Chosen {
+    about: Rc<About>,
+    choice: usize,
+}
+
+impl Chosen {
+    fn state(&self, side: Side) -> &State {
+        &self.about.states[self.choice][side as usize]
     }
 }
 

@@ -34,6 +34,26 @@ pub(super) enum State {
     Default(Value),
 }
 
+/// All that is asked about a place.
+pub(super) struct About {
+    pub(super) choices: &'static [Choice],
+    /// What a read shows with each choice, before and after.
+    pub(super) states: Vec<[State; 2]>,
+    /// Whether a read of what is inside is another than before.
+    pub(super) differs_inside: bool,
+    /// Whether a read may show more fields than before, and whether fewer.
+    pub(super) count_differs: (bool, bool),
+    /// How many fields there may be, before and after, where that is known.
+    pub(super) most: [Option<usize>; 2],
+}
+
+impl About {
+    /// Whether a read may show the place otherwise than before.
+    pub(super) fn differs(&self) -> bool {
+        self.states.iter().any(|[before, after]| before != after)
+    }
+}
+
 /// The schemas of an object that is no clause.
 pub(super) struct Reads<'a> {
     before: &'a Value,
@@ -47,12 +67,25 @@ impl<'a> Reads<'a> {
         Self { before: pair.old, after: pair.new, is_whole: pair.path.is_root() }
     }
 
+    pub(super) fn about(&self, place: &Path) -> About {
+        let sides = [Side::Before, Side::After];
+        let choices = self.choices(place);
+        let states = choices.iter().map(|choice| sides.map(|side| self.state(place, *choice, side)));
+        About {
+            choices,
+            states: states.collect(),
+            differs_inside: self.differ_in(place),
+            count_differs: self.count_differs(place),
+            most: sides.map(|side| self.most(place, side)),
+        }
+    }
+
     /// What a manifest may have at a field; places are relative to the object.
     pub(super) fn choices(&self, place: &Path) -> &'static [Choice] {
         let of_whole = place.steps().first().filter(|step| self.is_whole && is_of_resource(step));
         if of_whole.is_some() {
             let is_there = place.steps().len() == 1;
-            return if is_there { &[Choice::Value] } else { &[Choice::Value, Choice::Absent] };
+            return if is_there { &[Choice::Value] } else { &[Choice::Absent, Choice::Value] };
         }
         // No object has a field that the server drops.
         if self.declared(place, Side::Before).is_none() {
@@ -61,9 +94,9 @@ impl<'a> Reads<'a> {
         let is_as_absent = [Side::Before, Side::After]
             .map(|side| self.state(place, Choice::Null, side) == self.state(place, Choice::Absent, side));
         if is_as_absent == [true; 2] {
-            &[Choice::Value, Choice::Absent]
+            &[Choice::Absent, Choice::Value]
         } else {
-            &[Choice::Value, Choice::Absent, Choice::Null]
+            &[Choice::Absent, Choice::Value, Choice::Null]
         }
     }
 
@@ -85,7 +118,7 @@ impl<'a> Reads<'a> {
     }
 
     /// Whether a read may show more fields of a place than before, and whether fewer.
-    pub(super) fn count_differs(&self, place: &Path) -> (bool, bool) {
+    fn count_differs(&self, place: &Path) -> (bool, bool) {
         let sides = [Side::Before, Side::After].map(|side| self.declared(place, side));
         let names = sides.into_iter().flatten().flat_map(|(schema, _)| fields(schema));
         let steps = names.map(|(name, _)| Step::Field(name.clone())).chain([Step::Values]);

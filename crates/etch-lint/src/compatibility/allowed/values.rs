@@ -17,7 +17,7 @@ impl Allowed<'_> {
             "integer" => |value| value.is_i64() || value.is_u64(),
             _ => return None,
         };
-        let mut values = match (named, self.kind()?) {
+        let mut values: Vec<Value> = match (named, self.kind()?) {
             (Some(values), _) => values.iter().filter(|value| !value.is_null()).cloned().collect(),
             (None, "boolean") => vec![json!(false), json!(true)],
             (None, "integer") => numbers::values(self)?,
@@ -25,6 +25,11 @@ impl Allowed<'_> {
         };
         if !values.iter().all(is_own) {
             return None;
+        }
+        if self.kind() == Some("integer") {
+            // A manifest may have 1.0, which is compared as it is with a limit that is cut for 1.
+            let floats: Vec<_> = values.iter().filter_map(Value::as_f64).map(|value| json!(value)).collect();
+            values.extend(floats);
         }
         values.retain(|value| self.held.iter().all(|schema| fits(value, schema) != Some(false)));
         Some(values)
