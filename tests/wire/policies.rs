@@ -83,8 +83,10 @@ async fn a_policy_that_is_edited_all_the_time_lets_each_object_be_written_once()
         let world = slow(100, 20, json!({}));
         if is_old_served {
             let mut crd = world.stored(CRDS, CRD).expect("the CRD");
-            let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
-            let old = json!({ "name": "v1beta1", "served": true, "storage": false, "schema": schema });
+            let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+            let old = json!({
+                "name": "v1beta1", "served": true, "storage": false, "schema": { "openAPIV3Schema": schema },
+            });
             crd["spec"]["versions"].as_array_mut().expect("versions").push(old);
             world.put(CRDS, crd);
         }
