@@ -78,7 +78,7 @@ async fn a_policy_whose_status_is_refused_holds_up_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_policy_that_is_edited_all_the_time_lets_each_object_be_written_once() {
-    // Where another version lacks the default, no time of a write shows that it is stored: a repeat proves it.
+    // Where another version lacks the default, only a repeat of the write proves that it is stored.
     for (is_old_served, requests_for_each) in [(false, 1), (true, 2)] {
         let world = slow(100, 20, json!({}));
         if is_old_served {
