@@ -285,6 +285,14 @@ fn what_kubectl_refuses_is_refused_with_its_line() {
             "line 4: kubectl refuses a tab in the white space that a line begins with: write spaces",
         ),
         ("# c\n%YAML 1.2\n---\na: 1\n", "line 2: kubectl refuses directives such as %YAML"),
+        (
+            "a: 1\nb: &x.y {d: 1}\nc: *x.y\n",
+            "line 2: kubectl refuses this name of an anchor: use letters of ASCII, digits, - and _",
+        ),
+        (
+            "a: 1\nb: &é {d: 1}\nc: *é\n",
+            "line 2: kubectl refuses this name of an anchor: use letters of ASCII, digits, - and _",
+        ),
         ("--- !!map\na: 1\n", "line 1: only a comment may stand behind the --- that separates documents"),
         ("p: &p [{}]\na:\n  <<: *p\n", "line 3: `<<` merges something other than a mapping"),
         (
