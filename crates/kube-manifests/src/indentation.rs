@@ -99,8 +99,8 @@ impl Walk<'_> {
     }
 }
 
-/// Where a line of a block scalar has a tab before it is indented as the first one is. Its indicator is in the
-/// text, behind what names the scalar.
+/// Where a line of a block scalar has a tab before it is indented as the first one is. The scalar's indicator
+/// is in the text, behind what names it.
 fn in_block(text: &str) -> Option<usize> {
     let header_at = text.find(['|', '>'])?;
     let header = text[header_at..].split_inclusive('\n').next()?;

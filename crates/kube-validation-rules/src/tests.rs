@@ -226,8 +226,8 @@ fn columns_are_characters() {
 #[test]
 fn a_value_that_a_clause_does_not_take_is_named_where_it_stands() {
     let octal = "octal clause can only be used on integers, was given";
-    let text = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
-        and timestamps, was given";
+    let text = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
+        durations, and timestamps, was given";
     for (rule, column, words) in [
         ("'%s %o'.format([1, 1.5]) == ''", 20, format!("{octal} double")),
         (
