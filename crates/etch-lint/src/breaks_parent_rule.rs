@@ -27,10 +27,10 @@ pub(super) const RULE: Rule = Rule {
     summary: "defaults together break a rule of the object that contains them",
     help: "\
 The server validates each default by itself, and never the object that they form together. If that object breaks a rule
-(x-kubernetes-validations, allOf, anyOf, oneOf, not, maxProperties), or a rule fails with it, as a division by the default 0
-does, the server refuses an object that sets nothing. After an upgrade that adds such a default, it also refuses the next
-write to objects that were valid. A field with a default is always there: if it meets a clause of oneOf, breaks a rule
-together with another field or takes the only place, users cannot choose the other field.
+(x-kubernetes-validations, allOf, anyOf, oneOf, not, enum, maxProperties), or a rule fails with it, as a division by the
+default 0 does, the server refuses an object that sets nothing. After an upgrade that adds such a default, it also refuses
+the next write to objects that were valid. A field with a default is always there: if it meets a clause of oneOf, breaks a
+rule together with another field or takes the only place, users cannot choose the other field.
 
 Choose defaults that satisfy the rule together, or write the rule about fields that users can change. Not reported are rules
 that require a field without a default or the name of a reference, unless the object itself is a default.",

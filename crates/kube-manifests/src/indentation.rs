@@ -23,11 +23,15 @@ pub(super) fn refused_tab(text: &str, options: &Options) -> Option<usize> {
     None
 }
 
-/// Whether a tab stands before anything but spaces and an indicator.
+/// Whether a tab stands before anything but spaces and indicators.
 fn begins_with_tab(line: &str) -> bool {
-    let line = line.trim_start_matches(' ');
-    let behind = line.strip_prefix(['-', '?', ':']).map(|behind| behind.trim_start_matches(' '));
-    behind.unwrap_or(line).starts_with('\t')
+    let mut line = line.trim_start_matches(' ');
+    while let Some(behind) =
+        line.strip_prefix(['-', '?', ':']).filter(|behind| behind.starts_with([' ', '\t']))
+    {
+        line = behind.trim_start_matches(' ');
+    }
+    line.starts_with('\t')
 }
 
 /// The walk over a document by its events.
@@ -65,10 +69,11 @@ impl Walk<'_> {
                 None
             }
             Event::Scalar(_, style, ..) => {
-                self.end = self.end.max(range.end);
+                let start = self.end;
+                self.end = start.max(range.end);
                 let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-                let block = self.text.get(range.clone()).filter(|_| is_block);
-                block.and_then(in_block).map(|at| range.start + at)
+                let block = self.text.get(start..range.end).filter(|_| is_block);
+                block.and_then(in_block).map(|at| start + at)
             }
             Event::Alias(_) => {
                 self.end = self.end.max(range.end);
@@ -81,8 +86,8 @@ impl Walk<'_> {
 
     /// Where a line begins with a tab in what stands between two values: spaces, comments and indicators.
     fn between(&self, text: &str) -> Option<usize> {
-        let before = &self.text[..self.end];
-        let is_whole = before.is_empty() || before.ends_with('\n');
+        let before = self.text[..self.end].rsplit('\n').next().unwrap_or_default();
+        let is_whole = before.trim_start_matches([' ', '-', '?']).is_empty();
         let mut at = 0;
         for (index, line) in text.split_inclusive('\n').enumerate() {
             if (index > 0 || is_whole) && begins_with_tab(line) {
@@ -94,14 +99,17 @@ impl Walk<'_> {
     }
 }
 
-/// Where a line of a block scalar has a tab before it is indented as the first one is.
+/// Where a line of a block scalar has a tab before it is indented as the first one is. The scalar's indicator
+/// is in the text, behind what names it.
 fn in_block(text: &str) -> Option<usize> {
-    let header = text.split_inclusive('\n').next().filter(|header| header.starts_with(['|', '>']))?;
-    if header.contains(|character: char| character.is_ascii_digit()) {
+    let header_at = text.find(['|', '>'])?;
+    let header = text[header_at..].split_inclusive('\n').next()?;
+    if header.split('#').next()?.contains(|character: char| character.is_ascii_digit()) {
         return None;
     }
-    let (mut at, mut indent) = (header.len(), None);
-    for line in text[header.len()..].split_inclusive('\n') {
+    let start = header_at + header.len();
+    let (mut at, mut indent) = (start, None);
+    for line in text[start..].split_inclusive('\n') {
         let rest = line.trim_start_matches(' ');
         let spaces = line.len() - rest.len();
         if rest.starts_with('\t') && indent.is_none_or(|indent| spaces < indent) {

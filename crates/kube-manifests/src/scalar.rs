@@ -72,6 +72,11 @@ impl Scalar {
     }
 }
 
+/// Whether kubectl takes a name for that of an anchor.
+pub(super) fn is_anchor(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
 /// What an unquoted scalar without a tag is.
 pub(super) fn resolve(text: &str) -> Scalar {
     match text {

@@ -223,8 +223,8 @@ fn texts_mean_what_kubectl_reads() {
 #[test]
 fn a_tab_may_stand_where_no_line_is_indented() {
     assert_eq!(
-        read("a:\t1\t# c\nb: {x: 1,\n\tz: 2}\nc: |\n  x\n  \tz\nd: x\n"),
-        r#"stdin: {"a":1,"b":{"x":1,"z":2},"c":"x\n\tz\n","d":"x"}"#
+        read("a:\t1\t# c\nb: {x: 1,\n\tz: 2}\nc: |\n  x\n  \tz\nd: x\ne: |1\n \tx\nf:\n- g:\th\n"),
+        r#"stdin: {"a":1,"b":{"x":1,"z":2},"c":"x\n\tz\n","d":"x","e":"\tx\n","f":[{"g":"h"}]}"#
     );
 }
 
@@ -260,7 +260,39 @@ fn what_kubectl_refuses_is_refused_with_its_line() {
             "? a\n:\tb\n",
             "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
         ),
+        (
+            "a:\n  -\tb\n",
+            "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "a:\n  - -\tb\n",
+            "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "a:\n  ? \tb\n  : c\n",
+            "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "a:\n  - \t\n    b: c\n",
+            "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "a: |\n  \tb\n",
+            "line 2: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
+        (
+            "a:\n  b: >- # |\n\n    \tc\n    d\n",
+            "line 4: kubectl refuses a tab in the white space that a line begins with: write spaces",
+        ),
         ("# c\n%YAML 1.2\n---\na: 1\n", "line 2: kubectl refuses directives such as %YAML"),
+        (
+            "a: 1\nb: &x.y {d: 1}\nc: *x.y\n",
+            "line 2: kubectl refuses this name of an anchor: use letters of ASCII, digits, - and _",
+        ),
+        (
+            "a: 1\nb: &é {d: 1}\nc: *é\n",
+            "line 2: kubectl refuses this name of an anchor: use letters of ASCII, digits, - and _",
+        ),
         ("--- !!map\na: 1\n", "line 1: only a comment may stand behind the --- that separates documents"),
         ("p: &p [{}]\na:\n  <<: *p\n", "line 3: `<<` merges something other than a mapping"),
         (

@@ -14,7 +14,7 @@ use super::budget::Budget;
 use super::indentation::refused_tab;
 use super::json::begins_list;
 use super::parts::Part;
-use super::scalar::{Scalar, resolve};
+use super::scalar::{Scalar, is_anchor, resolve};
 use crate::document::{At, DuplicateKey, Found, ItemType, Piece, hand_over};
 use crate::malformed::{Malformed, OPEN};
 use kube_structural_schema::json::{DEPTH, Json};
@@ -24,6 +24,7 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.disallow_directives = true;
+    options.emit_anchor_events = true;
     options.flow_nesting_limit = OPEN;
     options.block_nesting_limit = OPEN;
     let mut composer = Composer {
@@ -67,6 +68,11 @@ pub(super) fn parse(part: &Part<'_>, found: &mut Found<'_>) -> Result<(), Malfor
         };
         let event = match event {
             Event::DocumentEnd => break,
+            Event::Anchor(_, name) if is_anchor(&name) => continue,
+            Event::Anchor(..) => {
+                let problem = "kubectl refuses this name of an anchor: use letters of ASCII, digits, - and _";
+                Err(Failure::Wrong(problem.to_owned()))
+            }
             Event::Scalar(_, ScalarStyle::DoubleQuoted, ..) => {
                 escapes(span.slice(text).unwrap_or_default()).map(|()| event)
             }

@@ -77,14 +77,15 @@ fn check_one(tree: &Tree, checked: &Checked<'_>, id: Id, exempt: bool, wrong: &m
         }
         Expr::List(items) if !exempt => {
             let types = items.iter().map(|(item, optional)| (*item, entry_type(checked, *item, *optional)));
-            check_same(types, wrong);
+            // Upstream stops at the first in a list, and not in a map.
+            check_same(types, 1, wrong);
         }
         Expr::Map(entries) if !exempt => {
             let keys = entries.iter().map(|entry| (entry.key, entry_type(checked, entry.key, false)));
-            check_same(keys, wrong);
+            check_same(keys, usize::MAX, wrong);
             let values =
                 entries.iter().map(|entry| (entry.value, entry_type(checked, entry.value, entry.optional)));
-            check_same(values, wrong);
+            check_same(values, usize::MAX, wrong);
         }
         _ => {}
     }
@@ -113,9 +114,9 @@ fn entry_type<'m>(checked: &Checked<'m>, id: Id, optional: bool) -> Type<'m> {
     if optional { ty.unwrap_optional().0 } else { ty }
 }
 
-fn check_same<'m>(mut types: impl Iterator<Item = (Id, Type<'m>)>, wrong: &mut Wrong<'_>) {
+fn check_same<'m>(mut types: impl Iterator<Item = (Id, Type<'m>)>, most: usize, wrong: &mut Wrong<'_>) {
     let Some((_, first)) = types.next() else { return };
-    if let Some((id, other)) = types.find(|(_, ty)| !ty.is(&first)) {
+    for (id, other) in types.filter(|(_, ty)| !ty.is(&first)).take(most) {
         wrong.add(id, format!("expected type '{first}' but found '{other}'"));
     }
 }

@@ -196,6 +196,22 @@ fn broken_rules_are_told_with_their_place() {
 }
 
 #[test]
+fn each_entry_of_another_type_is_an_error_in_a_map_and_the_first_item_in_a_list() {
+    for (rule, columns) in [
+        ("[1, 'a', 2.0, 'b'].size() == 1", &[5][..]),
+        ("{'a': 1, 'b': 'x', 'c': 2, 'd': 'y'}.size() == 1", &[15, 33]),
+        ("{1: 'a', 'b': 2, 'c': 3}.size() == 1", &[10, 15, 18, 23]),
+    ] {
+        let schema = with_rule(&json!({"type": "object"}), json!({"rule": rule}));
+        let error = compile(&schema, false).expect("a rule").broken_rules().remove(0).error;
+        let parts = error.split("<input>:1:").skip(1);
+        let column = |part: &str| part.split(':').next()?.parse::<usize>().ok();
+        let found: Vec<_> = parts.map(|part| column(part).expect("a column")).collect();
+        assert_eq!(found, columns, "{rule}");
+    }
+}
+
+#[test]
 fn columns_are_characters() {
     for (rule, column) in
         [("'é' == 1", 5), ("'日本' == 1", 6), ("'😀'.nope()", 9), ("'é' == 'a' && size(1) == 2", 19)]
@@ -210,8 +226,8 @@ fn columns_are_characters() {
 #[test]
 fn a_value_that_a_clause_does_not_take_is_named_where_it_stands() {
     let octal = "octal clause can only be used on integers, was given";
-    let text = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, \
-        and timestamps, was given";
+    let text = "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, \
+        durations, and timestamps, was given";
     for (rule, column, words) in [
         ("'%s %o'.format([1, 1.5]) == ''", 20, format!("{octal} double")),
         (

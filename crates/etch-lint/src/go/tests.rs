@@ -52,7 +52,7 @@ fn structs_of_kubernetes_are_always_sent() {
 
 #[test]
 fn a_struct_whose_marker_asks_for_fields_needs_no_empty_default() {
-    let inner = "type Inner struct {\n\t// +kubebuilder:default=1\n\t// +optional\n\tN int32 `json:\"n,omitempty\"`\n}";
+    let inner = "type Inner struct {\n\t// +kubebuilder:default=1\n\tN int32 `json:\"n,omitempty\"`\n}";
     let above = |field: &str, kind: &str| {
         found(&format!("// {kind}\n{inner}\n\ntype Spec struct {{\n\t// {field}\n\tF Inner `json:\"f\"`\n}}"))
     };
